@@ -1,0 +1,32 @@
+# The commands that CI runs. Everything installs into .venv, at the versions of constraints.txt.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: install demo test lint bench clean
+install: $(VENV)/.installed
+
+$(VENV)/.installed: setup.py constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	# torch first: a pinned version keeps pip from fetching a build with gigabytes of CUDA packages
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: install
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python scripts/bench.py
+
+clean:
+	rm -rf $(VENV) out

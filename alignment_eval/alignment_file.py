@@ -1,0 +1,115 @@
+"""What stands in an alignment file: its format told and its lines parsed, the indices left as they are.
+
+:mod:`alignment_eval.formats` makes links of it that count from 0.  What a file is called decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Callable
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.links import GoldTable, LinkTable
+from alignment_eval.parsing import NAACL_LINE, RawLinks, parse_fairseq, parse_naacl, parse_pairs
+from alignment_eval.textfiles import TextFile
+
+_PARSERS: dict[str, Callable[[Iterable[bytes], str, bool], RawLinks]] = {
+    "pharaoh": parse_pairs,
+    "talp": parse_pairs,
+    "naacl": parse_naacl,
+    "fairseq": parse_fairseq,
+}
+HYPOTHESIS_FORMATS = ("pharaoh", "talp", "naacl", "fairseq")
+GOLD_FORMATS = ("talp", "naacl", "pharaoh")
+_GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentFile:
+    """What stands in an alignment file.
+
+    Attributes:
+        name: the file, for messages.
+        format: one of :data:`HYPOTHESIS_FORMATS`.
+        hash: short hash of the content.
+        links: the links with the indices of the file, whatever their base.  A pair that is both sure and
+            possible is sure.
+    """
+
+    name: str
+    format: str
+    hash: str
+    links: GoldTable
+
+    def where(self, sentence: int) -> str:
+        """The place of a sentence (numbered from 0), for messages."""
+        if self.format in ("pharaoh", "talp"):
+            return f"{self.name}:{sentence + 1}"
+        return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
+
+
+def parse_hypothesis_file(path: str | Path, format: str | None = None, allow_possible: bool = False) -> AlignmentFile:
+    """Read word alignments to be scored.
+
+    Args:
+        path: a file, ``-`` for standard input.
+        format: one of :data:`HYPOTHESIS_FORMATS`; None tells it from the content.
+        allow_possible: take possible links (``ipj``, ``P``) for links; otherwise they are an error.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or a line is not of the format.
+        UsageError: the format is unknown.
+    """
+    return _read(path, format, HYPOTHESIS_FORMATS, "pharaoh", allow_possible)
+
+
+def parse_gold_file(path: str | Path, format: str | None = None) -> AlignmentFile:
+    """Read gold alignments.
+
+    Args:
+        path: a file, ``-`` for standard input.
+        format: one of :data:`GOLD_FORMATS`; None tells ``naacl`` from ``talp`` by the content.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or a line is not of the format.
+        UsageError: the format is unknown.
+    """
+    return _read(path, format, GOLD_FORMATS, "talp", format != "pharaoh")
+
+
+def _read(
+    path: str | Path, format: str | None, known: Sequence[str], default: str, allow_possible: bool
+) -> AlignmentFile:
+    if format is not None and format not in known:
+        raise UsageError(f"unknown alignment format {format!r}: expected one of {', '.join(known)}")
+    text = TextFile(path)
+    chunks = iter(text)
+    first = next(chunks)
+    format = format or detect_format(first) or default
+    if format not in known:
+        raise InputError(
+            f"{text.name}: looks like output of fairseq-generate: expected gold in one of the formats "
+            f"{', '.join(known)}; are gold and hypothesis exchanged?"
+        )
+    raw = _PARSERS[format](chain([first], chunks), text.name, allow_possible)
+    return AlignmentFile(text.name, format, text.hash.short, _table(raw))
+
+
+def detect_format(text: bytes) -> str | None:
+    """``naacl``, ``fairseq``, or None for lines of links (Pharaoh and talp), from the first lines of a file."""
+    if _GENERATE_LINE.search(text):
+        return "fairseq"
+    first = next((line for line in text.split(b"\n") if line.strip()), b"")
+    return "naacl" if NAACL_LINE.match(first) else None
+
+
+def _table(raw: RawLinks) -> GoldTable:
+    every = LinkTable.build(raw.sentence, raw.source, raw.target, raw.sentences)
+    if not raw.possible.any():
+        return GoldTable(every, every)
+    sure = ~raw.possible
+    return GoldTable(LinkTable.build(raw.sentence[sure], raw.source[sure], raw.target[sure], raw.sentences), every)

@@ -1,0 +1,59 @@
+"""The ``align-eval`` command: one subcommand a module of :mod:`alignment_eval.commands`.
+
+Exit status: 0 success, 1 bad data, 2 bad usage.  Results go to stdout, messages to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from alignment_eval import __version__
+from alignment_eval.errors import InputError, UsageError
+
+#: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
+#: ``add_arguments(parser)`` and ``run(args)``.
+COMMANDS = {
+    "extract": "turn recorded maps into word alignments",
+    "score": "score word alignments against gold: AER, precision, recall",
+    "sweep": "score every layer, head, kind, setting and rule of recorded maps",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line ``argv`` (default: the process's) and return its exit status."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="align-eval", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--version", action="version", version=f"align-eval {__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    # Only the module of the command that is asked for is imported: --help stays fast.
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == asked:
+            module = importlib.import_module(f"alignment_eval.commands.{name}")
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    args = parser.parse_args(argv)
+    try:
+        args.run(args)
+        sys.stdout.flush()
+    except UsageError as error:
+        print(f"align-eval {args.command}: {error}", file=sys.stderr)
+        return 2
+    except InputError as error:
+        print(f"align-eval {args.command}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of stdout (head, less) has gone: no error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Options of the commands that read alignment files: format, base, direction, texts."""
+
+from __future__ import annotations
+
+import argparse
+
+from alignment_eval.alignment_file import GOLD_FORMATS, HYPOTHESIS_FORMATS
+from alignment_eval.checks import Texts
+from alignment_eval.errors import UsageError
+from alignment_eval.formats import Alignments, ReadOptions, read_texts
+
+BASES = ("0", "1", "auto")
+
+
+def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--gold`` and how to read it."""
+    group = parser.add_argument_group("gold")
+    group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    _add_reading(group, "gold", GOLD_FORMATS, "auto, which warns; 1 for naacl")
+
+
+def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--hyp`` (several are possible) and how to read it."""
+    group = parser.add_argument_group("hypotheses")
+    group.add_argument(
+        "--hyp",
+        required=True,
+        action="extend",
+        nargs="+",
+        metavar="FILE",
+        help="word alignments to be scored (-: standard input); all are read in the same way",
+    )
+    _add_reading(group, "hyp", HYPOTHESIS_FORMATS, "0; 1 for naacl")
+    group.add_argument("--hyp-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
+
+
+def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--source`` and ``--target``."""
+    group = parser.add_argument_group("texts", "tokenised, one sentence a line; with them every index is checked")
+    group.add_argument("--source", metavar="FILE", help="source text")
+    group.add_argument("--target", metavar="FILE", help="target text")
+
+
+def _add_reading(group: argparse._ArgumentGroup, role: str, formats: tuple[str, ...], base: str) -> None:
+    group.add_argument(
+        f"--{role}-format", choices=formats, help=f"{', '.join(formats)} (default: told from the content)"
+    )
+    group.add_argument(
+        f"--{role}-base", choices=BASES, help=f"number of the first word, or auto: told from the data (default: {base})"
+    )
+    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: exchange them")
+    group.add_argument(
+        f"--{role}-unused-zero", action="store_true", help="read as 0-based even though no link uses index 0"
+    )
+
+
+def gold_options(args: argparse.Namespace) -> ReadOptions:
+    """How to read ``--gold``."""
+    return ReadOptions(args.gold_format, args.gold_base, args.gold_swap, args.gold_unused_zero)
+
+
+def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
+    """How to read ``--hyp``."""
+    return ReadOptions(args.hyp_format, args.hyp_base, args.hyp_swap, args.hyp_unused_zero, args.hyp_allow_possible)
+
+
+def texts_of(args: argparse.Namespace) -> Texts | None:
+    """The texts of ``--source`` and ``--target``, None if neither is given.
+
+    Raises:
+        UsageError: only one of them is given.
+        InputError: they cannot be read, or are not of as many lines.
+    """
+    if args.source is None and args.target is None:
+        return None
+    if args.source is None or args.target is None:
+        raise UsageError("only one of --source and --target is given: expected both or neither")
+    return read_texts(args.source, args.target)
+
+
+def reading_fields(role: str, alignments: Alignments) -> dict[str, str | int | bool]:
+    """The fields of a signature that say what was read, and how."""
+    return {
+        role: alignments.file.hash,
+        f"{role}_format": alignments.file.format,
+        f"{role}_base": alignments.base,
+        f"{role}_swap": alignments.swap,
+    }

@@ -1,0 +1,214 @@
+"""``align-eval sweep``: AER of every layer and head, as a table, JSON and heatmaps."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alignment_eval.commands.extract import warn_skipped
+from alignment_eval.commands.reading import (
+    add_gold_arguments,
+    add_text_arguments,
+    gold_options,
+    reading_fields,
+    texts_of,
+)
+from alignment_eval.errors import InputError
+from alignment_eval.extract import RULES
+from alignment_eval.formats import Alignments, read_gold
+from alignment_eval.heatmap import CONFIGURATION, layer_label, save_heatmaps
+from alignment_eval.maps import KINDS
+from alignment_eval.records import Records
+from alignment_eval.signature import signature
+from alignment_eval.sweep import SweepResult, configurations, sweep
+from alignment_eval.word_maps import SETTINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from alignment_eval.checks import Texts
+
+ORACLE_NOTE = (
+    "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
+    "choose on one gold set, report on another."
+)
+_BEST_ROWS = 10
+_OWN_FILE = re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``sweep``."""
+    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_gold_arguments(parser)
+    add_text_arguments(parser)
+    for name, known in (("kinds", KINDS), ("settings", SETTINGS), ("rules", RULES)):
+        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=f"default: all of {', '.join(known)}")
+    parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    parser.add_argument("--out", required=True, metavar="DIR", help="directory for table, JSON and heatmaps")
+    parser.add_argument("--overwrite", action="store_true", help="replace a DIR that sweep wrote")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Score everything, write DIR, print the table."""
+    out = Path(args.out).resolve()
+    check_free(out, args.overwrite)
+    records = Records(args.records)
+    check_forced(records)
+    kinds, settings, rules = (
+        list(dict.fromkeys(getattr(args, name) or known))
+        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
+    )
+    options = configurations(kinds, settings, rules, args.final_punctuation)
+    texts = texts_of(args)
+    gold = _read_gold(args, records, texts)
+
+    from tqdm import tqdm
+
+    progress = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
+    result = sweep(progress, gold.links.to_sentences(), options, texts)
+    warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
+    signed = signature(
+        records=records.info.signature_hash,
+        **reading_fields("gold", gold),
+        kinds=",".join(kinds),
+        settings=",".join(settings),
+        rules=",".join(rules),
+        final_punctuation=args.final_punctuation,
+    )
+    with new_directory(out, args.overwrite) as directory:
+        write_result(result, signed, records, directory)
+    print(report(result.table, records.info.size))
+    print(signed, file=sys.stderr)
+
+
+def check_forced(records: Records) -> None:
+    """Check that the records are of the texts that gold is of.
+
+    Raises:
+        InputError: they are of the model's own translations, whose words are not the gold's.
+    """
+    if not records.info.forced:
+        raise InputError(
+            f"{records.directory}: maps of the model's own translations, whose words no gold of the references can "
+            f"score: expected records of forced scoring; record with --score-reference"
+        )
+
+
+def _read_gold(args: argparse.Namespace, records: Records, texts: Texts | None) -> Alignments:
+    """The gold, of as many sentences as the records.
+
+    Raises:
+        InputError: it has more or fewer.
+    """
+    gold = read_gold(args.gold, gold_options(args), texts)
+    size, found = records.info.size, gold.links.sentences
+    if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
+        return replace(gold, links=gold.links.with_sentences(size))
+    if found != size:
+        raise InputError(
+            f"{args.gold}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
+            f"are they of the same text?"
+        )
+    return gold
+
+
+def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
+    """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null) and the heatmaps."""
+    result.table.to_csv(directory / "sweep.csv", index=False)
+    content = {
+        "signature": signed,
+        "records": dict(records.info.signature),
+        "sentences": records.info.size,
+        "skipped": {str(id_): status for id_, status in sorted(result.skipped.items())},
+        "note": ORACLE_NOTE,
+        "rows": result.table.astype(object).where(result.table.notna(), None).to_dict("records"),
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    (directory / "sweep.json").write_text(text + "\n", encoding="utf-8")
+    save_heatmaps(result.table, directory)
+
+
+def report(table: pd.DataFrame, sentences: int) -> str:
+    """The figures for a reader: AER in % of every layer, weights beside norms, and the lowest rows."""
+    blocks = []
+    for (rule, null), rows in table.groupby(["rule", "null"], sort=False):
+        lines = [f"AER %, {sentences} sentences, rule {rule}, null {null}", _layer_table(rows), ""]
+        blocks += lines
+    best = table.sort_values("aer", kind="stable").head(_BEST_ROWS)
+    shown = best[[*CONFIGURATION, "layer", "head", "links"]].copy()
+    shown["head"] = best["head"].astype(object).fillna("-")  # a whole layer
+    for name in ("aer", "precision", "recall"):
+        shown[f"{name} %"] = [f"{100 * value:.2f}" for value in best[name]]
+    blocks += [f"The {len(best)} lowest AERs", shown.to_string(index=False), "", ORACLE_NOTE]
+    return "\n".join(blocks)
+
+
+def _layer_table(rows: pd.DataFrame) -> str:
+    """One line a setting and kind, one column a layer, and the best head."""
+    import pandas as pd
+
+    lines = {}
+    names = [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]
+    for setting, kind in names:
+        group = rows[(rows["setting"] == setting) & (rows["kind"] == kind)]
+        layers = group[group["level"] == "layer"]
+        line = {layer_label(int(n)): f"{100 * value:.2f}" for n, value in zip(layers["layer"], layers["aer"])}
+        best = group[group["level"] == "head"].sort_values("aer", kind="stable").iloc[0]
+        line["best head (layer, head)"] = f"{100 * best['aer']:.2f} ({best['layer']}, {best['head']})"
+        lines[f"{setting.upper()} {kind}"] = line
+    return str(pd.DataFrame.from_dict(lines, orient="index").to_string())
+
+
+def check_free(out: Path, overwrite: bool) -> None:
+    """Check that a sweep may write the directory ``out``.
+
+    Raises:
+        InputError: it is a file, or holds something and is not to be overwritten or not a sweep's.
+    """
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise InputError(f"{out}: a file: expected a directory, or nothing; name another --out")
+    names = sorted(path.name for path in out.iterdir())
+    if names and not overwrite:
+        raise InputError(f"{out}: the directory is not empty: expected a new one; name another or give --overwrite")
+    strange = [name for name in names if not _OWN_FILE.fullmatch(name)]
+    if strange:
+        raise InputError(
+            f"{out}: holds {strange[0]!r}, which no sweep wrote: expected only a sweep's files to overwrite; "
+            f"name another --out"
+        )
+
+
+@contextmanager
+def new_directory(out: Path, overwrite: bool) -> Iterator[Path]:
+    """A directory to fill, which becomes ``out`` if the block ends well and is removed if it does not.
+
+    Raises:
+        InputError: see :func:`check_free`; or ``out`` cannot be written.
+    """
+    temporary, old = (out.with_name(f".{out.name}.{os.getpid()}.{ending}") for ending in ("tmp", "old"))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        yield temporary
+        check_free(out, overwrite)
+        if out.exists():
+            out.rename(old)
+        temporary.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        if old.exists() and not out.exists():
+            old.rename(out)
+        raise InputError(f"{out}: cannot be written ({error}): expected a directory that can be made") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,165 @@
+"""Alignment files read, with all checks, and printed: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from alignment_eval.alignment_file import AlignmentFile, parse_gold_file, parse_hypothesis_file
+from alignment_eval.checks import Texts, Warn, check_range, decide_base
+from alignment_eval.errors import InputError
+from alignment_eval.links import GoldSentence, GoldTable, Link
+from alignment_eval.textfiles import token_counts
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How an alignment file is to be read.
+
+    Attributes:
+        format: None tells it from the content.
+        base: ``0``, ``1`` or ``auto`` (told from the data, with a warning).  None: 1 for NAACL, which is
+            defined so; else 0 for a hypothesis, ``auto`` for gold.
+        swap: the file has target-source links; exchange them.
+        unused_zero: read the file as 0-based even though no link uses an index 0.
+        allow_possible: take possible links of a hypothesis for links.
+    """
+
+    format: str | None = None
+    base: str | None = None
+    swap: bool = False
+    unused_zero: bool = False
+    allow_possible: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Alignments:
+    """Source-target links that count from 0, and what was read to get them.
+
+    Those of a hypothesis are ``links.possible``.
+    """
+
+    links: GoldTable
+    file: AlignmentFile
+    base: int
+    swap: bool
+
+
+def warn_on_stderr(message: str) -> None:
+    """Print a warning."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def read_gold(
+    path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
+) -> Alignments:
+    """Read gold alignments (``links.to_sentences()`` has one :class:`GoldSentence` a line).
+
+    Args:
+        path: a file, ``-`` for standard input.
+        options: how to read it.
+        texts: the texts; with them every index is checked.
+        warn: takes the warnings, one sentence each.
+
+    Raises:
+        InputError: unreadable or not of the format; base undecidable or contradicted by the data; links outside
+            the texts; as many lines as the texts have were not found.
+        UsageError: the format is unknown.
+    """
+    options = options or ReadOptions()
+    file = parse_gold_file(path, options.format)
+    return _checked(file, options, "gold", "auto", texts, warn)
+
+
+def read_hypothesis(
+    path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
+) -> Alignments:
+    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`."""
+    options = options or ReadOptions()
+    file = parse_hypothesis_file(path, options.format, options.allow_possible)
+    if file.format == "fairseq" and texts is None:
+        warn(
+            f"{file.name}: A- lines of fairseq link tokens, which are taken for words here: "
+            f"give --source and --target to check that, or extract word alignments from records"
+        )
+    return _checked(file, options, "hyp", "0", texts, warn)
+
+
+def _checked(
+    file: AlignmentFile, options: ReadOptions, role: str, default: str, texts: Texts | None, warn: Warn
+) -> Alignments:
+    if texts is not None:
+        file = _with_sentences_of(file, texts)
+    if file.format == "naacl":
+        _warn_of_gaps(file, warn)
+    stated = options.base or ("1" if file.format == "naacl" else default)
+    sides = None if texts is None else texts.sides(options.swap)
+    base = decide_base(file, stated, role, sides, options.unused_zero, options.base is not None, warn)
+    if sides is not None:
+        check_range(file, base, role, sides, options.swap)
+    links = file.links.shifted(-base)
+    return Alignments(links.transposed() if options.swap else links, file, base, options.swap)
+
+
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts.
+
+    Raises:
+        InputError: a text cannot be read, or they are not of as many lines.
+    """
+    texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
+    if len(texts.source) != len(texts.target):
+        raise InputError(
+            f"{source} has {len(texts.source)} lines, {target} has {len(texts.target)}: expected as many, one line a "
+            f"sentence; are they the two sides of one text?"
+        )
+    return texts
+
+
+def _with_sentences_of(file: AlignmentFile, texts: Texts) -> AlignmentFile:
+    """``file`` with as many sentences as the texts: NAACL files do not say theirs, others must have as many."""
+    expected, found = len(texts.source), file.links.sentences
+    if found > expected or (found != expected and file.format != "naacl"):
+        raise InputError(
+            f"{file.name}: {found} sentences, but {texts.source_name} has {expected} lines: expected as many; "
+            f"is it the alignment of this text, is a line missing?"
+        )
+    return replace(file, links=file.links.with_sentences(expected))
+
+
+def _warn_of_gaps(file: AlignmentFile, warn: Warn) -> None:
+    gaps = np.flatnonzero(file.links.possible.per_sentence() == 0)
+    if gaps.size:
+        warn(
+            f"{file.name}: {gaps.size} of {file.links.sentences} sentences have no line, first sentence "
+            f"{gaps[0] + 1}: taken for sentences without links"
+        )
+
+
+def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
+    """``i-j i-j …``, sorted by source, then target word."""
+    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
+
+
+def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
+    """``i-j`` for sure links, ``ipj`` for those that are possible only, sorted."""
+    marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
+    return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
+
+
+def format_naacl_lines(sentence: int, gold: GoldSentence, base: int = 1) -> Iterator[str]:
+    """``sentence i j S|P``, one line a link, sorted; ``sentence`` counts from 0, the lines from 1.
+
+    A sentence without links has no line.
+    """
+    for i, j in sorted(gold.possible):
+        yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}"
+
+
+def format_fairseq_line(id: int, links: Iterable[Link]) -> str:
+    """``A-<id>``, a tab and the links, as fairseq-generate prints them."""
+    return f"A-{id}\t{format_pharaoh_line(links)}"

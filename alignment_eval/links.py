@@ -1,0 +1,197 @@
+"""Word links: sets for one sentence, sorted tables for a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+
+#: Pair (source word, target word), counted from 0.
+Link = tuple[int, int]
+#: The links of one sentence.
+Links = frozenset[Link]
+
+#: Word indices are below 2**20 and sentence numbers below 2**23: a link of a corpus then fits one int64.
+INDEX_BITS = 20
+MAX_INDEX = 2**INDEX_BITS - 1
+_MAX_SENTENCE = 2**23 - 1
+
+
+@dataclass(frozen=True)
+class GoldSentence:
+    """Gold links of one sentence.  ``possible`` holds ``sure``: what is missing is added on construction."""
+
+    sure: Links
+    possible: Links = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sure", frozenset(self.sure))
+        object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
+
+
+def transpose(links: Iterable[Link]) -> Links:
+    """The same links with source and target exchanged."""
+    return frozenset((j, i) for i, j in links)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkTable:
+    """The links of a corpus, each once.
+
+    ``keys`` is int64 [links], strictly rising: sentence number, source word and target word of a link in one
+    number (:meth:`build`), so that sets of a million sentences are compared without a Python object a link.
+    ``sentences`` is the number of sentences, those without links included.
+    """
+
+    keys: NDArray[np.int64]
+    sentences: int
+
+    @classmethod
+    def build(
+        cls, sentence: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64], sentences: int
+    ) -> LinkTable:
+        """A table of links given as three arrays [links] of numbers from 0, in any order, doubled ones too.
+
+        Raises:
+            InputError: a number is negative or too large, or a sentence is beyond ``sentences``.
+        """
+        if sentences > _MAX_SENTENCE:
+            raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
+        for what, values, limit in (
+            ("sentence", sentence, sentences - 1),
+            ("source", source, MAX_INDEX),
+            ("target", target, MAX_INDEX),
+        ):
+            if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
+                raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
+        return cls(_strictly_rising((((sentence << INDEX_BITS) | source) << INDEX_BITS) | target), sentences)
+
+    @classmethod
+    def of(cls, sentences: Sequence[Iterable[Link]]) -> LinkTable:
+        """The table of a sequence of sets, one a sentence."""
+        flat = [(n, i, j) for n, links in enumerate(sentences) for i, j in links]
+        columns = np.array(flat, dtype=np.int64).reshape(len(flat), 3).T
+        return cls.build(columns[0], columns[1], columns[2], len(sentences))
+
+    @property
+    def sentence(self) -> NDArray[np.int64]:
+        """Sentence number of each link."""
+        values: NDArray[np.int64] = self.keys >> (2 * INDEX_BITS)
+        return values
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """Source word of each link."""
+        values: NDArray[np.int64] = (self.keys >> INDEX_BITS) & MAX_INDEX
+        return values
+
+    @property
+    def target(self) -> NDArray[np.int64]:
+        """Target word of each link."""
+        values: NDArray[np.int64] = self.keys & MAX_INDEX
+        return values
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __and__(self, other: LinkTable) -> LinkTable:
+        """The links that are in both tables."""
+        if not len(self) or not len(other):
+            return LinkTable(self.keys[:0], self.sentences)
+        place = np.minimum(np.searchsorted(other.keys, self.keys), len(other) - 1)
+        return LinkTable(self.keys[other.keys[place] == self.keys], self.sentences)
+
+    def __or__(self, other: LinkTable) -> LinkTable:
+        """The links that are in either table."""
+        keys = _strictly_rising(np.concatenate([self.keys, other.keys]))
+        return LinkTable(keys, max(self.sentences, other.sentences))
+
+    def transposed(self) -> LinkTable:
+        """The same links with source and target exchanged."""
+        return LinkTable.build(self.sentence, self.target, self.source, self.sentences)
+
+    def shifted(self, by: int) -> LinkTable:
+        """Every index moved by ``by``.
+
+        Raises:
+            InputError: an index becomes negative or too large.
+        """
+        if not by:
+            return self
+        return LinkTable.build(self.sentence, self.source + by, self.target + by, self.sentences)
+
+    def head(self, sentences: int) -> LinkTable:
+        """The links of the first ``sentences`` sentences."""
+        sentences = min(sentences, self.sentences)
+        return LinkTable(self.keys[: np.searchsorted(self.keys, sentences << (2 * INDEX_BITS))], sentences)
+
+    def per_sentence(self) -> NDArray[np.int64]:
+        """Number of links of each sentence, [sentences]."""
+        return np.bincount(self.sentence, minlength=self.sentences).astype(np.int64)
+
+    def to_sentences(self) -> list[Links]:
+        """One set a sentence."""
+        pairs = list(zip(self.source.tolist(), self.target.tolist()))
+        bounds = np.concatenate([[0], np.cumsum(self.per_sentence())]).tolist()
+        return [frozenset(pairs[start:end]) for start, end in zip(bounds[:-1], bounds[1:])]
+
+
+@dataclass(frozen=True, eq=False)
+class GoldTable:
+    """Gold links of a corpus.  ``possible`` holds ``sure``: what is missing is added on construction."""
+
+    sure: LinkTable
+    possible: LinkTable
+
+    def __post_init__(self) -> None:
+        if self.possible is not self.sure:
+            object.__setattr__(self, "possible", self.possible | self.sure)
+
+    @classmethod
+    def of(cls, sentences: Sequence[GoldSentence]) -> GoldTable:
+        """The table of a sequence of gold sentences."""
+        return cls(LinkTable.of([gold.sure for gold in sentences]), LinkTable.of([gold.possible for gold in sentences]))
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return self.possible.sentences
+
+    def transposed(self) -> GoldTable:
+        """The same gold with source and target exchanged."""
+        return self._mapped(LinkTable.transposed)
+
+    def shifted(self, by: int) -> GoldTable:
+        """Every index moved by ``by``; InputError if one becomes negative or too large."""
+        return self._mapped(lambda table: table.shifted(by))
+
+    def _mapped(self, change: Callable[[LinkTable], LinkTable]) -> GoldTable:
+        sure = change(self.sure)
+        return GoldTable(sure, sure if self.possible is self.sure else change(self.possible))
+
+    def head(self, sentences: int) -> GoldTable:
+        """The gold of the first ``sentences`` sentences."""
+        return self._mapped(lambda table: table.head(sentences))
+
+    def with_sentences(self, sentences: int) -> GoldTable:
+        """The same links in a corpus of at least as many sentences: those added have none."""
+        return self._mapped(lambda table: LinkTable(table.keys, max(sentences, table.sentences)))
+
+    def to_sentences(self) -> list[GoldSentence]:
+        """One :class:`~alignment_eval.links.GoldSentence` a sentence."""
+        pairs = zip(self.sure.to_sentences(), self.possible.to_sentences())
+        return [GoldSentence(sure, possible) for sure, possible in pairs]
+
+
+def _strictly_rising(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sorted, each value once (``np.unique`` hashes, which is many times slower here)."""
+    if (np.diff(keys) > 0).all():
+        return keys
+    keys = np.sort(keys)
+    first: NDArray[np.bool_] = np.concatenate([[True], np.diff(keys) > 0])
+    return keys[first]

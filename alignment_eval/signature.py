@@ -1,0 +1,52 @@
+"""Signatures: every option that changes a number, in one string that travels with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Union
+
+from alignment_eval import __version__
+from alignment_eval.errors import InputError
+from alignment_eval.textfiles import ContentHash
+
+Value = Union[str, int, float, bool, None]
+
+
+def signature(**fields: Value) -> str:
+    """``key:value|key:value|…`` in the order given, the version of align-eval at the end.
+
+    True and false become ``yes`` and ``no``, None becomes ``none``.
+
+    Raises:
+        InputError: a value holds ``|`` (the string could not be taken apart again).
+    """
+    texts = {key: _text(value) for key, value in fields.items()}
+    for key, text in texts.items():
+        if "|" in text:
+            raise InputError(f"signature field {key!r} is {text!r}: expected a value without '|'")
+    return "|".join(f"{key}:{text}" for key, text in {**texts, "version": f"align-eval-{__version__}"}.items())
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def file_hash(content: str | Path | bytes) -> str:
+    """Short hash of a file's content: of the file at a path, or of bytes that are the content.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    result = ContentHash()
+    if isinstance(content, bytes):
+        result.update(content)
+        return result.short
+    try:
+        with Path(content).open("rb") as file:
+            while block := file.read(2**20):
+                result.update(block)
+    except OSError as error:
+        raise InputError(f"{content}: cannot be read ({error.strerror}): expected a file") from error
+    return result.short

@@ -1,0 +1,102 @@
+"""From subword tokens to words: the marks of subword-nmt, SentencePiece and WordPiece.
+
+A *word index* array has one entry a token: the word that the token is a piece of, counted
+from 0, or -1 for a special token (``</s>``, language tags), which belongs to no word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+
+#: Mark name -> what it means.  ``@@`` and ``##`` join a piece to the next / the previous one,
+#: ``▁`` begins a word.
+MARKS = ("@@", "▁", "##", "none")
+
+
+def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | None = None) -> NDArray[np.int32]:
+    """Number the words that subword ``tokens`` spell.
+
+    ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins
+    word 0 whether or not it carries the mark, and a lone ``▁`` begins a word that the pieces
+    after it continue.
+
+    Args:
+        tokens: the tokens of one sentence, special ones included.
+        mark: one of :data:`MARKS`.
+        special: true where a token is special; default: none is.
+
+    Returns:
+        int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
+
+    Raises:
+        InputError: ``mark`` is unknown.
+    """
+    if mark not in MARKS:
+        raise InputError(f"unknown subword mark {mark!r}: expected one of {', '.join(MARKS)}")
+    words = np.full(len(tokens), -1, dtype=np.int32)
+    word = -1
+    open_word = False  # does the next token continue the current word, unless it says otherwise?
+    for i, token in enumerate(tokens):
+        if special is not None and special[i]:
+            open_word = False
+            continue
+        if mark == "@@":
+            begins = not open_word
+            open_word = token.endswith("@@")
+        elif mark == "▁":
+            begins = not open_word or token.startswith("▁")
+            open_word = True
+        elif mark == "##":
+            begins = not open_word or not token.startswith("##")
+            open_word = True
+        else:
+            begins = True
+        word += begins
+        words[i] = word
+    return words
+
+
+def detect_mark(vocabulary: Iterable[str]) -> str:
+    """Tell the subword mark that a vocabulary uses from its entries.
+
+    Raises:
+        InputError: entries carry more than one kind of mark in numbers; say the mark then.
+    """
+    counts = dict.fromkeys(MARKS, 0)
+    total = 0
+    for entry in vocabulary:
+        total += 1
+        counts["@@"] += len(entry) > 2 and entry.endswith("@@")
+        counts["▁"] += len(entry) > 1 and entry.startswith("▁")
+        counts["##"] += len(entry) > 2 and entry.startswith("##")
+    # A corpus may hold a stray "##abc": a scheme in use marks a good part of its vocabulary.
+    used = [mark for mark, count in counts.items() if count > 0.02 * total]
+    if len(used) > 1:
+        raise InputError(
+            f"the vocabulary of {total} entries carries several subword marks "
+            f"({', '.join(f'{m} on {counts[m]}' for m in used)}): expected one, state it"
+        )
+    return used[0] if used else "none"
+
+
+def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]) -> list[str]:
+    """The words that subword ``tokens`` spell, whatever their mark: pieces joined, ``@@``, ``▁`` and ``##`` removed.
+
+    Meant for tests of characters (is this word punctuation?).  A token that is nothing but a mark is kept
+    as it is (``##`` may be a word), a lone ``▁`` joined to more pieces is dropped.
+
+    Args:
+        tokens: the tokens of one sentence, special ones included.
+        words: the word index of each token, -1 for special tokens (:func:`word_indices`).
+    """
+    spelled: dict[int, str] = {}
+    for token, word in zip(tokens, words):
+        if word >= 0:
+            bare = "" if token == "▁" else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
+            spelled[int(word)] = spelled.get(int(word), "") + bare
+    return [spelled[word] or "▁" for word in sorted(spelled)]

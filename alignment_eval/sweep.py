@@ -1,0 +1,176 @@
+"""AER of every layer and head of recorded maps under every kind, setting and rule, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from alignment_eval.aer import Counts, aer, precision, recall
+from alignment_eval.checks import Texts
+from alignment_eval.errors import InputError
+from alignment_eval.extract import RULES, ExtractionOptions, choose, stacked_maps
+from alignment_eval.links import GoldSentence, Links
+from alignment_eval.maps import SentenceMaps
+
+#: The columns of a sweep's table; a head of <NA> is the whole layer.
+COLUMNS = (
+    *("kind", "level", "layer", "head", "setting", "rule", "null"),
+    *("aer", "precision", "recall", "links", "sure", "links_sure", "links_possible"),
+)
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The table of a sweep, and why sentences had no maps (id -> status); those count as empty hypotheses."""
+
+    table: pd.DataFrame
+    skipped: Mapping[int, str]
+
+
+def configurations(
+    kinds: Sequence[str], settings: Sequence[str], rules: Sequence[str], final_punctuation: bool = False
+) -> list[ExtractionOptions]:
+    """All combinations, each rule with every treatment of null that it knows; their layer means nothing.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    return [
+        ExtractionOptions(kind, 0, None, setting, rule, null, final_punctuation)
+        for kind in kinds
+        for setting in settings
+        for rule in rules
+        for null in RULES.get(rule, (None,))  # an unknown rule is named by ExtractionOptions
+    ]
+
+
+def sweep(
+    sentences: Iterable[SentenceMaps],
+    gold: Sequence[GoldSentence],
+    options: Sequence[ExtractionOptions],
+    texts: Texts | None = None,
+) -> SweepResult:
+    """Score every layer and head of ``sentences`` under each of ``options``.
+
+    Args:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: the gold, one entry a sentence.
+        options: from :func:`configurations`.
+        texts: the lengths of the texts; with them every sentence must have as many words.
+
+    Returns:
+        One row a map (the heads of a layer, then the layer itself) and configuration, with :data:`COLUMNS`: AER,
+        precision (missing where there are no links) and recall are fractions.
+
+    Raises:
+        InputError: ids are not those of the gold, a sentence has fewer words than the gold links or not those of
+            the texts, no sentence has maps, or one of the errors of :func:`alignment_eval.extract.extract`.
+    """
+    hits = [_Hits() for _ in options]
+    skipped: dict[int, str] = {}
+    seen: set[int] = set()
+    layers: tuple[int, ...] = ()
+    for sentence in sentences:
+        _check_id(sentence.id, seen, gold)
+        if not sentence.ok:
+            skipped[sentence.id] = sentence.status
+            continue
+        check_words(sentence, gold[sentence.id], texts)
+        layers = sentence.layers
+        _count(sentence, gold[sentence.id], options, hits)
+    if len(seen) != len(gold):
+        raise InputError(f"{len(seen)} sentences in the records, {len(gold)} in the gold: expected as many of each")
+    if not layers:
+        raise InputError("no sentence has maps: expected some to score; see the reasons in the records' status column")
+    sure = sum(len(sentence.sure) for sentence in gold)
+    blocks = [_block(option, hit.total, layers, sure) for option, hit in zip(options, hits)]
+    return SweepResult(pd.concat(blocks, ignore_index=True), skipped)
+
+
+def check_words(sentence: SentenceMaps, gold: GoldSentence, texts: Texts | None = None) -> None:
+    """Check that the words of ``sentence`` cover its gold and, if given, are as many as in its texts.
+
+    Raises:
+        InputError: the gold links a word that is not there, or a text has more or fewer words.
+    """
+    where = f"sentence {sentence.id} (line {sentence.id + 1})"
+    advice = "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?"
+    for axis, side in enumerate(("source", "target")):
+        found = getattr(sentence, side).word_count
+        largest = max((link[axis] for link in gold.possible), default=-1)
+        if largest >= found:
+            raise InputError(
+                f"{where}: {found} {side} words in the records, but the gold links {side} word {largest} "
+                f"(counted from 0): expected at least {largest + 1}; {advice}"
+            )
+        if texts is not None and found != (words := texts.sides(swap=False)[axis][sentence.id]):
+            name = (texts.source_name, texts.target_name)[axis]
+            raise InputError(
+                f"{where}: {found} {side} words in the records, {words} in {name}: expected as many; {advice}"
+            )
+
+
+class _Hits:
+    """|A|, |A∩S| and |A∩P| of every map, [L, H + 1, 3], summed over sentences."""
+
+    def __init__(self) -> None:
+        self.total: NDArray[np.int64] = np.zeros((1, 1, 3), dtype=np.int64)
+
+    def add(self, linked: NDArray[np.bool_], sure: NDArray[np.bool_], possible: NDArray[np.bool_]) -> None:
+        """Count one sentence: ``linked`` [L, H + 1, source words, target words], gold [source words, target words]."""
+        flat = linked.reshape(*linked.shape[:2], -1)
+        counts = [flat.sum(axis=-1), flat[..., sure.ravel()].sum(axis=-1), flat[..., possible.ravel()].sum(axis=-1)]
+        self.total = self.total + np.stack(counts, axis=-1)
+
+
+def _count(
+    sentence: SentenceMaps, gold: GoldSentence, options: Sequence[ExtractionOptions], hits: Sequence[_Hits]
+) -> None:
+    shape = sentence.source.word_count, sentence.target.word_count
+    sure, possible = _matrix(gold.sure, shape), _matrix(gold.possible, shape)
+    maps = {kind: stacked_maps(sentence, kind) for kind in dict.fromkeys(option.kind for option in options)}
+    for option, hit in zip(options, hits):
+        hit.add(choose(maps[option.kind], sentence, option).linked(*shape), sure, possible)
+
+
+def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros(shape, dtype=np.bool_)
+    for i, j in links:
+        matrix[i, j] = True
+    return matrix
+
+
+def _check_id(id_: int, seen: set[int], gold: Sequence[GoldSentence]) -> None:
+    if id_ in seen or not 0 <= id_ < len(gold):
+        what = "is there twice" if id_ in seen else f"has no gold, which has {len(gold)} sentences"
+        raise InputError(f"sentence {id_} {what}: expected each id from 0 to {len(gold) - 1} once")
+    seen.add(id_)
+
+
+def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[int], sure: int) -> pd.DataFrame:
+    """The rows of one configuration, from its counts [L, H + 1, 3]."""
+    heads = hits.shape[1] - 1
+    counts = Counts(hits[..., 0].ravel(), np.full(hits[..., 0].size, sure), hits[..., 1].ravel(), hits[..., 2].ravel())
+    block = pd.DataFrame(
+        {
+            "kind": option.kind,
+            "level": (["head"] * heads + ["layer"]) * len(layers),
+            "layer": np.repeat(layers, heads + 1),
+            "head": pd.array([*range(heads), pd.NA] * len(layers), dtype="Int64"),
+            "setting": option.setting,
+            "rule": option.rule,
+            "null": option.null,
+            "aer": aer(counts),
+            "precision": precision(counts),
+            "recall": recall(counts),
+            "links": counts.hypothesis,
+            "sure": counts.sure,
+            "links_sure": counts.hypothesis_sure,
+            "links_possible": counts.hypothesis_possible,
+        }
+    )
+    return block[list(COLUMNS)]

@@ -1,0 +1,73 @@
+"""Loading fairseq checkpoints with torch's ``weights_only`` on: they cannot run code.
+
+fairseq calls ``torch.load`` without arguments, so under torch ≥ 2.6 its own checkpoints are refused for the inert
+types they hold.  Those are admitted here; anything else stays refused, with a text that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils
+
+from alignment_eval.errors import InputError
+
+
+def _inert_types() -> list[Any]:
+    """Types that hold data and run nothing, each with the checkpoints that need it."""
+    scalar = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
+    return [
+        argparse.Namespace,  # args of old checkpoints, legacy model options in cfg of new ones
+        # best and val_loss in extra_state, and meters: numpy scalars, under numpy 1's and 2's names
+        (scalar, "numpy.core.multiarray.scalar"),
+        (scalar, "numpy._core.multiarray.scalar"),
+        np.dtype,
+        *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
+    ]
+
+
+def admit_checkpoint_types() -> None:
+    """Admit the inert types of fairseq checkpoints to ``torch.load``, and make its refusals readable.
+
+    Idempotent: fairseq's data-parallel workers import the plugin again.
+    """
+    if hasattr(torch.serialization, "add_safe_globals"):
+        torch.serialization.add_safe_globals(_inert_types())
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    if version < (2, 6) and "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD" not in os.environ:
+        os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"  # its torch.load would unpickle anything
+    load = checkpoint_utils.load_checkpoint_to_cpu
+    if not hasattr(load, "__wrapped__"):
+        checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
+
+
+def _explain_refusals(load: Any) -> Any:
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return load(path, *args, **kwargs)
+        except pickle.UnpicklingError as error:
+            found = re.search(r"GLOBAL (\S+)", str(error))
+            what = (
+                f"holds {found.group(1)}"
+                if found
+                else f"cannot be read as weights ({str(error).partition(chr(10))[0]})"
+            )
+            # from None: torch's text recommends weights_only=False, which would run the file's code
+            raise InputError(
+                f"{path}: {what}: expected a fairseq checkpoint of tensors and plain options; such a file could run "
+                f"code, so it is not loaded; get the weights from a source you trust and save them anew"
+            ) from None
+        except (EOFError, RuntimeError) as error:
+            if "zip archive" not in str(error) and not isinstance(error, EOFError):
+                raise
+            raise InputError(f"{path}: not a whole checkpoint file ({error}): copy or save it again") from error
+
+    return load_checkpoint_to_cpu

@@ -1,0 +1,190 @@
+"""Beam search and forced scoring that carry maps in their hypotheses.
+
+Search is fairseq's and unchanged.  The map that ``--print-alignment`` shows is computed step by step and carried
+through fairseq's own attention buffer (in float32, outside the decoder's cast to the model's dtype); what is
+recorded comes from one teacher-forced pass over the final hypotheses, under the key ``norm_maps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from fairseq.data import data_utils
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.attention import norm_attentions
+from fairseq_norm_plugin.capture import capturing, teacher_forcing
+from fairseq_norm_plugin.printing import hard_alignment, soft_alignment
+from fairseq_norm_plugin.quantities import BatchMaps, layer_capture, quantity_capture, real_positions
+
+Hypotheses = list[list[dict[str, Any]]]
+
+#: Key of a hypothesis under which its recorded quantities lie.
+MAPS_KEY = "norm_maps"
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """Which map ``--print-alignment`` shows; ``heads`` None means all."""
+
+    kind: str
+    layer: int
+    heads: Optional[tuple[int, ...]]
+    setting: str
+    style: str  # hard or soft
+
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor, eos: int) -> Any:
+        """The alignment in the form that fairseq-generate prints."""
+        if self.style == "soft":
+            return soft_alignment(map_, self.setting)
+        return hard_alignment(map_, source, target, eos, self.setting)
+
+
+@dataclass(frozen=True)
+class RecordedMaps:
+    """Which quantities of which layers are recorded, for the ``nbest`` best hypotheses."""
+
+    layers: tuple[int, ...]
+    quantities: tuple[str, ...]
+    nbest: int = 1
+
+
+class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's ensemble, whose attention is the printed map: the mean of the models' maps."""
+
+    def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
+        super().__init__(models)
+        self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
+
+    def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """fairseq's step, with the last target position's map [B, S] in the place of its attention."""
+        with ExitStack() as stack:
+            for model, capture in zip(self.models, self.captures):
+                stack.enter_context(capturing(norm_attentions(model), capture))
+            log_probs, _ = super().forward_decoder(*args, **kwargs)
+        maps = [capture.take()[0][:, -1] for capture in self.captures]
+        return log_probs, torch.stack(maps).mean(dim=0)
+
+
+class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
+    """fairseq's beam search; hypotheses carry the printed map's alignment and what is recorded."""
+
+    def __init__(
+        self,
+        models: Sequence[Any],
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(NormEnsembleModel(models, printed) if printed else models, tgt_dict, **kwargs)
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        prefix = kwargs.get("prefix_tokens")
+        if self.printed and self.beam_size > 1 and prefix is not None and bool(prefix.eq(self.eos).any()):
+            raise InputError(
+                "--prefix-size covers a whole target, where fairseq's beam search hands out the attention of other "
+                "hypotheses: expected shorter prefixes; use --score-reference for forced decoding, "
+                "or leave --print-alignment out"
+            )
+        hypotheses: Hypotheses = self._generate(sample, **kwargs)
+        if self.printed:
+            self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
+        if self.recorded:
+            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, self.eos)
+        return hypotheses
+
+    def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
+        for tokens, columns, nbest in zip(src_tokens, real_positions(src_tokens, self.pad), hypotheses):
+            for hypothesis in nbest:
+                map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
+                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"], self.eos)
+
+
+class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
+    """fairseq's forced scoring; the maps come from the one pass that scores."""
+
+    def __init__(
+        self,
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(tgt_dict, **kwargs)
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        if sample.get("target") is None:
+            raise InputError("--score-reference needs references: the data set has no target side; binarise one")
+        printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
+        recorded = [quantity_capture(r.layers, r.quantities) for r in [self.recorded] if r for _ in models]
+        with ExitStack() as stack:
+            for i, model in enumerate(models):
+                stack.enter_context(teacher_forcing(model))
+                stack.enter_context(capturing(norm_attentions(model), *printed[i : i + 1], *recorded[i : i + 1]))
+            hypotheses: Hypotheses = super().generate(models, sample, **kwargs)
+        src_tokens, target = sample["net_input"]["src_tokens"], sample["target"]
+        columns, rows = real_positions(src_tokens, self.pad), real_positions(target, self.pad)
+        if self.printed:
+            maps = torch.stack([capture.take()[0] for capture in printed]).mean(dim=0)
+            for i, (hypothesis,) in enumerate(hypotheses):
+                source, map_ = src_tokens[i, columns[i]], maps[i][rows[i], columns[i]]
+                hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"], self.eos)
+        if self.recorded:
+            batch = BatchMaps()
+            for record in recorded:
+                batch.add(record.take())
+            for (hypothesis,), arrays in zip(hypotheses, batch.sentences(columns, rows)):
+                hypothesis[MAPS_KEY] = arrays
+        return hypotheses
+
+
+def record_hypotheses(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    eos: int,
+) -> None:
+    """Put the recorded quantities of the n-best ``hypotheses`` under their ``norm_maps``, teacher-forced.
+
+    One encoder pass a model and one decoder pass a rank, without the output layer.
+    """
+    net_input = sample["net_input"]
+    ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
+    # A sentence may have fewer hypotheses than the beam is wide.
+    present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
+    batches = [BatchMaps() for _ in ranks]
+    for model in models:
+        capture = quantity_capture(recorded.layers, recorded.quantities)
+        with teacher_forcing(model), capturing(norm_attentions(model), capture):
+            encoder_out = model.encoder.forward_torchscript(net_input)
+            for rank in ranks:
+                tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
+                inputs = data_utils.collate_tokens(tokens, pad, eos, left_pad=False, move_eos_to_beginning=True)
+                order = torch.tensor(present[rank], device=inputs.device)
+                rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
+                model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                batches[rank].add(capture.take())
+    columns = real_positions(net_input["src_tokens"], pad)
+    for rank in ranks:
+        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present[rank]]
+        arrays = batches[rank].sentences([columns[i] for i in present[rank]], rows)
+        for i, sentence in zip(present[rank], arrays):
+            hypotheses[i][rank][MAPS_KEY] = sentence

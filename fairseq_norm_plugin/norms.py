@@ -1,0 +1,130 @@
+"""The norms of Kobayashi et al. (2020) as free functions on tensors, for any framework's W_V and W_O.
+
+Axes: B batch, H heads, T target positions, S source positions, d head dimension, D = H·d.
+α is the attention weight after softmax and before dropout, v^h_j the value vector of source token j
+in head h (bias included), W_h = W_O[:, h·d:(h+1)·d] the head's slice of the output projection (as in
+``torch.nn.Linear.weight``), f^h(x_j) = W_h v^h_j the transformed vector.  The output bias belongs to
+no source token and is left out.
+
+‖Σ_h α^h_ij f^h(x_j)‖² = Σ_hk α^h_ij α^k_ij G_j[h,k] with the Gram matrix G_j[h,k] = f^h(x_j)·f^k(x_j),
+an H×H matrix a source token.  What is kept of it is its Cholesky factor, G_j = L_j L_jᵀ, so that the
+norm is ‖Σ_h α^h_ij L_j[h,:]‖: never negative and as accurate as the direct form, where a stored Gram
+matrix loses digits with the square of the cancellation between heads.  No tensor of B·T·S·D elements arises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+#: Size of the temporaries of one chunk, in bytes.
+CHUNK_BYTES = 8 * 2**20
+# Added to the diagonal before factoring, relative to the trace: the first is enough unless rounding
+# made G indefinite; the second is still below float32's resolution of the norm.
+_JITTERS = (1e-15, 1e-12)
+
+
+def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
+    """M[h] = W_hᵀ W, from which G[h,k] = v^h · M[h,k] v^k.
+
+    Args:
+        w_o: output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
+        num_heads: H.
+
+    Returns:
+        float64, [H, d, H·d].
+    """
+    weight = w_o.detach().double()
+    return torch.mm(weight.t(), weight).view(num_heads, -1, weight.size(1))
+
+
+def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
+    """The lower-triangular factor L of the Gram matrix of the transformed vectors of each source token.
+
+    Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
+    float64 values).  A token whose transformed vectors are all zero has L = 0.
+
+    Args:
+        values: value vectors, [..., H, d].
+        basis: :func:`head_gram_basis`, [H, d, H·d].
+
+    Returns:
+        [..., H, H].
+    """
+    heads, head_dim = values.shape[-2:]
+    tokens = values.reshape(-1, heads, head_dim)
+    chunk = max(1, CHUNK_BYTES // (8 * heads * heads * head_dim))
+    gram = torch.cat([_gram(part.double(), basis) for part in torch.split(tokens, chunk)])
+    factor = _cholesky(gram)
+    dtype = values.dtype if values.dtype == torch.float64 else torch.float32
+    return factor.to(dtype).view(*values.shape[:-2], heads, heads)
+
+
+def _gram(values: Tensor, basis: Tensor) -> Tensor:
+    tokens, heads, head_dim = values.shape
+    # [H(k), N, d] @ [H(k), d, H(h)·d]: row k holds v^k M[k,h] for all h
+    products = torch.bmm(values.transpose(0, 1), basis).view(heads, tokens, heads, head_dim)
+    gram: Tensor = torch.einsum("knhd,nhd->nhk", products, values)
+    return gram
+
+
+def _cholesky(gram: Tensor) -> Tensor:
+    trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None]
+    eye = torch.eye(gram.size(-1), dtype=gram.dtype, device=gram.device)
+    result = torch.full_like(gram, float("nan"))  # what cannot be factored (NaN in the model) is NaN, never a number
+    for jitter in reversed(_JITTERS):
+        factor, failed = torch.linalg.cholesky_ex(gram + jitter * trace * eye)
+        result = torch.where(failed[:, None, None] == 0, factor, result)
+    return torch.where(trace == 0, torch.zeros_like(result), result)
+
+
+def transformed_norms(factor: Tensor) -> Tensor:
+    """‖f^h(x_j)‖ from the factor: [B, S, H, H] → [B, H, S]."""
+    norms: Tensor = torch.linalg.vector_norm(factor, dim=-1)
+    return norms.transpose(1, 2)
+
+
+def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
+    """α^h_ij ‖f^h(x_j)‖ (Kobayashi et al. 2020, eq. 4).
+
+    Args:
+        alpha: attention weights, [B, H, T, S].
+        factor: :func:`gram_factor` of the values, [B, S, H, H].
+
+    Returns:
+        [B, H, T, S].
+    """
+    return alpha * transformed_norms(factor)[:, :, None, :]
+
+
+def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
+    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or those named), then the norm (Kobayashi et al. 2020).
+
+    Temporaries are as large as a chunk of :data:`CHUNK_BYTES`.
+
+    Args:
+        alpha: attention weights, [B, H, T, S].
+        factor: :func:`gram_factor` of the values, [B, S, H, H].
+        heads: the heads to sum over; default: all.
+
+    Returns:
+        [B, T, S].
+    """
+    if heads is not None:
+        alpha, factor = alpha[:, list(heads)], factor[:, :, list(heads)]
+    weights = alpha.permute(0, 3, 2, 1)  # [B, S, T, H]
+    batch, _, target, width = weights.shape
+    chunk = max(1, CHUNK_BYTES // max(1, batch * target * width * alpha.element_size()))
+    parts = [
+        torch.linalg.vector_norm(torch.matmul(w, f), dim=-1)
+        for w, f in zip(torch.split(weights, chunk, dim=1), torch.split(factor, chunk, dim=1))
+    ]
+    return torch.cat(parts, dim=1).transpose(1, 2)
+
+
+def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
+    """Mean of α over the heads (all, or those named): [B, H, T, S] → [B, T, S]."""
+    return (alpha if heads is None else alpha[:, list(heads)]).mean(dim=1)

@@ -1,0 +1,170 @@
+"""The options that the plugin adds to a fairseq task, and what they mean once checked."""
+
+# No `from __future__ import annotations` here: fairseq reads the field types at run time.
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extract import RULES, ExtractionOptions
+from alignment_eval.maps import KINDS
+from alignment_eval.records import DTYPES
+from alignment_eval.subwords import MARKS
+from alignment_eval.word_maps import SETTINGS
+
+
+@dataclass
+class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
+    """Options of a norm task; all have defaults under which the task behaves as fairseq's own."""
+
+    norm_map: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]
+        default="attn_n",
+        metadata={"help": "map that --print-alignment and --norm-alignments use: attention weights or norms"},
+    )
+    norm_layer: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "decoder layer of that map, counted from 0 (papers count from 1); default: the last but one, "
+            "which aligns best in AWO (docs/maps.md)"
+        },
+    )
+    norm_heads: Optional[str] = field(
+        default=None,
+        metadata={"help": "heads of that layer to sum (norms) or average (weights) over, e.g. 0,3; default: all"},
+    )
+    norm_setting: ChoiceEnum(list(SETTINGS)) = field(  # type: ignore[valid-type]
+        default="awo",
+        metadata={"help": "row of a target token: the one that predicts it (awo) or that it is the input of (awi)"},
+    )
+    norm_alignments: Optional[str] = field(
+        default=None,
+        metadata={"help": "file for word alignments of the best hypotheses: Pharaoh lines in corpus order"},
+    )
+    norm_rule: ChoiceEnum(list(RULES)) = field(  # type: ignore[valid-type]
+        default="kobayashi2020", metadata={"help": "extraction rule of --norm-alignments"}
+    )
+    norm_null: Optional[str] = field(
+        default=None,
+        metadata={"help": "may </s> win a target word, which then stays unaligned: allow or mask; default: the rule's"},
+    )
+    norm_final_punctuation: bool = field(
+        default=False, metadata={"help": "link final punctuation to final punctuation in --norm-alignments"}
+    )
+    norm_records: Optional[str] = field(
+        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run a directory"}
+    )
+    norm_record_kinds: str = field(
+        default=",".join(KINDS), metadata={"help": f"kinds of maps to record, of {', '.join(KINDS)}"}
+    )
+    norm_record_layers: Optional[str] = field(
+        default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
+    )
+    norm_records_dtype: ChoiceEnum(list(DTYPES)) = field(  # type: ignore[valid-type]
+        default="float32", metadata={"help": "type of the recorded values"}
+    )
+    norm_records_resume: bool = field(
+        default=False, metadata={"help": "keep this shard's part if it is finished, and stop at once"}
+    )
+    norm_records_overwrite: bool = field(
+        default=False, metadata={"help": "replace this shard's part of the same run, if there is one"}
+    )
+    norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={"help": "how subwords are marked; auto: told from each dictionary"},
+    )
+    # fairseq-generate ignores --num-shards without a word; the task must see it to refuse it.
+    norm_num_shards: int = II("dataset.num_shards")
+
+
+@dataclass(frozen=True)
+class NormOptions:
+    """:class:`NormConfig`, checked against a model of so many layers and heads.
+
+    ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the one map that is printed and extracted;
+    ``record_layers`` and ``record_kinds`` what a run keeps, for records, for the alignments file or for both.
+    """
+
+    kind: str
+    layer: int
+    heads: Optional[tuple[int, ...]]
+    setting: str
+    record_layers: tuple[int, ...]
+    record_kinds: tuple[str, ...]
+    extraction: Optional[ExtractionOptions]
+
+
+def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
+    """Check ``cfg`` against a model with ``layers`` decoder layers of ``heads`` heads.
+
+    Raises:
+        UsageError: a layer or head that the model has not, an unknown kind, or options that contradict each other.
+    """
+    layer = default_layer(layers) if cfg.norm_layer is None else int(cfg.norm_layer)
+    _check_number(layer, "--norm-layer", layers)
+    chosen = None if cfg.norm_heads is None else _parse_numbers(cfg.norm_heads, "--norm-heads", heads)
+    record_layers = set(range(layers))
+    if cfg.norm_record_layers is not None:
+        record_layers = set(_parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
+    record_kinds = set(_parse_kinds(cfg.norm_record_kinds))
+    kind = str(cfg.norm_map)
+    if not cfg.norm_records:
+        record_layers, record_kinds = {layer}, {kind}
+    elif cfg.norm_alignments and not (layer in record_layers and kind in record_kinds):
+        raise UsageError(
+            f"--norm-alignments reads {kind} of layer {layer}, which --norm-record-kinds {cfg.norm_record_kinds} or "
+            f"--norm-record-layers {cfg.norm_record_layers} leaves out: expected it among them"
+        )
+    return NormOptions(
+        kind=kind,
+        layer=layer,
+        heads=chosen,
+        setting=str(cfg.norm_setting),
+        record_layers=tuple(sorted(record_layers)),
+        record_kinds=tuple(name for name in KINDS if name in record_kinds),
+        extraction=_extraction(cfg, kind, layer, chosen) if cfg.norm_alignments else None,
+    )
+
+
+def default_layer(layers: int) -> int:
+    """The layer that aligns best in AWO: the last but one (Kobayashi et al. 2020: layer 5 of 6, counted from 1)."""
+    return max(0, layers - 2)
+
+
+def _extraction(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
+    if heads is not None and len(heads) > 1:
+        raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
+    return ExtractionOptions(
+        kind=kind,
+        layer=layer,
+        head=heads[0] if heads else None,
+        setting=str(cfg.norm_setting),
+        rule=str(cfg.norm_rule),
+        null=cfg.norm_null,
+        final_punctuation=bool(cfg.norm_final_punctuation),
+    )
+
+
+def _parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in str(text).split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text!r}: expected numbers separated by commas, such as 0,2") from None
+    if len(set(numbers)) != len(numbers):
+        raise UsageError(f"{option} {text!r}: names a number twice: expected each once")
+    for number in numbers:
+        _check_number(number, option, count)
+    return numbers
+
+
+def _check_number(number: int, option: str, count: int) -> None:
+    if not 0 <= number < count:
+        raise UsageError(f"{option} {number}: the model has {count}, counted from 0: expected 0 to {count - 1}")
+
+
+def _parse_kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not kinds or any(kind not in KINDS for kind in kinds):
+        raise UsageError(f"--norm-record-kinds {text!r}: expected some of {', '.join(KINDS)}")
+    return kinds

@@ -1,0 +1,49 @@
+"""What fairseq's ``--print-alignment`` prints: token-level alignments of one map, hard or soft."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+HardAlignment = list[tuple[int, int]]
+SoftAlignment = list[list[str]]
+
+
+def map_rows(length: int, setting: str) -> range:
+    """The map rows of target tokens 0, 1, …: AWO takes the row that predicts a token, AWI the row it is input of.
+
+    AWI of the last token (``</s>``) is undefined, so there is one row fewer.
+    """
+    return range(length) if setting == "awo" else range(1, length)
+
+
+def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, eos: int, setting: str) -> HardAlignment:
+    """For each target token but ``</s>`` the source token with the largest value, ``</s>`` barred.
+
+    Token indices count ordinary tokens only, as fairseq's do; ties go to the first.
+
+    Args:
+        map_: [T, S], without pads.
+        source: token ids [S].
+        target: token ids [T].
+        eos: id of ``</s>``.
+        setting: ``awo`` or ``awi``.
+
+    Returns:
+        Pairs (source index, target index).
+    """
+    ordinary = source.ne(eos)
+    if not bool(ordinary.any()):
+        return []
+    best = map_.masked_fill(~ordinary, float("-inf")).argmax(dim=1).tolist()
+    source_index = (ordinary.cumsum(0) - 1).tolist()
+    target_is_word = target.ne(eos)
+    target_index = (target_is_word.cumsum(0) - 1).tolist()
+    rows = map_rows(len(target), setting)
+    return [
+        (source_index[best[row]], target_index[token]) for token, row in enumerate(rows) if bool(target_is_word[token])
+    ]
+
+
+def soft_alignment(map_: Tensor, setting: str) -> SoftAlignment:
+    """The map's rows of target tokens 0, 1, … (``</s>`` included, except in AWI), as fairseq formats them."""
+    return [[f"{value:.6f}" for value in map_[row].tolist()] for row in map_rows(map_.size(0), setting)]

@@ -1,0 +1,64 @@
+"""What identifies a run: model, data, and every option that changes the numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+
+# Options of generation that change no map.
+_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
+
+
+def signature_hash(signature: Mapping[str, Any]) -> str:
+    """Hash of a signature."""
+    return hashlib.blake2b(json.dumps(signature, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def generation_options(args: Any) -> dict[str, Any]:
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), as JSON knows them."""
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        options = dataclasses.asdict(args)
+    else:
+        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    return {name: _plain(value) for name, value in sorted(options.items()) if name not in _SILENT_OPTIONS}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, bool, type(None))) else str(value)
+
+
+def model_hash(models: Sequence[nn.Module]) -> str:
+    """Hash of all parameters and buffers, in their dtype."""
+    digest = hashlib.blake2b(digest_size=8)
+    for model in models:
+        for name, tensor in sorted(model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(_bytes(tensor))
+    return digest.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    data = tensor.detach().cpu().contiguous().flatten()
+    return data.view(torch.uint8).numpy().tobytes() if data.numel() else b""
+
+
+def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:
+    """Hash of a subset's files (fairseq's ``subset.src-tgt.lang…``) and of the dictionaries."""
+    digest = hashlib.blake2b(digest_size=8)
+    root = Path(directory)
+    source, target = languages
+    pairs = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*")
+    files = {file for pattern in pairs for file in root.glob(pattern)}
+    for file in sorted(files | set(root.glob("dict.*.txt"))):
+        digest.update(file.name.encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

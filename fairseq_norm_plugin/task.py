@@ -1,0 +1,270 @@
+"""The fairseq tasks: what the plugin adds to any translation task (the mixin), and the tasks made with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import numpy as np
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import nn
+
+from alignment_eval import __version__
+from alignment_eval.errors import UsageError
+from alignment_eval.maps import SentenceMaps
+from alignment_eval.records import RunInfo
+from fairseq_norm_plugin.attention import swap_attention
+from fairseq_norm_plugin.generator import (
+    MAPS_KEY,
+    Hypotheses,
+    NormSequenceGenerator,
+    NormSequenceScorer,
+    PrintedMap,
+    RecordedMaps,
+)
+from fairseq_norm_plugin.options import NormConfig, NormOptions, resolve
+from fairseq_norm_plugin.quantities import layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.run import Output, Plan
+from fairseq_norm_plugin.sides import dictionary_mark, side
+from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
+from fairseq_norm_plugin.sinks import AlignmentFile, PartWriter, is_finished
+
+logger = logging.getLogger(__name__)
+
+
+class NormMixin:
+    """Adds the maps to a translation task; list it before the task's own class.
+
+    The call order of fairseq-generate is what this rests on: ``build_model``, ``load_dataset``,
+    ``get_batch_iterator``, ``build_generator``, then ``inference_step`` a batch, with no hook at the end.  So the
+    plan of the run is made with the iterator, its output is opened with the generator, and finished in the step
+    that brings the last expected sentence.
+    """
+
+    cfg: Any
+    datasets: dict[str, Any]
+    source_dictionary: Any
+    target_dictionary: Any
+
+    _training = False
+    _skipped: Mapping[int, str] = {}
+    _plan: Optional[Plan] = None
+    _output: Optional[Output] = None
+    _layers: tuple[int, ...] = ()
+    _marks: tuple[str, ...] = ()
+
+    # -- the model ---------------------------------------------------------------------------------------------
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """fairseq's model with its encoder-decoder attention swapped (attention.py)."""
+        model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
+        swap_attention(model)
+        return model
+
+    def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's; only training and validation build one, which tells them from generation."""
+        self._training = True
+        return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
+
+    # -- the data ----------------------------------------------------------------------------------------------
+
+    def filter_indices_by_size(
+        self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
+    ) -> Any:
+        """fairseq's; keeps which sentences it leaves out."""
+        kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)  # type: ignore[misc]
+        reason = f"skipped: longer than max_positions={max_positions}"
+        self._skipped = {int(id_): reason for id_ in np.setdiff1d(indices, kept)}
+        return kept
+
+    def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, without its loss of the last batch outside of training.
+
+        fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
+        """
+        if not (self._training and dataset is self.datasets.get(self.cfg.train_subset)):
+            kwargs["required_batch_size_multiple"] = 1
+        self._skipped = {}
+        iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        if not self._training:
+            self._make_plan(dataset, iterator, kwargs)
+        return iterator
+
+    def _make_plan(self, dataset: Any, iterator: Any, batching: Mapping[str, Any]) -> None:
+        subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
+        if subset is not None:  # fairseq-interactive's sentences are of no subset
+            self._plan = Plan.of(subset, iterator, self._skipped, batching)
+
+    # -- generation and forced scoring -------------------------------------------------------------------------
+
+    def build_generator(
+        self,
+        models: Sequence[nn.Module],
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> Any:
+        """fairseq's generator or scorer; one that carries maps if any are asked for."""
+        style = getattr(args, "print_alignment", None)
+        wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
+        if not (style or wanted):
+            return super().build_generator(  # type: ignore[misc]
+                models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
+            )
+        if seq_gen_cls is not None:
+            raise UsageError(f"a norm task brings its own generator: {seq_gen_cls.__name__} cannot be used with maps")
+        self._check_command(args, style, wanted)
+        layers, heads = layers_and_heads(models)
+        options = resolve(self.cfg, layers, heads)
+        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
+        printed = PrintedMap(options.kind, options.layer, options.heads, options.setting, str(style)) if style else None
+        recorded = self._open_output(models, args, options, heads) if wanted else None
+        if getattr(args, "score_reference", False):
+            return NormSequenceScorer(self.target_dictionary, printed=printed, recorded=recorded)
+        extra = {**(extra_gen_cls_kwargs or {}), "printed": printed, "recorded": recorded}
+        return super().build_generator(  # type: ignore[misc]
+            models, args, seq_gen_cls=NormSequenceGenerator, extra_gen_cls_kwargs=extra, **kwargs
+        )
+
+    def _check_command(self, args: Any, style: Optional[str], wanted: bool) -> None:
+        if self._plan is None and wanted:
+            raise UsageError(
+                "--norm-records and --norm-alignments need sentence ids, which fairseq-generate alone gives: "
+                "binarise the text with fairseq-preprocess and use fairseq-generate"
+            )
+        if self._plan is None and str(style) == "soft" and not self._training:
+            raise UsageError(
+                "fairseq-interactive formats alignments itself and crashes on --print-alignment soft: "
+                "use hard there, or fairseq-generate"
+            )
+        if wanted and getattr(args, "retain_dropout", False):
+            raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
+        if self.cfg.norm_num_shards != 1:
+            raise UsageError(
+                f"--num-shards {self.cfg.norm_num_shards} does nothing in fairseq-generate (every shard would be the "
+                f"whole corpus): use --distributed-world-size N --distributed-rank k"
+            )
+
+    def _open_output(self, models: Sequence[nn.Module], args: Any, options: NormOptions, heads: int) -> RecordedMaps:
+        """Open the sinks that are asked for; tells what has to be recorded for them."""
+        assert self._plan is not None
+        plan = self._plan
+        quantities = recorded_quantities(options.record_kinds, len(models))
+        scoring = getattr(args, "score_reference", False)
+        nbest = int(args.nbest) if self.cfg.norm_records and not scoring else 1
+        self._layers = options.record_layers
+        self._marks = tuple(
+            dictionary_mark(dictionary, str(self.cfg.norm_subword_mark))
+            for dictionary in (self.source_dictionary, self.target_dictionary)
+        )
+        logger.info("subword marks: source %s, target %s", *self._marks)
+        sinks: list[Union[PartWriter, AlignmentFile]] = []
+        if options.extraction is not None:
+            if plan.shards > 1:
+                raise UsageError(
+                    "--norm-alignments writes one file in corpus order, which a shard alone cannot: "
+                    "give --norm-records, and run align-eval extract when all shards are done"
+                )
+            sinks.append(AlignmentFile(Path(self.cfg.norm_alignments), options.extraction))
+        if self.cfg.norm_records:
+            directory = Path(self.cfg.norm_records)
+            info = self._run_info(models, args, options, heads, nbest)
+            if self.cfg.norm_records_resume and is_finished(directory, info):
+                # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
+                logger.info("%s: shard %d of %d is finished already: kept", directory, plan.shard, plan.shards)
+                raise SystemExit(0)
+            sinks.append(PartWriter(directory, info, quantities, bool(self.cfg.norm_records_overwrite)))
+        self._output = Output(plan, self._layers, sinks)
+        if self._output.finished:
+            logger.info("shard %d of %d is empty: nothing to do", plan.shard, plan.shards)
+            raise SystemExit(0)
+        return RecordedMaps(self._layers, quantities, nbest)
+
+    def _run_info(
+        self, models: Sequence[nn.Module], args: Any, options: NormOptions, heads: int, nbest: int
+    ) -> RunInfo:
+        assert self._plan is not None
+        cfg, plan = self.cfg, self._plan
+        languages = (cfg.source_lang, cfg.target_lang)
+        signature = {
+            "version": __version__,
+            "task": type(self).__name__,
+            "model": model_hash(models),
+            "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+            "subset": plan.subset,
+            "languages": list(languages),
+            "marks": list(self._marks),
+            "kinds": list(options.record_kinds),
+            "layers": list(options.record_layers),
+            "dtype": str(cfg.norm_records_dtype),
+            "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+            "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+            "truncate_source": cfg.truncate_source,
+            "shards": plan.shards,
+            "generation": generation_options(args),
+            **(plan.batching if plan.shards > 1 else {}),
+        }
+        return RunInfo(
+            signature=signature,
+            signature_hash=signature_hash(signature),
+            kinds=options.record_kinds,
+            layers=options.record_layers,
+            heads=heads,
+            dtype=str(cfg.norm_records_dtype),
+            size=plan.size,
+            nbest=nbest,
+            shard=plan.shard,
+            shards=plan.shards,
+        )
+
+    def inference_step(
+        self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
+    ) -> Hypotheses:
+        """fairseq's; takes what the hypotheses carry to the run's output."""
+        hypotheses: Hypotheses = super().inference_step(generator, models, sample, **kwargs)  # type: ignore[misc]
+        if self._output is not None and not self._training:
+            ids = sample["id"].tolist()
+            sentences = [
+                self._sentence(id_, rank, tokens, hypothesis)
+                for id_, tokens, nbest in zip(ids, sample["net_input"]["src_tokens"], hypotheses)
+                for rank, hypothesis in enumerate(nbest)
+                if MAPS_KEY in hypothesis
+            ]
+            self._output.write(ids, sentences)
+        return hypotheses
+
+    def _sentence(self, id_: int, rank: int, src_tokens: Any, hypothesis: dict[str, Any]) -> SentenceMaps:
+        source_mark, target_mark = self._marks
+        assert self._plan is not None
+        dataset = self.datasets[self._plan.subset]
+        source_ids = src_tokens[src_tokens.ne(self.source_dictionary.pad())]
+        return SentenceMaps(
+            id=id_,
+            rank=rank,
+            score=float(hypothesis["score"]),
+            source=side(source_ids, self.source_dictionary, source_mark, _surface(dataset.src, id_)),
+            target=side(hypothesis["tokens"], self.target_dictionary, target_mark),
+            layers=self._layers,
+            arrays=hypothesis.pop(MAPS_KEY),
+        )
+
+
+def _surface(texts: Any, id_: int) -> Optional[list[str]]:
+    """The tokens as they were read, where the data set keeps them (--dataset-impl raw)."""
+    original = getattr(texts, "get_original_text", None)
+    return None if original is None else str(original(id_)).split()
+
+
+@dataclass
+class TranslationNormConfig(TranslationConfig, NormConfig):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's translation options and the plugin's."""
+
+
+@register_task("translation_norm", dataclass=TranslationNormConfig)
+class TranslationNormTask(NormMixin, TranslationTask):  # type: ignore[misc]
+    """fairseq's ``translation`` task whose models show their maps."""

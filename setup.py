@@ -1,0 +1,33 @@
+"""Package metadata; tool settings live in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+setup(
+    name="fairseq-norm-plugin",
+    version="0.1.0",
+    description="Norm-weighted attention maps of any trained fairseq Transformer, and the word alignments in them",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.9",
+    packages=["fairseq_norm_plugin", "alignment_eval", "alignment_eval.commands"],
+    package_data={"fairseq_norm_plugin": ["py.typed"], "alignment_eval": ["py.typed"]},
+    install_requires=[
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "matplotlib",
+        "torch",
+        "tqdm",
+        # PyPI's fairseq 0.12.2 does not import on Python >= 3.11; ve-fairseq is its main branch with that mended.
+        "ve-fairseq==0.12.3; python_version >= '3.11'",
+        "fairseq==0.12.2; python_version < '3.11'",
+    ],
+    extras_require={
+        "data": ["sacremoses", "subword-nmt"],
+        "dev": ["sacremoses", "subword-nmt", "pytest", "hypothesis", "ruff", "mypy", "import-linter", "pandas-stubs"],
+    },
+    entry_points={"console_scripts": ["align-eval=alignment_eval.cli:main"]},
+)

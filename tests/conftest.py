@@ -1,0 +1,16 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The directory of real gold sets, corpora and models beside the repository; skips where it is absent."""
+    path = Path(__file__).resolve().parents[1].parent / "shared"
+    if not path.is_dir():
+        pytest.skip(f"{path} is absent: it holds the real data that this test reads")
+    return path

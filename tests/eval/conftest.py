@@ -1,0 +1,105 @@
+"""Synthetic sentences and records.  The fixtures are stateless factories, so hypothesis may share them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from alignment_eval.maps import KINDS, SentenceMaps, Side
+from alignment_eval.records import RunInfo, arrow_schema, part_name, to_table
+from alignment_eval.subwords import word_indices
+
+SPECIAL = ("</s>", "<de>", "<en>")
+
+
+def side(text: str, mark: str = "@@") -> Side:
+    tokens = tuple(text.split())
+    return Side(tokens, word_indices(tokens, mark, [token in SPECIAL for token in tokens]))
+
+
+def sentence(
+    id_: int = 0,
+    source: str = "a@@ b c . </s>",
+    target: str = "x y@@ z . </s>",
+    layers: int = 2,
+    heads: int = 3,
+    mark: str = "@@",
+    status: str = "ok",
+    **fields: Any,
+) -> SentenceMaps:
+    """A sentence of random maps (float32, the seed is its id), or a stub with an empty pair if ``status`` is not ok."""
+    if status != "ok":
+        empty = Side((), np.empty(0, dtype=np.int32))
+        return SentenceMaps(id=id_, source=empty, target=empty, layers=tuple(range(layers)), status=status, **fields)
+    rng = np.random.default_rng(id_)
+    source_side, target_side = side(source, mark), side(target, mark)
+    T, S = len(target_side.tokens), len(source_side.tokens)
+    arrays = {
+        "head_attn_w": rng.dirichlet(np.ones(S), size=(layers, heads, T)),
+        "transformed_norm": rng.uniform(0.1, 3, size=(layers, heads, S)),
+        "layer_attn_n": rng.uniform(0.1, 3, size=(layers, T, S)),
+    }
+    fields = {"arrays": {name: array.astype(np.float32) for name, array in arrays.items()}, **fields}
+    return SentenceMaps(id=id_, source=source_side, target=target_side, layers=tuple(range(layers)), **fields)
+
+
+def records(
+    directory: Path,
+    sentences: Iterable[SentenceMaps],
+    shards: int = 1,
+    quantities: Sequence[str] = ("head_attn_w", "transformed_norm", "layer_attn_n"),
+    **info: Any,
+) -> Path:
+    """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``."""
+    sentences = list(sentences)
+    directory.mkdir(parents=True, exist_ok=True)
+    layers = sentences[0].layers if sentences else (0, 1)
+    heads = next((s.heads for s in sentences if s.ok), 0)
+    known = {
+        "signature": {"model": "synthetic"},
+        "signature_hash": "0123abcd",
+        "kinds": tuple(KINDS),
+        "layers": layers,
+        "heads": heads,
+        "dtype": "float32",
+        "size": len({s.id for s in sentences}),
+        "nbest": 1,
+    }
+    for shard in range(shards):
+        run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
+        table = to_table(sentences[shard::shards], arrow_schema(run, quantities))
+        pq.write_table(table, directory / part_name(shard, shards))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def make_side() -> Callable[..., Side]:
+    return side
+
+
+@pytest.fixture(scope="session")
+def make_sentence() -> Callable[..., SentenceMaps]:
+    return sentence
+
+
+@pytest.fixture(scope="session")
+def make_records() -> Callable[..., Path]:
+    return records
+
+
+@pytest.fixture(scope="session")
+def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``align-eval`` as a user does."""
+
+    def run(*args: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "alignment_eval", *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+    return run

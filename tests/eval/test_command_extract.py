@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.extract import ExtractionOptions, extract
+from alignment_eval.maps import SentenceMaps
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+OPTIONS = ("--kind", "attn_n", "--layer", "1", "--setting", "awi", "--rule", "kobayashi2020")
+
+
+def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+    """Five sentences of layers 1 and 4, not in order; the first and the third were skipped."""
+    sentences = [
+        make_sentence(3, source="a b c d </s>", target="x@@ y z </s>"),
+        make_sentence(2, status="too long"),
+        make_sentence(1),
+        make_sentence(0, status="too long"),
+        make_sentence(4, source="</s>", target="x </s>"),
+    ]
+    return [replace(s, layers=(1, 4)) for s in sentences]
+
+
+def lines(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[str]:
+    by_id = {s.id: s for s in sentences}
+    links = [extract(by_id[i], options) if by_id[i].ok else () for i in range(len(by_id))]
+    return [" ".join(f"{i}-{j}" for i, j in sorted(pairs)) for pairs in links]
+
+
+@pytest.fixture
+def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+    return make_records(tmp_path / "run", corpus(make_sentence), shards=2)
+
+
+def test_lines_in_corpus_order(
+    directory: Path, tmp_path: Path, make_sentence: Factory, align_eval: Callable[..., Any]
+) -> None:
+    done = align_eval("extract", directory, *OPTIONS)
+    expected = lines(corpus(make_sentence), ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020"))
+    assert done.returncode == 0
+    assert done.stdout.split("\n") == [*expected, ""]
+    assert expected[0] == expected[2] == expected[4] == ""
+    assert all(expected[i] for i in (1, 3))
+    warning, signature = done.stderr.splitlines()
+    assert warning == "warning: 2 of 5 sentences have no maps, their lines are blank (2 too long)"
+    assert signature.startswith(
+        "records:0123abcd|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
+    )
+    again = align_eval("extract", directory, *OPTIONS, "--output", tmp_path / "out.pharaoh")
+    assert again.stdout == ""
+    assert again.stderr == done.stderr
+    assert (tmp_path / "out.pharaoh").read_text(encoding="utf-8") == done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "run"]
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    try:
+        status = main([str(arg) for arg in args])
+    except SystemExit as stop:  # argparse
+        status = int(str(stop.code))
+    return (status, *capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (["--head", "2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
+        (["--rule", "shift-att"], ExtractionOptions("attn_n", 1, None, "awi", "shift-att", "mask")),
+        (["--kind", "attn_w", "--layer", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
+        (["--final-punctuation"], ExtractionOptions("attn_n", 1, None, "awi", final_punctuation=True)),
+    ],
+)
+def test_options_reach_the_extraction(
+    directory: Path,
+    make_sentence: Factory,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    options: ExtractionOptions,
+) -> None:
+    status, out, _ = call(capsys, "extract", directory, *OPTIONS, *given)
+    assert status == 0
+    expected = lines(corpus(make_sentence), options)
+    assert out.split("\n") == [*expected, ""]
+    assert expected != lines(corpus(make_sentence), ExtractionOptions("attn_n", 1))
+
+
+def test_max_norm_layer(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = corpus(make_sentence)
+    for s in sentences:
+        if s.ok:
+            s.arrays["layer_attn_n"][1] += np.float32(5)  # layer 4
+    directory = make_records(tmp_path / "run", sentences)
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm")
+    assert status == 0
+    assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
+    assert "|layer:4|" in messages
+    assert "|layer_by:max-norm|" in messages
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm", "--setting", "awo")
+    assert (status, out) == (2, "")
+    assert messages.startswith("align-eval extract: layer max-norm with setting 'awo': the layer of the highest mean")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text"),
+    [
+        (["--kind", "attn_x"], 2, "unknown map kind 'attn_x': expected one of attn_w, attn_n"),
+        (["--rule", "best"], 2, "unknown rule 'best': expected one of kobayashi2020, shift-att"),
+        (["--setting", "a"], 2, "unknown setting 'a': expected one of awo, awi"),
+        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' with rule 'shift-att'"),
+        (["--layer", "2nd"], 2, "argument --layer: '2nd': expected a layer number, from 0, or max-norm"),
+        (["--layer", "0"], 1, "layer 0 is not in the records: recorded (counted from 0) are 1, 4; name one of them"),
+        (["--head", "3"], 1, "head 3 is not in the records: a layer has 3 heads, counted from 0; name one of 0 to 2"),
+    ],
+)
+def test_bad_options(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], status: int, text: str
+) -> None:
+    output = tmp_path / "out.pharaoh"
+    got, out, messages = call(capsys, "extract", directory, *OPTIONS, *given, "--output", output)
+    assert (got, out) == (status, "")
+    assert text in messages
+    assert not output.exists()
+
+
+def test_layers_are_checked_even_if_all_sentences_were_skipped(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path / "run", [make_sentence(0, status="too long")])
+    assert call(capsys, "extract", directory, *OPTIONS)[:2] == (0, "\n")
+    assert call(capsys, "extract", directory, *OPTIONS, "--layer", "7")[:2] == (1, "")
+
+
+def test_kind_that_was_not_recorded(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
+    status, _, messages = call(capsys, "extract", directory, *OPTIONS)
+    assert status == 1
+    assert "map kind 'attn_n' is not in the records (they hold attn_w): record it with" in messages
+
+
+def test_no_records(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    done = align_eval("extract", tmp_path / "nothing", *OPTIONS)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("align-eval extract: ")
+    assert "nothing: no such directory: expected the --norm-records directory of a run" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_sentence_without_its_best_hypothesis(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0), make_sentence(1, rank=1)], nbest=2)
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS)
+    assert (status, out) == (1, "")
+    assert "sentence 1 has no hypothesis of rank 0: expected one a sentence" in messages

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps import SentenceMaps
+from alignment_eval.records import Records, arrow_schema, part_name, read_info, to_table
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+
+
+def assert_same(got: SentenceMaps, expected: SentenceMaps, dtype: type = np.float32) -> None:
+    for name in ("id", "rank", "score", "status", "layers"):
+        assert getattr(got, name) == getattr(expected, name)
+    for side in ("source", "target"):
+        assert getattr(got, side).tokens == getattr(expected, side).tokens
+        np.testing.assert_array_equal(getattr(got, side).words, getattr(expected, side).words)
+        assert getattr(got, side).words.dtype == np.int32
+    assert got.arrays.keys() == expected.arrays.keys()
+    for name, array in expected.arrays.items():
+        assert got.arrays[name].dtype == dtype
+        np.testing.assert_array_equal(got.arrays[name], array.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer, dtype: type) -> None:
+    sentences = [
+        make_sentence(0, score=-1.5),
+        make_sentence(1, status="skipped: 1025 tokens, --max-source-positions is 1024"),
+        make_sentence(2, source="</s>", target="</s>"),
+        make_sentence(3, source="ä@@ ß 中 </s>", target="<en> x </s>"),
+        *(make_sentence(i) for i in range(4, 140)),  # more than two batches of the reader
+    ]
+    records = Records(make_records(tmp_path / "run", sentences, dtype=np.dtype(dtype).name))
+    assert records.info.dtype == np.dtype(dtype).name
+    assert (records.info.layers, records.info.heads, records.info.size) == ((0, 1), 3, 140)
+    got = list(records)
+    assert len(got) == len(sentences)
+    for one, expected in zip(got, sentences):
+        assert_same(one, expected, dtype)
+
+
+def test_stub_that_keeps_its_text(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    stub = replace(make_sentence(0), status="too long", arrays={})
+    (got,) = Records(make_records(tmp_path, [stub], heads=3))
+    assert_same(got, stub)
+
+
+def test_all_stubs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    directory = make_records(tmp_path, [make_sentence(i, status="skipped") for i in range(3)])
+    assert [s.status for s in Records(directory)] == ["skipped"] * 3
+
+
+def test_no_sentences(tmp_path: Path, make_records: Writer) -> None:
+    assert list(Records(make_records(tmp_path, []))) == []
+
+
+@given(shards=st.integers(1, 4), size=st.integers(0, 9), data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_any_number_of_shards_gives_the_same_sentences(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_sentence: Factory,
+    make_records: Writer,
+    shards: int,
+    size: int,
+    data: st.DataObject,
+) -> None:
+    order = data.draw(st.permutations(range(size)))
+    directory = make_records(tmp_path_factory.mktemp("run"), [make_sentence(i) for i in order], shards=shards)
+    got = {s.id: s for s in Records(directory)}
+    assert sorted(got) == list(range(size))
+    for id_, one in got.items():
+        assert_same(one, make_sentence(id_))
+
+
+def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    sentences = [make_sentence(i, rank=rank) for i in range(2) for rank in range(3)]
+    records = Records(make_records(tmp_path, sentences, nbest=3))
+    assert [(s.id, s.rank) for s in records.best()] == [(0, 0), (1, 0)]
+    assert len(list(records)) == 6
+
+
+def test_stray_files_are_ignored(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence()])
+    for name in (f".{part_name(0, 1)}.tmp-77", f"{part_name(0, 1)}.tmp", "notes.txt", "part-0-of-1.parquet"):
+        (tmp_path / name).write_bytes(b"half a fi")
+    assert [s.id for s in Records(tmp_path)] == [0]
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing: no such directory: expected the --norm-records directory of a run"):
+        Records(tmp_path / "nothing")
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(InputError, match=r"file: no such directory"):
+        Records(tmp_path / "file")
+
+
+def test_empty_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no record parts \(part-NNNNN-of-NNNNN.parquet\) in it: expected those of a"):
+        Records(tmp_path)
+
+
+def test_missing_shard(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in range(4)], shards=3)
+    (tmp_path / part_name(1, 3)).unlink()
+    with pytest.raises(InputError, match=r"shards 1 of 3 are missing: expected a part of each"):
+        Records(tmp_path)
+
+
+def test_parts_of_different_runs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path / "a", [make_sentence(i) for i in range(4)], shards=2)
+    make_records(tmp_path / "b", [make_sentence(i) for i in range(4)], shards=2, signature_hash="beef")
+    (tmp_path / "b" / part_name(1, 2)).replace(tmp_path / "a" / part_name(1, 2))
+    with pytest.raises(
+        InputError, match=r"part-00001-of-00002.parquet: part of run beef, but part-00000-of-00002.parquet is of run 01"
+    ):
+        Records(tmp_path / "a")
+
+
+def test_other_schema_version(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence()], schema_version=7)
+    with pytest.raises(InputError, match=r"records of schema version 7: expected 1; record again with this version"):
+        Records(tmp_path)
+
+
+def test_half_written_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in range(20)])
+    part = tmp_path / part_name(0, 1)
+    part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+    with pytest.raises(InputError, match=r"part-00000-of-00001.parquet: not a whole Parquet file"):
+        Records(tmp_path)
+
+
+def test_part_with_damaged_pages(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in range(20)])
+    part = tmp_path / part_name(0, 1)
+    content = bytearray(part.read_bytes())
+    content[4:2000] = b"\xff" * 1996  # the first pages; the footer stays whole
+    part.write_bytes(bytes(content))
+    with pytest.raises(
+        InputError, match=r"(?s)part-00000-of-00001.parquet: cannot be read .*: remove it and run its shard"
+    ):
+        list(Records(tmp_path))
+
+
+def test_parquet_file_of_something_else(tmp_path: Path) -> None:
+    part = tmp_path / part_name(0, 1)
+    pq.write_table(pa.table({"a": [1]}), part)
+    with pytest.raises(InputError, match=r"a Parquet file without norm_records metadata: expected a part that the"):
+        read_info(part)
+
+
+def test_doubled_id_over_shards(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(0), make_sentence(1), make_sentence(2), make_sentence(0)], shards=2)
+    with pytest.raises(
+        InputError, match=r"part-00001-of-00002.parquet: sentence 0 \(rank 0\) is there twice: expected each id once"
+    ):
+        list(Records(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("ids", "size", "text"),
+    [
+        ([0, 2], 3, r"ids 1 are missing: expected every id from 0 to 2"),
+        ([0], 9, r"ids 1, 2, 3, 4, 5, … \(8 in all\) are missing"),
+        ([0, 1, 5], 2, r"ids 5 are unknown: expected every id from 0 to 1"),
+    ],
+)
+def test_ids_are_complete(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, ids: list[int], size: int, text: str
+) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in ids], size=size)
+    with pytest.raises(InputError, match=text):
+        list(Records(tmp_path))
+
+
+def test_values_that_do_not_fill_the_shape(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    s = make_sentence(0)
+    damaged = replace(s, arrays={**s.arrays, "layer_attn_n": s.arrays["layer_attn_n"][:, 1:]})
+    make_records(tmp_path, [damaged])
+    with pytest.raises(InputError, match=r"sentence 0: layer_attn_n holds 40 values: expected 2×5×5; the part is dam"):
+        list(Records(tmp_path))
+
+
+def test_only_the_quantities_of_the_schema_are_written(
+    make_sentence: Factory, tmp_path: Path, make_records: Writer
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
+    (got,) = Records(directory)
+    assert got.kinds == ("attn_w",)
+    info = read_info(directory / part_name(0, 1))
+    assert info.kinds == ("attn_w",)
+    schema = arrow_schema(info, ("head_attn_w",))
+    assert to_table([got], schema).schema.names == pq.read_schema(directory / part_name(0, 1)).names

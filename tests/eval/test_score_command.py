@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alignment_eval import __version__
+from alignment_eval.cli import main
+from alignment_eval.signature import file_hash
+
+GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
+HYPOTHESIS = "0-0 2-2 3-3\n0-1\n"
+Files = Callable[..., Path]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """Write a file in the working folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, text: str | bytes) -> Path:
+        path = Path(name)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    write("gold", GOLD)
+    write("hyp", HYPOTHESIS)
+    return write
+
+
+def align_eval(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "alignment_eval", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+def scored(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``score`` in this process."""
+    try:
+        status = main(["score", *arguments])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp")
+
+
+def test_json(files: Files) -> None:
+    done = align_eval("score", *STATED)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    # |A| = 4, |S| = 4, |A∩S| = 2, |A∩P| = 3
+    assert result == {
+        "hypothesis": "hyp",
+        "aer": 1 - 5 / 8,
+        "precision": 3 / 4,
+        "recall": 2 / 4,
+        "hypothesis_links": 4,
+        "hypothesis_links_sure": 2,
+        "hypothesis_links_possible": 3,
+        "sure_links": 4,
+        "possible_links": 1,
+        "sentences": 2,
+        "signature": (
+            f"metric:aer|gold:{file_hash(GOLD.encode())}|gold_format:talp|gold_base:1|gold_swap:no"
+            f"|hyp:{file_hash(HYPOTHESIS.encode())}|hyp_format:pharaoh|hyp_base:0|hyp_swap:no|hyp_possible:no"
+            f"|sentences:2|version:align-eval-{__version__}"
+        ),
+    }
+
+
+def test_standard_input(files: Files) -> None:
+    done = align_eval("score", "--gold", "gold", "--gold-base", "1", "--hyp", "-", stdin=HYPOTHESIS)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert (result["hypothesis"], result["aer"]) == ("<stdin>", 1 - 5 / 8)
+    assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
+
+
+def test_help_has_examples() -> None:
+    done = align_eval("score", "--help")
+    assert done.returncode == 0
+    assert "align-eval score --gold gold.talp --gold-base 1 --hyp out.pharaoh" in done.stdout
+
+
+def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = scored(capsys, *STATED, "--format", "text")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "hyp: AER 37.50 %, precision 75.00 %, recall 50.00 %"
+    assert lines[1] == "  4 links, gold 4 sure and 1 more possible, 2 sentences"
+    assert lines[2].startswith("  metric:aer|gold:")
+
+
+def test_tsv_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("empty", "\n\n")
+    status, out, err = scored(capsys, *STATED, "--hyp", "empty", "--format", "tsv")
+    assert status == 0
+    header, first, second = (line.split("\t") for line in out.splitlines())
+    assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
+    assert first == ["hyp", "37.50", "75.00", "50.00", "4", "2", "3", "4", "1", "2"]
+    assert second == ["empty", "100.00", "", "0.00", "0", "0", "0", "4", "1", "2"]
+    assert [line.split(":")[0] for line in err.splitlines()] == ["hyp", "empty"]
+
+
+def test_json_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("empty", "\n\n")
+    status, out, _ = scored(capsys, "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
+    results = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert [(r["hypothesis"], r["aer"], r["precision"], r["recall"]) for r in results] == [
+        ("hyp", 1 - 5 / 8, 3 / 4, 1 / 2),
+        ("empty", 1.0, None, 0.0),
+    ]
+
+
+def test_per_sentence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("other", "\n0-1 1-0\n")
+    status, _, _ = scored(capsys, *STATED, "other", "--per-sentence", "out.tsv")
+    assert status == 0
+    header, *rows = (line.split("\t") for line in Path("out.tsv").read_text().splitlines())
+    columns = "hypothesis line hypothesis_links sure_links hypothesis_links_sure hypothesis_links_possible"
+    assert header == [*columns.split(), "aer", "precision", "recall"]
+    assert rows == [
+        ["hyp", "1", "3", "2", "1", "2", repr(2 / 5), repr(2 / 3), "0.5"],
+        ["hyp", "2", "1", "2", "1", "1", repr(1 / 3), "1.0", "0.5"],
+        ["other", "1", "0", "2", "0", "0", "1.0", "", "0.0"],
+        ["other", "2", "2", "2", "2", "2", "0.0", "1.0", "1.0"],
+    ]
+
+
+def test_signature_says_how_the_files_were_read(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("naacl", "1 1 1 P\n2 2 1\n")
+    arguments = ("--gold-swap", "--hyp", "naacl", "--hyp-swap", "--hyp-allow-possible")
+    status, out, _ = scored(capsys, "--gold", "gold", "--gold-base", "1", *arguments)
+    assert status == 0
+    result = json.loads(out)
+    assert "|gold_base:1|gold_swap:yes|" in result["signature"]
+    assert "|hyp_format:naacl|hyp_base:1|hyp_swap:yes|hyp_possible:yes|" in result["signature"]
+    assert result["hypothesis_links_sure"] == 2
+
+
+def test_swapped_gold_and_hypothesis_score_as_before(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    before = json.loads(scored(capsys, *STATED)[1])
+    files("turned", "0-0 2-2 3-3\n1-0\n")
+    after = json.loads(scored(capsys, *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
+    assert [before[key] for key in ("aer", "precision", "recall")] == [
+        after[key] for key in ("aer", "precision", "recall")
+    ]
+
+
+def test_swapped_direction_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("gold", "1-2 2-3 3-4 4-1\n")
+    files("hyp", "1-0 2-1 3-2 0-3\n")
+    status, out, err = scored(capsys, *STATED)
+    assert (status, json.loads(out)["aer"]) == (0, 1.0)
+    assert err.startswith("warning: hyp: AER of 1 sentences is 100.00 % with the links as they are and 0.00 % with ")
+    assert err.endswith("the direction looks swapped; if so, give --hyp-swap\n")
+
+
+def test_gold_without_links_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("gold", "\n\n")
+    status, out, err = scored(capsys, *STATED)
+    assert (status, json.loads(out)["recall"]) == (0, None)
+    assert err == "warning: gold: no links in the gold: AER says nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "arguments", "message"),
+    [
+        ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected as many, a blank line"),
+        ({"gold": "1 1 1\n"}, ("--gold-format", "naacl"), "NAACL files end with the last link: give --source"),
+        ({"hyp": ""}, (), "hyp: the file is empty: expected one line a sentence (a blank one: no links)"),
+        ({"hyp": b"0-0 \xe4\n\n"}, (), "hyp: not UTF-8 (byte 4): expected UTF-8 text"),
+        ({"hyp": "0-0\n1p1\n"}, (), "hyp:2: a possible link (p): expected sure links only, as in a hypothesis"),
+        ({"hyp": "0-0 x\n\n"}, (), "hyp:1: 'x': expected links i-j (sure) or ipj (possible)"),
+        ({"gold": "0-0\n1-1\n"}, (), "gold:1: an index 0 in a file read as 1-based: expected indices from 1"),
+        ({"gold": "1-1\n" * 9}, ("--gold-base", "0"), "gold: index 1 is used in 9 sentences and index 0 in none"),
+        ({"gold": "1-1\n"}, ("--gold-base", "auto"), "gold: no index is 0, but only 1 sentences use index 1"),
+        ({}, ("--hyp", "nothing"), "nothing: no such file: expected a text file; check the path"),
+        ({"s": "a b c d\na\n", "t": "a\n"}, ("--source", "s", "--target", "t"), "s has 2 lines, t has 1: expected"),
+        (
+            {"s": "a b c d\na\n", "t": "a b c d\na b\n"},
+            ("--source", "s", "--target", "t"),
+            "gold:2: link 2-1 is outside its sentence pair of 1 and 2 words, as are 1 of 5 links",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_data(
+    files: Files,
+    capsys: pytest.CaptureFixture[str],
+    contents: dict[str, str | bytes],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    for name, content in contents.items():
+        files(name, content)
+    status, out, err = scored(capsys, *STATED, *arguments, "--per-sentence", "out.tsv")
+    assert (status, out) == (1, "")
+    assert "align-eval score: " in err
+    assert message in err
+    assert not Path("out.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
+        (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one to come from the standard input"),
+        ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the standard output takes the scores"),
+        (("--gold", "gold"), "the following arguments are required: --hyp"),
+        ((*STATED, "--gold-base", "2"), "argument --gold-base: invalid choice: '2'"),
+        ((*STATED, "--gold-format", "fairseq"), "argument --gold-format: invalid choice: 'fairseq'"),
+    ],
+)
+def test_bad_usage(files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    status, out, err = scored(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_exit_status_of_the_process(files: Files) -> None:
+    assert align_eval("score", *STATED[:4], "--hyp", "nothing").returncode == 1
+    assert align_eval("score", *STATED, "--source", "s").returncode == 2
+
+
+def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
+    files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
+    status, out, err = scored(capsys, "--gold", "gold", "--hyp", "hyp")
+    result = json.loads(out)
+    assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
+    assert "|gold_format:naacl|gold_base:1|" in result["signature"]
+    assert "|hyp_format:fairseq|hyp_base:0|" in result["signature"]
+    assert "A- lines of fairseq link tokens" in err

@@ -1,0 +1,78 @@
+"""Random Transformers of any shape, built in-process under the norm task."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models.transformer import TransformerConfig, TransformerModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
+
+from fairseq_norm_plugin.attention import swap_attention
+
+
+def dictionary(words: int = 30, mark: str = "@@") -> Dictionary:
+    result = Dictionary()
+    for i in range(words):
+        result.add_symbol(f"w{i}{mark if i % 3 == 0 else ''}")
+    return result
+
+
+def random_model(seed: int = 0, swap: bool = True, **options):
+    """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments."""
+    torch.manual_seed(seed)
+    args = SimpleNamespace(
+        **{
+            "encoder_embed_dim": 16,
+            "encoder_ffn_embed_dim": 24,
+            "encoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_layers": 3,
+            "decoder_attention_heads": 4,
+            "dropout": 0.1,
+            "max_source_positions": 64,
+            "max_target_positions": 64,
+            **options,
+        }
+    )
+    base_architecture(args)
+    task = SimpleNamespace(source_dictionary=dictionary(), target_dictionary=dictionary())
+    cfg = TransformerConfig.from_namespace(args)
+    model = TransformerModel.build_model(args, task)
+    for parameter in model.parameters():  # fairseq starts biases at 0, where a forgotten one would not show
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    model.eval()
+    model.cfg = cfg
+    if swap:
+        swap_attention(model)
+    return model
+
+
+def random_sample(lengths, seed=0, words=30, left_pad_source=True, left_pad_target=False):
+    """A collated batch of sentence pairs of the given (source, target) lengths, without </s>."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def ids(length):
+        return torch.cat([torch.randint(4, 4 + words, (length,), generator=generator), torch.tensor([2])])
+
+    items = [{"id": i, "source": ids(s), "target": ids(t)} for i, (s, t) in enumerate(lengths)]
+    return collate(items, 1, 2, left_pad_source=left_pad_source, left_pad_target=left_pad_target)
+
+
+@pytest.fixture
+def tgt_dict():
+    return dictionary()
+
+
+@pytest.fixture
+def build():
+    return random_model
+
+
+@pytest.fixture
+def make_sample():
+    return random_sample

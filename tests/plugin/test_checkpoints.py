@@ -1,0 +1,86 @@
+"""Checkpoints cannot run code, and what fairseq writes loads."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+import fairseq_norm_plugin  # noqa: F401  # admits the safe types
+from alignment_eval.errors import InputError
+
+
+class Malicious:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (Path(self.path),))
+
+
+def save(path, **extra):
+    state = {"args": None, "cfg": {"model": argparse.Namespace(arch="transformer")}, "model": {}, **extra}
+    torch.save(state, path)
+    return str(path)
+
+
+def test_namespaces_and_numpy_scalars_load(tmp_path):
+    scalars = {"best": np.float64(3.5), "val_loss": np.float32(2.5), "train_iterator": {"epoch": np.int64(4)}}
+    history = {"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1, "criterion_name": "c"}
+    path = save(tmp_path / "c.pt", extra_state=scalars, optimizer_history=[history])
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    assert state["cfg"]["model"].arch == "transformer"
+    assert state["extra_state"]["best"] == 3.5
+
+
+def test_a_malicious_checkpoint_does_not_run_and_is_named(tmp_path):
+    victim = tmp_path / "created-by-pickle"
+    path = save(tmp_path / "evil.pt", extra_state={"x": Malicious(str(victim))})
+    with pytest.raises(InputError, match=r"evil\.pt: holds \S*(pathlib|touch|getattr).*could run code") as error:
+        checkpoint_utils.load_checkpoint_to_cpu(path)
+    assert "weights_only=False" not in str(error.value)
+    assert not victim.exists()
+    pickle_path = tmp_path / "evil.pkl"
+    pickle_path.write_bytes(pickle.dumps(Malicious(str(victim)), protocol=2))
+    with pytest.raises(InputError):
+        checkpoint_utils.load_checkpoint_to_cpu(str(pickle_path))
+    assert not victim.exists()
+    # The file is dangerous indeed: torch runs it when told to trust it.
+    torch.load(path, weights_only=False)
+    assert victim.exists()
+
+
+def test_a_truncated_checkpoint_is_named(tmp_path):
+    path = Path(save(tmp_path / "c.pt", model={"w": torch.zeros(1000)}))
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match=r"c\.pt: not a whole checkpoint file"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
+def test_admitting_twice_wraps_once():
+    from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
+
+    before = checkpoint_utils.load_checkpoint_to_cpu
+    admit_checkpoint_types()
+    assert checkpoint_utils.load_checkpoint_to_cpu is before
+
+
+def test_weights_only_is_on_in_a_fresh_process(tmp_path):
+    victim = tmp_path / "created"
+    path = save(tmp_path / "evil.pt", extra_state={"x": Malicious(str(victim))})
+    code = (
+        "import fairseq_norm_plugin, torch\n"
+        f"try: torch.load({path!r})\n"
+        "except Exception as e: print(type(e).__name__)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert "UnpicklingError" in result.stdout
+    assert not victim.exists()

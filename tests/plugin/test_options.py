@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extract import ExtractionOptions
+from fairseq_norm_plugin.options import NormConfig, resolve
+
+CFG = NormConfig()
+
+
+def test_defaults_print_norms_of_the_last_layer_but_one():
+    options = resolve(CFG, layers=6, heads=8)
+    assert (options.kind, options.layer, options.heads, options.setting) == ("attn_n", 4, None, "awo")
+    assert options.extraction is None
+    assert resolve(CFG, layers=1, heads=8).layer == 0
+
+
+def test_records_hold_everything_unless_told_otherwise():
+    options = resolve(replace(CFG, norm_records="out"), 3, 4)
+    assert options.record_layers == (0, 1, 2)
+    assert options.record_kinds == ("attn_w", "attn_n")
+    options = resolve(replace(CFG, norm_records="out", norm_record_layers="2,0", norm_record_kinds="attn_w"), 3, 4)
+    assert options.record_layers == (0, 2)
+    assert options.record_kinds == ("attn_w",)
+
+
+def test_an_alignments_file_alone_records_only_its_map():
+    cfg = replace(CFG, norm_alignments="hyp", norm_layer=2, norm_map="attn_w", norm_heads="3", norm_rule="shift-att")
+    options = resolve(cfg, 3, 4)
+    assert options.record_layers == (2,)
+    assert options.record_kinds == ("attn_w",)
+    assert options.extraction == ExtractionOptions("attn_w", 2, head=3, setting="awo", rule="shift-att", null="mask")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"norm_layer": 3}, r"--norm-layer 3: the model has 3, counted from 0: expected 0 to 2"),
+        ({"norm_layer": -1}, r"--norm-layer -1: the model has 3"),
+        ({"norm_heads": "0,4"}, r"--norm-heads 4: the model has 4, counted from 0: expected 0 to 3"),
+        ({"norm_heads": "0,0"}, r"--norm-heads '0,0': names a number twice"),
+        ({"norm_heads": "a"}, r"--norm-heads 'a': expected numbers separated by commas"),
+        ({"norm_records": "x", "norm_record_layers": "7"}, r"--norm-record-layers 7"),
+        (
+            {"norm_records": "x", "norm_record_kinds": "attn_q"},
+            r"--norm-record-kinds 'attn_q': expected some of attn_w",
+        ),
+        ({"norm_records": "x", "norm_record_kinds": ""}, r"expected some of attn_w, attn_n"),
+        ({"norm_alignments": "x", "norm_heads": "0,1"}, r"one head or the whole layer, not --norm-heads 0,1"),
+        ({"norm_alignments": "x", "norm_rule": "shift-att", "norm_null": "allow"}, r"always masks"),
+        ({"norm_alignments": "x", "norm_null": "perhaps"}, r"unknown null 'perhaps'"),
+        (
+            {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
+            r"--norm-alignments reads attn_n of layer 1, which .* leaves out",
+        ),
+    ],
+)
+def test_bad_options_are_named(change, text):
+    with pytest.raises(UsageError, match=text):
+        resolve(replace(CFG, **change), layers=3, heads=4)
