@@ -1,0 +1,102 @@
+"""What the preparation scripts share: strict decoding, and output files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import sys
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from alignment_eval.errors import InputError, UsageError
+
+_OPENERS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+
+
+def check_encoding(name: str) -> str:
+    """Return ``name`` if Python knows such an encoding.
+
+    Raises:
+        UsageError: it does not.
+    """
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise UsageError(
+            f"--encoding {name}: no such encoding: expected utf-8, latin1, iso8859-2 or the like"
+        ) from None
+    return name
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a plain, .gz, .xz or .bz2 file, without their line ends.
+
+    Only a line feed, with or without a carriage return before it, ends a line: readers that also end one at
+    U+0085 or U+2028 let the two sides of a corpus drift apart.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with _OPENERS.get(path.suffix, lambda p: p.open("rb"))(path) as file:
+            for line in file:
+                yield line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}): expected a text file, plain, .gz, .xz or .bz2") from error
+
+
+def text_lines(path: Path, encoding: str) -> Iterator[str]:
+    """Lines of ``path`` as Unicode in NFC, without byte-order marks.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not in ``encoding``.
+    """
+    for number, line in enumerate(raw_lines(path), 1):
+        try:
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}:{number}: byte 0x{line[error.start]:02x} is not {encoding}: expected {encoding} text; "
+                f"state --encoding, or convert the file"
+            ) from None
+        yield unicodedata.normalize("NFC", text.replace("\ufeff", ""))
+
+
+@contextmanager
+def fresh_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Temporary names beside ``paths``; they are renamed to ``paths`` when the block ends without an error.
+
+    Raises:
+        InputError: one of ``paths`` exists already.
+    """
+    for path in paths:
+        if path.exists():
+            raise InputError(f"{path}: exists already: expected a new file; remove it or name another --out")
+    temporary = [path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in paths]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield temporary
+        for old, new in zip(temporary, paths):
+            old.replace(new)
+    finally:
+        for path in temporary:
+            path.unlink(missing_ok=True)
+
+
+def exit_status(program: str, work: Callable[[], None]) -> int:
+    """Run ``work``: 0 success, 1 bad data, 2 bad usage; the error's text goes to stderr."""
+    try:
+        work()
+    except InputError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
