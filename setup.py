@@ -19,7 +19,7 @@ setup(
         "pandas",
         "pyarrow",
         "matplotlib",
-        "torch",
+        "torch>=2.6",  # torch.load does not unpickle anything unless told so, from that version on
         "tqdm",
         # PyPI's fairseq 0.12.2 does not import on Python >= 3.11; ve-fairseq is its main branch with that mended.
         "ve-fairseq==0.12.3; python_version >= '3.11'",

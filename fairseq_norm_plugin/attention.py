@@ -116,6 +116,17 @@ def swap_attention(model: nn.Module) -> None:
         attention._basis = None
 
 
+def disable_encoder_fast_path(model: nn.Module) -> None:
+    """Make fairseq 0.12.2's encoder take its ordinary path, in place; its main branch has no other.
+
+    Its fast path calls a private torch function that torch 2 gave another signature ("Mask Type should be defined").
+    """
+    layer: Any
+    for layer in model.modules():
+        if hasattr(layer, "can_use_fastpath"):
+            layer.can_use_fastpath = False
+
+
 def restore_attention(model: nn.Module) -> None:
     """Undo :func:`swap_attention` (before TorchScript export, for example)."""
     for attention in norm_attentions(model):

@@ -1,14 +1,13 @@
 """Loading fairseq checkpoints with torch's ``weights_only`` on: they cannot run code.
 
-fairseq calls ``torch.load`` without arguments, so under torch ≥ 2.6 its own checkpoints are refused for the inert
-types they hold.  Those are admitted here; anything else stays refused, with a text that names it.
+fairseq calls ``torch.load`` without arguments, so under torch ≥ 2.6 (which setup.py asks for) its own checkpoints are
+refused for the inert types they hold.  Those are admitted here; anything else stays refused, with a text that names it.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import os
 import pickle
 import re
 from typing import Any
@@ -18,6 +17,10 @@ import torch
 from fairseq import checkpoint_utils
 
 from alignment_eval.errors import InputError
+
+# fairseq 0.12.2 saves a second copy of each encoder layer's parameters, which it makes anew when it loads and fairseq's
+# main branch (ve-fairseq) refuses as unexpected.
+_FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 def _inert_types() -> list[Any]:
@@ -38,11 +41,7 @@ def admit_checkpoint_types() -> None:
 
     Idempotent: fairseq's data-parallel workers import the plugin again.
     """
-    if hasattr(torch.serialization, "add_safe_globals"):
-        torch.serialization.add_safe_globals(_inert_types())
-    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
-    if version < (2, 6) and "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD" not in os.environ:
-        os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"  # its torch.load would unpickle anything
+    torch.serialization.add_safe_globals(_inert_types())
     load = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(load, "__wrapped__"):
         checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
@@ -52,7 +51,7 @@ def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            return load(path, *args, **kwargs)
+            state = load(path, *args, **kwargs)
         except pickle.UnpicklingError as error:
             found = re.search(r"GLOBAL (\S+)", str(error))
             what = (
@@ -69,5 +68,9 @@ def _explain_refusals(load: Any) -> Any:
             if "zip archive" not in str(error) and not isinstance(error, EOFError):
                 raise
             raise InputError(f"{path}: not a whole checkpoint file ({error}): copy or save it again") from error
+
+        for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
+            del state["model"][name]
+        return state
 
     return load_checkpoint_to_cpu

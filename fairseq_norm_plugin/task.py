@@ -17,7 +17,7 @@ from alignment_eval import __version__
 from alignment_eval.errors import UsageError
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.records import RunInfo
-from fairseq_norm_plugin.attention import swap_attention
+from fairseq_norm_plugin.attention import disable_encoder_fast_path, swap_attention
 from fairseq_norm_plugin.generator import (
     MAPS_KEY,
     Hypotheses,
@@ -63,6 +63,7 @@ class NormMixin:
         """fairseq's model with its encoder-decoder attention swapped (attention.py)."""
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         swap_attention(model)
+        disable_encoder_fast_path(model)
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,96 @@
+"""The Python interface on the bundled model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError
+from alignment_eval.extract import ExtractionOptions, extract
+
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
+
+
+def test_maps_of_a_sentence_pair(model):
+    maps = model.maps("wir sind hier .", "we are here .")
+    assert maps.source.tokens == ("wir", "sind", "hier", ".", "</s>")
+    assert maps.target.words.tolist() == [0, 1, 2, 3, -1]
+    assert maps.head_maps("attn_n").shape == (3, 4, 5, 5)
+    assert maps.layer_maps("attn_n").shape == (3, 5, 5)
+    np.testing.assert_allclose(maps.head_maps("attn_w").sum(-1), 1, atol=1e-5)
+    assert maps.score < 0
+    links = extract(maps, ExtractionOptions("attn_n", 1, setting="awo"))
+    best = maps.layer_maps("attn_n")[1].argmax(axis=-1)  # every word is one token here, so no merging
+    assert links == {(int(i), j) for j, i in enumerate(best[:4]) if i != 4}
+
+
+def test_token_ids_with_and_without_end_are_the_text(model):
+    source, target = model.task.source_dictionary, model.task.target_dictionary
+    text = model.maps("wir sind hier .", "we are here .")
+    ids = [source.index(t) for t in text.source.tokens], [target.index(t) for t in text.target.tokens]
+    for cut in (None, -1):
+        maps = model.maps(ids[0][:cut], ids[1][:cut])
+        assert maps.source.tokens == text.source.tokens
+        np.testing.assert_array_equal(maps.layer_maps("attn_n"), text.layer_maps("attn_n"))
+
+
+def test_its_own_translation(model):
+    maps = model.maps("wir sind hier .", beam=2)
+    again = model.maps("wir sind hier .", [model.task.target_dictionary.index(t) for t in maps.target.tokens])
+    assert maps.target.tokens[-1] == "</s>"
+    np.testing.assert_allclose(maps.layer_maps("attn_n"), again.layer_maps("attn_n"), atol=1e-5)
+    assert abs(maps.score - again.score) < 1e-4
+
+
+def test_an_ensemble_of_a_model_with_itself_is_the_model(model):
+    path = DEMO / "checkpoint.pt"
+    twice = fairseq_norm_plugin.load(f"{path}:{path}", DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
+    one, two = (m.maps("wir sind hier .", "we are here .") for m in (model, twice))
+    for kind in ("attn_w", "attn_n"):
+        np.testing.assert_allclose(two.head_maps(kind), one.head_maps(kind), atol=1e-6)
+        np.testing.assert_allclose(two.layer_maps(kind), one.layer_maps(kind), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        ("", "we", "source: an empty sentence: expected at least one token"),
+        ("wir", [], "target: an empty sentence"),
+        ([10**6], "we", r"source: token ids 2 to 1000000: expected 0 to \d+"),
+        ("a " * 2000, "we", r"source: \d+ tokens with </s>: expected at most the model's 1024"),
+    ],
+)
+def test_bad_sentences_are_named(model, source, target, text):
+    with pytest.raises(InputError, match=text):
+        model.maps(source, target)
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.pt: no such file"):
+        fairseq_norm_plugin.load(tmp_path / "nowhere.pt", DEMO, "de", "en")
+    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
+    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
+
+
+def test_the_free_functions_take_any_frameworks_matrices():
+    from fairseq_norm_plugin.norms import gram_factor, head_gram_basis, layer_norms
+
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x = torch.randn(1, 3, 8)
+    with torch.no_grad():
+        _, alpha = attention(x, x, x, average_attn_weights=False)
+        values = (x @ attention.in_proj_weight[16:].t() + attention.in_proj_bias[16:]).view(1, 3, 2, 4)
+        map_ = layer_norms(alpha, gram_factor(values, head_gram_basis(attention.out_proj.weight, 2)))
+        vectors = torch.einsum("bhts,bshd,ohd->btso", alpha, values, attention.out_proj.weight.view(8, 2, 4))
+    torch.testing.assert_close(map_, vectors.norm(dim=-1))
