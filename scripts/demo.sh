@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The main job on the bundled model and sentences: maps by forced scoring and by generation, word alignments, the AER
+# table, heatmaps. Everything goes to OUT (default: out/demo), which is made anew.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+OUT=${OUT:-out/demo}
+DEMO=data/demo
+rm -rf "$OUT"
+mkdir -p "$OUT/text"
+
+say() { printf '\n== %s\n' "$*"; }
+# fairseq logs at length: kept in a file, shown if a step fails
+quietly() {
+    local log=$OUT/$1.log
+    shift
+    "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+}
+
+say "1. subwords and binary data ($(wc -l <$DEMO/demo.de) sentence pairs)"
+for lang in de en; do
+    subword-nmt apply-bpe --codes $DEMO/codes.bpe <$DEMO/demo.$lang >"$OUT/text/test.$lang"
+done
+quietly preprocess fairseq-preprocess --source-lang de --target-lang en --testpref "$OUT/text/test" \
+    --srcdict $DEMO/dict.de.txt --tgtdict $DEMO/dict.en.txt --destdir "$OUT/bin"
+
+say "2. forced scoring of the references, with the maps of all layers and heads"
+quietly forced fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
+    --task translation_norm --score-reference --norm-records "$OUT/forced" --norm-alignments "$OUT/forced.pharaoh"
+
+say "3. translation with beam search, with its alignments"
+quietly generated fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
+    --task translation_norm --beam 5 --print-alignment hard --norm-map attn_n --norm-layer 1 --norm-setting awo \
+    --norm-records "$OUT/generated"
+grep -E '^(S|H|A)-0\b' "$OUT/generated.log"
+
+say "4. word alignments of the references from the norms of layer 1, and their score"
+align-eval extract "$OUT/forced" --kind attn_n --layer 1 --setting awo --rule kobayashi2020 >"$OUT/hyp.pharaoh"
+cmp "$OUT/hyp.pharaoh" "$OUT/forced.pharaoh"
+align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/hyp.pharaoh" --format text
+
+say "5. every layer, head, kind, setting and rule"
+align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 --out "$OUT/sweep"
+
+say "heatmaps and tables: $OUT/sweep/"
+ls "$OUT/sweep"
