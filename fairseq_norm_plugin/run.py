@@ -21,7 +21,8 @@ class Plan:
     """What a run over a data set is to yield, known before its first batch.
 
     ``expected`` are the ids of this shard, ``skipped`` the ids (of all shards) that fairseq left out, with the
-    reason.  ``size`` is the data set's, ``subset`` its name; ``batching`` decides the distribution over shards.
+    reason.  ``size`` is the data set's, ``subset`` its name; ``batching`` decides the distribution over shards and
+    what ``--sampling`` draws.
     """
 
     subset: str
@@ -54,7 +55,7 @@ class Plan:
             skipped=skipped,
             shard=shard,
             shards=shards,
-            batching={name: batching.get(name) for name in ("max_tokens", "max_sentences")},
+            batching={name: batching.get(name) for name in ("max_tokens", "max_sentences", "seed")},
         )
 
     def stubs(self, layers: tuple[int, ...]) -> list[SentenceMaps]:

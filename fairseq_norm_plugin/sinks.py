@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -74,15 +75,23 @@ def check_directory(directory: Path, info: RunInfo) -> None:
     for part in sorted(directory.glob("part-*.parquet")):
         other = read_info(part)
         if other.signature_hash != info.signature_hash:
-            differing = sorted(
-                key
-                for key in {*other.signature, *info.signature}
-                if other.signature.get(key) != info.signature.get(key)
-            )
+            differing = ", ".join(_differing(other.signature, info.signature))
             raise InputError(
-                f"{part}: is of another run (its {', '.join(differing)} differ): expected an empty directory or one "
+                f"{part}: is of another run (its {differing} differ): expected an empty directory or one "
                 f"with parts of this run; give another --norm-records directory, or remove that one"
             )
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The keys whose values differ; ``outer.inner`` in nested mappings."""
+    names: list[str] = []
+    for key in sorted({*one, *other}):
+        mine, its = one.get(key), other.get(key)
+        if isinstance(mine, Mapping) and isinstance(its, Mapping):
+            names += [f"{key}.{inner}" for inner in _differing(mine, its)]
+        elif mine != its:
+            names.append(key)
+    return names
 
 
 def is_finished(directory: Path, info: RunInfo) -> bool:

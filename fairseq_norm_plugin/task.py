@@ -16,7 +16,7 @@ from torch import nn
 from alignment_eval import __version__
 from alignment_eval.errors import UsageError
 from alignment_eval.maps import SentenceMaps
-from alignment_eval.records import RunInfo
+from alignment_eval.records import Records, RunInfo
 from fairseq_norm_plugin.attention import disable_encoder_fast_path, swap_attention
 from fairseq_norm_plugin.generator import (
     MAPS_KEY,
@@ -176,8 +176,12 @@ class NormMixin:
             directory = Path(self.cfg.norm_records)
             info = self._run_info(models, args, options, heads, nbest)
             if self.cfg.norm_records_resume and is_finished(directory, info):
-                # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
                 logger.info("%s: shard %d of %d is finished already: kept", directory, plan.shard, plan.shards)
+                for sink in sinks:  # the alignments file follows from the records
+                    for sentence in Records(directory).best():
+                        sink.write([sentence])
+                    sink.finish()
+                # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
                 raise SystemExit(0)
             sinks.append(PartWriter(directory, info, quantities, bool(self.cfg.norm_records_overwrite)))
         self._output = Output(plan, self._layers, sinks)
@@ -208,7 +212,7 @@ class NormMixin:
             "truncate_source": cfg.truncate_source,
             "shards": plan.shards,
             "generation": generation_options(args),
-            **(plan.batching if plan.shards > 1 else {}),
+            **(plan.batching if plan.shards > 1 or getattr(args, "sampling", False) else {}),
         }
         return RunInfo(
             signature=signature,

@@ -1,0 +1,239 @@
+"""An invented parallel corpus, binarised by fairseq-preprocess, and checkpoints that fairseq trains on it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import generate, interactive, train
+
+import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+# how fairseq calls Hydra and torch
+FAIRSEQ_WARNINGS = (
+    r"hydra\.experimental\.\w+\(\) is no longer experimental",
+    r"\s*The version_base parameter is not specified",
+    r"In 'config': Usage of deprecated keyword in package header",
+    r"\s*'config' is validated against ConfigStore schema",
+    r"\s*The strict flag in the compose API",
+    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
+)
+SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """Tiny products in several threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def run_command(*words, cwd=ROOT, check=True, **env):
+    """A command as a user gives it."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **env}
+    result = subprocess.run([str(w) for w in words], cwd=cwd, capture_output=True, text=True, env=env, check=False)
+    if check:
+        assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result
+
+
+@pytest.fixture(scope="session")
+def command():
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def bin_directory():
+    """Where fairseq's commands are."""
+    return BIN
+
+
+def invented_pairs(count, seed, longest=9):
+    """Pairs of an invented language: words of one to three ``@@`` pieces; the target is the source backwards."""
+    rng = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        words = [[rng.choice(SYLLABLES) for _ in range(rng.randint(1, 3))] for _ in range(rng.randint(1, longest))]
+        target = [[syllable[::-1] for syllable in reversed(word)] for word in reversed(words)]
+        pairs.append(tuple(" ".join("@@ ".join(word) for word in side) for side in (words, target)))
+    return pairs
+
+
+def binarise(directory, texts, *extra):
+    """fairseq-preprocess; ``texts`` is train, valid, test, test1, …, each a list of pairs of lines."""
+    prefixes = []
+    for i, pairs in enumerate(texts):
+        prefixes.append(str(directory / f"text{i}"))
+        for lang, side in zip(("xx", "yy"), zip(*pairs)):
+            Path(f"{prefixes[-1]}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    run_command(
+        *(BIN / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
+        *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary", *extra),
+    )
+    return directory / "bin"
+
+
+@pytest.fixture(scope="session")
+def make_data():
+    return binarise
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """train, valid, test of 60, 11, 12 pairs, test1-test4 of 1, 5, 7, 9; test5 of 6, of which pair 3 has 84 tokens."""
+    long_pair = (" ".join(["ba@@ ki lo"] * 28), " ".join(["ol ik@@ ab"] * 28))
+    return [
+        *(invented_pairs(count, seed) for seed, count in enumerate((60, 11, 12, 1, 5, 7, 9))),
+        [*invented_pairs(3, 8), long_pair, *invented_pairs(2, 10)],
+    ]
+
+
+@pytest.fixture(scope="session")
+def data(texts, tmp_path_factory):
+    return binarise(tmp_path_factory.mktemp("text"), texts)
+
+
+def training_words(data, directory, *extra, arch="transformer", task="translation", seed=1, updates=8):
+    words = [data, "--task", task, "--arch", arch, "--cpu", "--seed", seed, "--save-dir", directory]
+    if arch.startswith("transformer"):
+        for side in ("encoder", "decoder"):
+            words += [f"--{side}-layers", 2, f"--{side}-embed-dim", 32, f"--{side}-ffn-embed-dim", 48]
+            words += [f"--{side}-attention-heads", 4]
+    words += ["--optimizer", "adam", "--lr", "0.005", "--max-tokens", 400, "--max-update", updates, "--num-workers", 0]
+    words += ["--log-format", "simple", "--no-epoch-checkpoints", "--save-interval", 1000]
+    words += [] if "--valid-subset" in extra else ["--disable-validation"]
+    return [str(w) for w in [*words, *extra]]
+
+
+@contextlib.contextmanager
+def without_fairseqs_warnings():
+    with warnings.catch_warnings():
+        for message in FAIRSEQ_WARNINGS:
+            warnings.filterwarnings("ignore", message=message)
+        yield
+
+
+def training_config(*words, **fields):
+    """The command line of fairseq-train, parsed: (Namespace, config)."""
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=training_words(*words, **fields))
+    with without_fairseqs_warnings():
+        return args, convert_namespace_to_omegaconf(args)
+
+
+@pytest.fixture(scope="session")
+def train_config(data, tmp_path_factory):
+    def make(*extra, **fields):
+        return training_config(data, tmp_path_factory.mktemp("none"), *extra, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def trained(data, tmp_path_factory):
+    """Train a tiny model in this process, once a name, and give its last checkpoint."""
+    made = {}
+
+    def make(name, *extra, data=data, **fields):
+        if name not in made:
+            directory = tmp_path_factory.mktemp(name)
+            with without_fairseqs_warnings():
+                train.main(training_config(data, directory, *extra, **fields)[1])
+            made[name] = directory / "checkpoint_last.pt"
+        return made[name]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def checkpoint(data, tmp_path_factory):
+    """A Transformer trained by the stock command, long enough to translate to various lengths."""
+    directory = tmp_path_factory.mktemp("stock")
+    run_command(BIN / "fairseq-train", *training_words(data, directory, updates=100))
+    return directory / "checkpoint_last.pt"
+
+
+class Output:
+    """The standard output of a fairseq-generate run."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def lines(self, *kinds):
+        """(id, kind, content) of the lines of these kinds (H, A, …), by id; the order within a sentence is kept."""
+        found = []
+        for line in self.text.splitlines():
+            head, _, content = line.partition("\t")
+            kind, _, id_ = head.partition("-")
+            if kind in kinds and id_.isdecimal():
+                found.append((int(id_), kind, content))
+        return sorted(found, key=lambda item: item[0])
+
+
+@pytest.fixture(scope="session")
+def parse_output():
+    return Output
+
+
+def in_process(main, parser, words):
+    # a data loader's worker process takes 5 s to be gone
+    args = options.parse_args_and_arch(parser, input_args=[str(w) for w in (*words, "--num-workers", 0)])
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), without_fairseqs_warnings():
+        main(args)
+    return Output(out.getvalue())
+
+
+def run_generate(*words):
+    """fairseq-generate in this process: no start-up to wait for."""
+    parser = options.get_generation_parser()
+    parser.add_argument("--arch", "-a", default="wav2vec2")
+    return in_process(generate.main, parser, [*words, "--cpu", "--num-workers", 0])
+
+
+@pytest.fixture(scope="session")
+def stock(data, checkpoint):
+    """Run fairseq's own translation task, with a batching that loses no sentence."""
+
+    def run(*extra, path=checkpoint, data=data):
+        return run_generate(data, "--path", path, "--task", "translation", "--required-batch-size-multiple", 1, *extra)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def norm(data, checkpoint):
+    """Run the plugin's task with fairseq's default batching."""
+
+    def run(*extra, path=checkpoint, data=data):
+        plugin = ROOT / "fairseq_norm_plugin"
+        return run_generate(data, "--path", path, "--user-dir", plugin, "--task", "translation_norm", *extra)
+
+    return run
+
+
+@pytest.fixture
+def norm_interactive(data, checkpoint, tmp_path):
+    """Run fairseq-interactive under the plugin on some source lines."""
+
+    def run(lines, *extra):
+        (tmp_path / "input").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        words = [data, "--path", checkpoint, "--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
+        words += ["--cpu", "--input", tmp_path / "input", *extra]
+        parser = options.get_interactive_generation_parser()
+        return in_process(lambda args: interactive.main(convert_namespace_to_omegaconf(args)), parser, words)
+
+    return run

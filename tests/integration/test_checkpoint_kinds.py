@@ -1,0 +1,176 @@
+"""Checkpoints of every kind load, decode as stock fairseq does and give their maps; unsuitable ones are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils, tasks
+
+from alignment_eval.errors import InputError
+from alignment_eval.records import Records
+from fairseq_norm_plugin.attention import NormAttention, norm_attentions
+
+HYPOTHESES = ("H", "D", "P")
+LONG_ENOUGH = ["--beam", 2, "--min-len", 4, "--max-len-b", 8]  # models of 8 updates would say next to nothing
+SCORE = "--score-reference"
+KINDS = {
+    "pre-norm": {"extra": ["--encoder-normalize-before", "--decoder-normalize-before"]},
+    "shared": {"extra": ["--share-all-embeddings"]},
+    "align": {"arch": "transformer_align"},
+    "align-full-context": {"arch": "transformer_align", "extra": ["--full-context-alignment"]},
+    "quant-noise": {"extra": ["--quant-noise-pq", 0.1]},
+    "learned-positions": {"extra": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding"]},
+}
+
+
+def check_same_and_recorded(stock, norm, path, tmp_path):
+    """Stock's lines without and with maps, in generation and forced scoring; weights are a distribution."""
+    for mode in (LONG_ENOUGH, [SCORE]):
+        expected = stock(*mode, path=path).lines(*HYPOTHESES)
+        directory = tmp_path / str(mode[0])
+        output = norm(*mode, "--print-alignment", "hard", "--norm-records", directory, path=path)
+        assert output.lines(*HYPOTHESES) == expected
+        assert [bool(content) for _, _, content in output.lines("A")] == [True] * 12
+        sentences = list(Records(directory))
+        assert len(sentences) == 12
+        for sentence in sentences:
+            np.testing.assert_allclose(sentence.head_maps("attn_w").sum(axis=-1), 1, atol=1e-5)
+            assert sentence.layer_maps("attn_n").shape[0] == 2
+            assert (sentence.layer_maps("attn_n") > 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_architectures(stock, norm, trained, tmp_path, kind):
+    arguments = dict(KINDS[kind])
+    path = trained(kind, *arguments.pop("extra", []), **arguments)
+    check_same_and_recorded(stock, norm, path, tmp_path)
+
+
+@pytest.fixture
+def saved_anew(checkpoint, tmp_path):
+    """Save the stock checkpoint again, its state changed."""
+
+    def save(change):
+        state = torch.load(checkpoint, weights_only=True)
+        torch.save(change(state), tmp_path / "anew.pt")
+        return tmp_path / "anew.pt"
+
+    return save
+
+
+def average(path):
+    """What fairseq's scripts/average_checkpoints.py makes of the checkpoint and the one at ``path``."""
+    other = torch.load(path, weights_only=True)["model"]
+
+    def change(state):
+        return {**state, "model": {name: (tensor + other[name]) / 2 for name, tensor in state["model"].items()}}
+
+    return change
+
+
+def halve(state):
+    return {**state, "model": {name: tensor.half() for name, tensor in state["model"].items()}}
+
+
+def with_numpy_scalars(state):
+    extra = {**state["extra_state"], "best": np.float64(3.5), "val_loss": np.float32(3.5), "n": np.int64(3)}
+    return {**state, "extra_state": extra}
+
+
+def test_an_averaged_checkpoint(stock, norm, saved_anew, trained, tmp_path):
+    check_same_and_recorded(stock, norm, saved_anew(average(trained("second", seed=2))), tmp_path)
+
+
+@pytest.mark.parametrize("change", [halve, with_numpy_scalars])
+def test_other_contents(stock, norm, saved_anew, tmp_path, change):
+    check_same_and_recorded(stock, norm, saved_anew(change), tmp_path)
+
+
+def test_an_old_checkpoint_with_args(stock, norm, saved_anew, train_config, tmp_path):
+    args, _ = train_config(updates=100)
+    path = saved_anew(lambda state: {**{k: v for k, v in state.items() if k != "cfg"}, "args": args})
+    assert "cfg" not in torch.load(path, weights_only=True)
+    check_same_and_recorded(stock, norm, path, tmp_path)
+
+
+def test_names_of_parameters_are_stocks(norm, checkpoint, train_config):
+    _, cfg = train_config(task="translation_norm")
+    model = tasks.setup_task(cfg.task).build_model(cfg.model)
+    assert len(norm_attentions(model)) == 2
+    state = torch.load(checkpoint, weights_only=True)["model"]
+    assert set(model.state_dict()) == set(state)
+    model.load_state_dict(state, strict=True)
+    assert all(type(layer.encoder_attn) is NormAttention for layer in model.decoder.layers)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "text"),
+    [
+        ("lstm", [], "model LSTMModel, .*LSTM"),
+        ("fconv", [], "model FConvModel"),
+        ("lightconv", ["--encoder-conv-type", "lightweight", "--decoder-conv-type", "lightweight"], "LightConvModel"),
+        ("cmlm_transformer", [], "CMLMNATransformerModel decodes non-autoregressively"),
+        ("transformer", ["--scale-attn"], "trained with --scale-attn"),
+        ("transformer", ["--scale-heads"], "trained with --scale-heads"),
+        ("transformer", ["--cross-self-attention"], "trained with --cross-self-attention"),
+        ("transformer", ["--no-cross-attention"], r"--no-cross-attention"),
+    ],
+)
+def test_unsuitable_models_are_refused_by_name(train_config, arch, options, text):
+    _, cfg = train_config(*options, arch=arch, task="translation_norm")
+    task = tasks.setup_task(cfg.task)
+    with pytest.raises(InputError, match=text):
+        task.build_model(cfg.model)
+
+
+def test_a_checkpoint_of_an_unsuitable_model_is_refused(norm, trained, tmp_path):
+    path = trained("lstm", arch="lstm", updates=1)
+    with pytest.raises(InputError, match="LSTMModel"):
+        norm("--norm-records", tmp_path / "r", path=path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Malicious:
+    """A pickle that would create a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("extra", [[], ["--norm-records", "{tmp}/r"]], ids=str)
+def test_a_malicious_checkpoint_does_not_run(norm, saved_anew, tmp_path, extra):
+    victim = tmp_path / "created"
+    path = saved_anew(lambda state: {**state, "extra_state": {**state["extra_state"], "x": Malicious(victim)}})
+    with pytest.raises(InputError, match=r"anew\.pt: holds \S+: .* such a file could run code, so it is not loaded"):
+        norm(*(str(word).replace("{tmp}", str(tmp_path)) for word in extra), path=path)
+    assert [file.name for file in tmp_path.iterdir()] == ["anew.pt"]
+    torch.load(path, weights_only=False)  # it is dangerous indeed
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("kept", [0, 1000, 50_000])
+def test_a_truncated_checkpoint_is_named(norm, checkpoint, tmp_path, kept):
+    path = tmp_path / "half.pt"
+    path.write_bytes(checkpoint.read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"half\.pt: not a whole checkpoint file"):
+        norm(path=path)
+
+
+def test_a_missing_checkpoint_is_named(norm, tmp_path):
+    with pytest.raises(OSError, match=r"no\.pt"):
+        norm(path=tmp_path / "no.pt")
+
+
+def test_options_of_the_plugin_do_not_bind_a_checkpoint(norm, trained, checkpoint, tmp_path):
+    """Paths that a training under the plugin was given are neither opened when loading nor taken over."""
+    gone = tmp_path / "gone"
+    path = trained("norm-options", "--norm-records", gone, "--norm-layer", 1, task="translation_norm")
+    assert checkpoint_utils.load_checkpoint_to_cpu(str(path))["cfg"]["task"]["norm_records"] == str(gone)
+    norm(path=path)
+    assert not gone.exists()

@@ -1,0 +1,184 @@
+"""fairseq-generate under the plugin: the same hypotheses and scores, the right maps, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alignment_eval import cli
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.records import Records
+
+HYPOTHESES = ("H", "D", "P")
+SCORE = "--score-reference"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--beam", 1],
+        ["--beam", 4, "--nbest", 2, "--lenpen", 0.7],
+        ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
+        ["--beam", 2, "--left-pad-source"],  # this flag turns the default off
+        ["--beam", 2, "--batch-size", 1],
+        ["--beam", 2, "--prefix-size", 1],
+        [SCORE],
+        [SCORE, "--left-pad-source"],
+        [SCORE, "--left-pad-target"],
+    ],
+    ids=lambda options: "".join(map(str, options)),
+)
+def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, options):
+    nbest = options[options.index("--nbest") + 1] if "--nbest" in options else 1
+    expected = stock(*options).lines(*HYPOTHESES)
+    assert len(expected) == 12 * nbest * len(HYPOTHESES)
+    assert len({len(content.split()) for _, kind, content in expected if kind == "P"}) > 3  # of various lengths
+    assert norm(*options).lines(*HYPOTHESES) == expected
+    # junk beams: a printed map would be that of another hypothesis
+    if "--prefix-size" not in options:
+        assert norm(*options, "--print-alignment", "hard").lines(*HYPOTHESES) == expected
+    recorded = norm(*options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")
+    assert recorded.lines(*HYPOTHESES) == expected
+    sentences = list(Records(tmp_path / "r"))
+    hypotheses = {(s.id, s.rank): " ".join(s.target.tokens[:-1]) for s in sentences}
+    assert len(hypotheses) == len(sentences) == 12 * nbest
+    texts = [(id_, content.split("\t")[1]) for id_, kind, content in expected if kind == "H"]
+    assert [(id_, hypotheses[id_, i % nbest]) for i, (id_, _) in enumerate(texts)] == texts
+    assert len((tmp_path / "a").read_text().splitlines()) == 12
+
+
+def test_ensembles_too(stock, norm, checkpoint, trained, tmp_path):
+    both = f"{checkpoint}:{trained('second', seed=2)}"
+    for mode in (["--beam", 2], [SCORE]):
+        expected = stock(*mode, path=both).lines(*HYPOTHESES)
+        directory = tmp_path / mode[0]
+        output = norm(*mode, "--print-alignment", "hard", "--norm-records", directory, path=both)
+        assert output.lines(*HYPOTHESES) == expected
+        check_printed(output, directory, "attn_n", 0, "awo")
+
+
+def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
+    """A- lines (hard) against the recorded maps of the same run; equal values may win in either."""
+    records = {(s.id, s.rank): s for s in Records(directory)}
+    printed = output.lines("A")
+    assert [id_ for id_, _, _ in printed] == sorted(id_ for id_, _ in records)
+    for number, (id_, _, content) in enumerate(printed):
+        sentence = records[id_, number % nbest]
+        map_ = sentence.layer_maps(kind)[layer]
+        if heads is not None:
+            map_ = sentence.head_maps(kind)[layer, heads].mean(axis=0)
+        map_ = map_[1 if setting == "awi" else 0 :, :-1]  # </s> barred
+        links = [tuple(map(int, link.split("-"))) for link in content.split()]
+        assert [target for _, target in links] == list(range(len(sentence.target.tokens) - 1))
+        for source, target in links:
+            assert map_[target, source] == pytest.approx(map_[target].max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", [["--beam", 3, "--nbest", 2], [SCORE]], ids=["generate", "score"])
+@pytest.mark.parametrize("kind", ["attn_w", "attn_n"])
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("setting", ["awo", "awi"])
+def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind, layer, setting):
+    options = ["--norm-map", kind, "--norm-layer", layer, "--norm-setting", setting]
+    output = norm(*mode, *options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")
+    check_printed(output, tmp_path / "r", kind, layer, setting, nbest=1 if SCORE in mode else 2)
+
+
+@pytest.mark.parametrize(("kind", "heads"), [("attn_n", [2]), ("attn_w", [1]), ("attn_w", [0, 3])])
+def test_chosen_heads_are_printed(norm, tmp_path, kind, heads):
+    options = ["--norm-map", kind, "--norm-layer", 1, "--norm-heads", ",".join(map(str, heads))]
+    output = norm(*options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")
+    check_printed(output, tmp_path / "r", kind, 1, "awo", heads=heads)
+
+
+@pytest.mark.parametrize("options", [["--beam", 4], ["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)
+def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
+    expected = stock(*options, "--print-alignment", "hard").lines("A")
+    assert len(expected) == 12
+    assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, "--print-alignment", "hard").lines("A") == expected
+
+
+@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE], [SCORE, "--left-pad-source"]], ids=str)
+@pytest.mark.parametrize("setting", ["awo", "awi"])
+def test_soft_alignments(norm, tmp_path, mode, setting):
+    options = ["--print-alignment", "soft", "--norm-layer", 0, "--norm-setting", setting, "--norm-records"]
+    printed = {id_: content for id_, _, content in norm(*mode, *options, tmp_path / "r").lines("A")}
+    assert len(printed) == 12
+    for sentence in Records(tmp_path / "r").best():
+        map_ = sentence.layer_maps("attn_n")[0][1 if setting == "awi" else 0 :]
+        values = [[float(v) for v in row.split(",")] for row in printed[sentence.id].split(" ")]
+        np.testing.assert_allclose(values, map_, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], [SCORE]], ids=["generate", "score"])
+@pytest.mark.parametrize(
+    "extraction",
+    [
+        {"kind": "attn_w", "layer": 1, "setting": "awi", "rule": "shift-att"},
+        {"kind": "attn_n", "layer": 0, "setting": "awo", "rule": "kobayashi2020", "null": "mask", "head": 2},
+    ],
+    ids=lambda extraction: extraction["rule"],
+)
+def test_the_alignments_file_is_the_extraction_of_the_records(norm, tmp_path, capsys, mode, extraction):
+    names = {"kind": "--norm-map", "head": "--norm-heads"}
+    options = [word for key, value in extraction.items() for word in (names.get(key, f"--norm-{key}"), value)]
+    norm(*mode, *options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "both")
+    norm(*mode, *options, "--norm-alignments", tmp_path / "alone")
+    capsys.readouterr()
+    words = [str(word) for key, value in extraction.items() for word in (f"--{key}", value)]
+    assert cli.main(["extract", str(tmp_path / "r"), *words]) == 0
+    expected = capsys.readouterr().out
+    assert expected.count("\n") == 12
+    assert "-" in expected
+    assert (tmp_path / "both").read_text() == (tmp_path / "alone").read_text() == expected
+
+
+def test_half_precision_records_maps_in_float32(norm, tmp_path):
+    norm(SCORE, "--norm-records", tmp_path / "full")
+    norm(SCORE, "--norm-records", tmp_path / "half", "--fp16")
+    full, half = ({s.id: s for s in Records(tmp_path / name)} for name in ("full", "half"))
+    for id_, sentence in full.items():
+        for kind in ("attn_w", "attn_n"):
+            np.testing.assert_allclose(half[id_].head_maps(kind), sentence.head_maps(kind), rtol=0.1, atol=0.02)
+        weights = half[id_].head_maps("attn_w")
+        assert weights.dtype == np.float32
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)  # fp16 would be off by 1e-3
+
+
+def test_recorded_in_float16(norm, tmp_path):
+    norm(SCORE, "--norm-records", tmp_path / "full")
+    norm(SCORE, "--norm-records", tmp_path / "half", "--norm-records-dtype", "float16")
+    full, half = ({s.id: s for s in Records(tmp_path / name)} for name in ("full", "half"))
+    for id_, sentence in full.items():
+        assert half[id_].layer_maps("attn_n").dtype == np.float16
+        np.testing.assert_allclose(half[id_].layer_maps("attn_n"), sentence.layer_maps("attn_n"), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--norm-layer", 2, "--print-alignment", "hard"], "--norm-layer 2: the model has 2, counted from 0"),
+        (["--norm-heads", "0,9", "--print-alignment", "hard"], "--norm-heads 9: the model has 4"),
+        (["--num-shards", 2, "--print-alignment", "hard"], "--distributed-world-size N --distributed-rank k"),
+        (["--num-shards", 2, "--norm-records", "{tmp}/r"], "--distributed-world-size N --distributed-rank k"),
+        (["--norm-records", "{tmp}/r", "--norm-record-kinds", "attn_q"], "expected some of attn_w, attn_n"),
+        (["--norm-records", "{tmp}/r", "--retain-dropout"], "--retain-dropout"),
+        (
+            ["--norm-alignments", "{tmp}/a", "--distributed-world-size", 2, "--distributed-rank", 0],
+            "one file in corpus order, which a shard alone cannot",
+        ),
+        (
+            ["--norm-records", "{tmp}/r", "--norm-alignments", "{tmp}/a", "--norm-record-layers", 1],
+            "--norm-alignments reads attn_n of layer 0, which .* leaves out",
+        ),
+    ],
+)
+def test_bad_options_are_refused(norm, tmp_path, options, text):
+    with pytest.raises(UsageError, match=text):
+        norm(*(str(o).replace("{tmp}", str(tmp_path)) for o in options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_prefix_over_whole_targets_is_refused(norm):
+    with pytest.raises(InputError, match="--prefix-size covers a whole target"):
+        norm("--beam", 2, "--prefix-size", 100, "--print-alignment", "hard")
