@@ -7,6 +7,7 @@ refused for the inert types they hold.  Those are admitted here; anything else s
 from __future__ import annotations
 
 import argparse
+import errno
 import functools
 import pickle
 import re
@@ -64,8 +65,10 @@ def _explain_refusals(load: Any) -> Any:
                 f"{path}: {what}: expected a fairseq checkpoint of tensors and plain options; such a file could run "
                 f"code, so it is not loaded; get the weights from a source you trust and save them anew"
             ) from None
-        except (EOFError, RuntimeError) as error:
-            if "zip archive" not in str(error) and not isinstance(error, EOFError):
+        except (EOFError, OSError, RuntimeError) as error:
+            # torch looks for the archive's directory at the end, in a short file even before its beginning
+            cut = isinstance(error, EOFError) or "zip archive" in str(error)
+            if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
                 raise
             raise InputError(f"{path}: not a whole checkpoint file ({error}): copy or save it again") from error
 

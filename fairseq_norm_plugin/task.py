@@ -234,8 +234,9 @@ class NormMixin:
         hypotheses: Hypotheses = super().inference_step(generator, models, sample, **kwargs)  # type: ignore[misc]
         if self._output is not None and not self._training:
             ids = sample["id"].tolist()
+            forced = isinstance(generator, NormSequenceScorer)
             sentences = [
-                self._sentence(id_, rank, tokens, hypothesis)
+                self._sentence(id_, rank, tokens, hypothesis, forced)
                 for id_, tokens, nbest in zip(ids, sample["net_input"]["src_tokens"], hypotheses)
                 for rank, hypothesis in enumerate(nbest)
                 if MAPS_KEY in hypothesis
@@ -243,17 +244,18 @@ class NormMixin:
             self._output.write(ids, sentences)
         return hypotheses
 
-    def _sentence(self, id_: int, rank: int, src_tokens: Any, hypothesis: dict[str, Any]) -> SentenceMaps:
+    def _sentence(self, id_: int, rank: int, src_tokens: Any, hypothesis: dict[str, Any], forced: bool) -> SentenceMaps:
         source_mark, target_mark = self._marks
         assert self._plan is not None
         dataset = self.datasets[self._plan.subset]
         source_ids = src_tokens[src_tokens.ne(self.source_dictionary.pad())]
+        reference = _surface(dataset.tgt, id_) if forced else None
         return SentenceMaps(
             id=id_,
             rank=rank,
             score=float(hypothesis["score"]),
             source=side(source_ids, self.source_dictionary, source_mark, _surface(dataset.src, id_)),
-            target=side(hypothesis["tokens"], self.target_dictionary, target_mark),
+            target=side(hypothesis["tokens"], self.target_dictionary, target_mark, reference),
             layers=self._layers,
             arrays=hypothesis.pop(MAPS_KEY),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import os
 import random
@@ -16,6 +17,7 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate, interactive, train
+from omegaconf import DictConfig
 
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 
@@ -58,7 +60,6 @@ def command():
 
 @pytest.fixture(scope="session")
 def bin_directory():
-    """Where fairseq's commands are."""
     return BIN
 
 
@@ -73,25 +74,6 @@ def invented_pairs(count, seed, longest=9):
     return pairs
 
 
-def binarise(directory, texts, *extra):
-    """fairseq-preprocess; ``texts`` is train, valid, test, test1, …, each a list of pairs of lines."""
-    prefixes = []
-    for i, pairs in enumerate(texts):
-        prefixes.append(str(directory / f"text{i}"))
-        for lang, side in zip(("xx", "yy"), zip(*pairs)):
-            Path(f"{prefixes[-1]}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-    run_command(
-        *(BIN / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
-        *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary", *extra),
-    )
-    return directory / "bin"
-
-
-@pytest.fixture(scope="session")
-def make_data():
-    return binarise
-
-
 @pytest.fixture(scope="session")
 def texts():
     """train, valid, test of 60, 11, 12 pairs, test1-test4 of 1, 5, 7, 9; test5 of 6, of which pair 3 has 84 tokens."""
@@ -104,7 +86,17 @@ def texts():
 
 @pytest.fixture(scope="session")
 def data(texts, tmp_path_factory):
-    return binarise(tmp_path_factory.mktemp("text"), texts)
+    """``texts``, binarised."""
+    directory = tmp_path_factory.mktemp("text")
+    prefixes = [str(directory / f"text{i}") for i in range(len(texts))]
+    for prefix, pairs in zip(prefixes, texts):
+        for lang, side in zip(("xx", "yy"), zip(*pairs)):
+            Path(f"{prefix}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    run_command(
+        *(BIN / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
+        *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary"),
+    )
+    return directory / "bin"
 
 
 def training_words(data, directory, *extra, arch="transformer", task="translation", seed=1, updates=8):
@@ -188,12 +180,30 @@ def parse_output():
     return Output
 
 
+COMPOSED = {}
+
+
+def config_of(args):
+    """What fairseq's convert_namespace_to_omegaconf gives; it takes half the time of a small run, so once a task."""
+    if args.task not in COMPOSED:
+        COMPOSED[args.task] = convert_namespace_to_omegaconf(args)
+    cfg = copy.deepcopy(COMPOSED[args.task])
+    for group in cfg.values():
+        if isinstance(group, DictConfig):
+            for name in group:
+                value = getattr(args, name, group[name])
+                group[name] = float(value) if isinstance(group[name], float) and value is not None else value
+    if "norm_num_shards" in cfg.task:
+        cfg.task.norm_num_shards = args.num_shards  # an interpolation
+    return cfg
+
+
 def in_process(main, parser, words):
     # a data loader's worker process takes 5 s to be gone
     args = options.parse_args_and_arch(parser, input_args=[str(w) for w in (*words, "--num-workers", 0)])
     out = io.StringIO()
     with contextlib.redirect_stdout(out), without_fairseqs_warnings():
-        main(args)
+        main(config_of(args))
     return Output(out.getvalue())
 
 
@@ -201,7 +211,7 @@ def run_generate(*words):
     """fairseq-generate in this process: no start-up to wait for."""
     parser = options.get_generation_parser()
     parser.add_argument("--arch", "-a", default="wav2vec2")
-    return in_process(generate.main, parser, [*words, "--cpu", "--num-workers", 0])
+    return in_process(generate.main, parser, [*words, "--cpu"])
 
 
 @pytest.fixture(scope="session")
@@ -234,6 +244,6 @@ def norm_interactive(data, checkpoint, tmp_path):
         words = [data, "--path", checkpoint, "--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
         words += ["--cpu", "--input", tmp_path / "input", *extra]
         parser = options.get_interactive_generation_parser()
-        return in_process(lambda args: interactive.main(convert_namespace_to_omegaconf(args)), parser, words)
+        return in_process(interactive.main, parser, words)
 
     return run

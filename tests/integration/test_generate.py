@@ -75,9 +75,10 @@ def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
 
 
 @pytest.mark.parametrize("mode", [["--beam", 3, "--nbest", 2], [SCORE]], ids=["generate", "score"])
-@pytest.mark.parametrize("kind", ["attn_w", "attn_n"])
-@pytest.mark.parametrize("layer", [0, 1])
-@pytest.mark.parametrize("setting", ["awo", "awi"])
+@pytest.mark.parametrize(
+    ("kind", "layer", "setting"),
+    [("attn_w", 0, "awi"), ("attn_w", 1, "awo"), ("attn_n", 0, "awo"), ("attn_n", 1, "awi")],
+)
 def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind, layer, setting):
     options = ["--norm-map", kind, "--norm-layer", layer, "--norm-setting", setting]
     output = norm(*mode, *options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")

@@ -148,21 +148,22 @@ def test_resuming_gives_the_alignments_of_the_kept_records(norm, tmp_path):
     assert (tmp_path / "second").read_text() == (tmp_path / "first").read_text()
 
 
-@pytest.mark.parametrize("how", [[], ["--norm-records-resume"], ["--norm-records-overwrite"]], ids=str)
 @pytest.mark.parametrize(
     ("other", "named"),
     [
         (["--beam", 3], "generation.beam"),
+        (["--beam", 3, "--norm-records-resume"], "generation.beam"),
+        (["--beam", 3, "--norm-records-overwrite"], "generation.beam"),
         (["--score-reference"], "generation.score_reference"),
         (["--gen-subset", "test4"], "data, subset"),
         (["--norm-records-dtype", "float16"], "dtype"),
         (["--norm-record-layers", 1, "--left-pad-source"], "layers, left_pad"),
     ],
 )
-def test_other_options_are_refused_and_named(norm, recorded, how, other, named):
+def test_other_options_are_refused_and_named(norm, recorded, other, named):
     directory, before = recorded
     with pytest.raises(InputError, match=rf"{PART}: is of another run \(its {named} differ\)"):
-        norm("--norm-records", directory, *other, *how)
+        norm("--norm-records", directory, *other)
     assert [path.name for path in directory.iterdir()] == [PART]
     assert (directory / PART).read_bytes() == before
 

@@ -59,21 +59,6 @@ def test_no_sentence_is_lost_without_maps(norm):
     assert [id_ for id_, _, _ in norm("--gen-subset", "test3", "--batch-size", 4).lines("H")] == list(range(7))
 
 
-@pytest.mark.shared
-def test_no_sentence_of_508_is_lost(norm, shared, command, bin_directory, tmp_path):
-    model = shared / "models" / "deen-small"
-    for lang in ("de", "en"):
-        (tmp_path / f"test.{lang}").write_bytes((model / f"test.bpe.{lang}").read_bytes())
-    command(
-        *(bin_directory / "fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tmp_path / "test"),
-        *("--srcdict", model / "dict.de.txt", "--tgtdict", model / "dict.en.txt", "--destdir", tmp_path / "bin"),
-    )
-    records = ["--norm-records", tmp_path / "r", "--norm-record-kinds", "attn_w", "--norm-record-layers", 1]
-    output = norm(SCORE, *records, path=model / "checkpoint.pt", data=tmp_path / "bin")
-    assert [id_ for id_, _, _ in output.lines("H")] == list(range(508))
-    assert sorted(sentence.id for sentence in Records(tmp_path / "r")) == list(range(508))
-
-
 def test_a_long_sentence_aborts_the_run(norm, tmp_path):
     with pytest.raises(Exception, match=r"Size of sample #3 is invalid .*max_positions=.*60"):
         norm(SCORE, *SHORTER, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")

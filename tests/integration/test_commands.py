@@ -1,0 +1,71 @@
+"""The commands as a user gives them: whole processes, from anywhere; fairseq-interactive."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.records import Records
+
+HYPOTHESES = ("H", "D", "P")
+LINES = ["ba@@ ki lo", "mu ne@@ ra"]
+
+
+@pytest.fixture
+def words(data, checkpoint, bin_directory):
+    start = [bin_directory / "fairseq-generate", data, "--path", checkpoint, "--cpu", "--task", "translation_norm"]
+    return [*start, "--beam", 2, "--user-dir"]
+
+
+def test_from_the_repository(words, command, stock, parse_output, tmp_path):
+    result = command(*words, "fairseq_norm_plugin", "--print-alignment", "soft", "--norm-records", tmp_path / "r")
+    output = parse_output(result.stdout)
+    assert output.lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
+    assert len(output.lines("A")) == 12
+    assert len(list(Records(tmp_path / "r"))) == 12
+
+
+def test_from_elsewhere_by_the_path_that_the_package_prints(words, command, stock, parse_output, tmp_path):
+    path = command(sys.executable, "-m", "fairseq_norm_plugin").stdout
+    assert path.endswith("fairseq_norm_plugin\n")
+    result = command(*words, path.rstrip("\n"), "--norm-records", "r", "--norm-alignments", "a", cwd=tmp_path)
+    assert parse_output(result.stdout).lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "r"]
+    assert len((tmp_path / "a").read_text().splitlines()) == 12
+
+
+def test_an_error_ends_the_command(words, command, tmp_path):
+    result = command(*words, "fairseq_norm_plugin", "--norm-records", tmp_path / "r", "--num-shards", 2, check=False)
+    assert result.returncode == 1
+    assert "--num-shards 2 does nothing in fairseq-generate" in result.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interactive_translates(norm_interactive, stock, texts):
+    lines = [source for source, _ in texts[2]]
+    output = norm_interactive(lines, "--beam", 2)
+    assert output.lines(*HYPOTHESES) == stock("--beam", 2, "--batch-size", 1).lines(*HYPOTHESES)
+
+
+def test_interactive_prints_hard_alignments(norm_interactive, norm, texts):
+    lines = [source for source, _ in texts[2]]
+    hard = ["--beam", 2, "--print-alignment", "hard"]
+    expected = norm(*hard, "--batch-size", 1).lines("A")
+    assert len(expected) == 12
+    assert norm_interactive(lines, *hard).lines("A") == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--print-alignment", "soft"], "crashes on --print-alignment soft: use hard there, or fairseq-generate"),
+        (["--norm-records", "{tmp}/r"], "need sentence ids, which fairseq-generate alone gives"),
+        (["--norm-alignments", "{tmp}/a"], "need sentence ids, which fairseq-generate alone gives"),
+    ],
+)
+def test_what_interactive_cannot_do_is_refused(norm_interactive, tmp_path, options, text):
+    with pytest.raises(UsageError, match=text):
+        norm_interactive(LINES, *(word.replace("{tmp}", str(tmp_path)) for word in options))
+    assert [file.name for file in tmp_path.iterdir()] == ["input"]
