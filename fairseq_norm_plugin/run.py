@@ -15,6 +15,8 @@ from fairseq_norm_plugin.sinks import AlignmentFile, PartWriter
 
 logger = logging.getLogger(__name__)
 
+UNKNOWN = "<unk>"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -69,12 +71,17 @@ class Plan:
         ]
 
 
+#: A share of unknown tokens above which text and model hardly belong together (words given for subwords, say).
+SUSPICIOUS_UNKNOWN = 0.05
+
+
 class Output:
     """Takes the sentences of a run to its sinks; checks that each expected id came once, finishes after the last."""
 
     def __init__(self, plan: Plan, layers: tuple[int, ...], sinks: Sequence[Union[PartWriter, AlignmentFile]]) -> None:
         self._remaining = set(plan.expected)
         self._sinks = sinks
+        self._tokens = self._unknown = 0
         stubs = plan.stubs(layers)
         if stubs:
             logger.warning("%d of %d sentences were skipped: no maps for them", len(stubs), plan.size)
@@ -100,11 +107,22 @@ class Output:
         self._finish_if_complete()
 
     def _write(self, sentences: Sequence[SentenceMaps]) -> None:
+        for sentence in sentences:
+            tokens = (*sentence.source.tokens, *sentence.target.tokens)
+            self._tokens += len(tokens)
+            self._unknown += tokens.count(UNKNOWN)
         for sink in self._sinks:
             sink.write(sentences)
 
     def _finish_if_complete(self) -> None:
         if self.finished:
+            if self._unknown > SUSPICIOUS_UNKNOWN * self._tokens:
+                logger.warning(
+                    "%d of %d tokens are %s: is the text split into the subwords that the model knows?",
+                    self._unknown,
+                    self._tokens,
+                    UNKNOWN,
+                )
             for sink in self._sinks:
                 sink.finish()
                 logger.info("wrote %s", sink.path)

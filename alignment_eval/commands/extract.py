@@ -74,6 +74,12 @@ def run(args: argparse.Namespace) -> None:
     ids = range(records.info.size)
     write_lines(args.output, (format_pharaoh_line(links.get(id_, frozenset())) for id_ in ids))
     warn_skipped(skipped, records.info.size, "their lines are blank")
+    if not records.info.forced:
+        print(
+            f"warning: {records.directory} holds maps of the model's own translations: these links are of their words, "
+            f"and cannot be scored against gold of the references (record with --score-reference for that)",
+            file=sys.stderr,
+        )
     chosen = {"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}
     print(signature(records=records.info.signature_hash, **asdict(options), **chosen), file=sys.stderr)
 

@@ -165,3 +165,14 @@ def test_a_sentence_without_its_best_hypothesis(
     status, out, messages = call(capsys, "extract", directory, *OPTIONS)
     assert (status, out) == (1, "")
     assert "sentence 1 has no hypothesis of rank 0: expected one a sentence" in messages
+
+
+def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:  # type: ignore[no-untyped-def]
+    signature = {"generation": {"score_reference": False}}
+    records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
+    done = align_eval(
+        *("extract", records, "--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020")
+    )
+    assert done.returncode == 0
+    assert "maps of the model's own translations" in done.stderr
+    assert "cannot be scored against gold of the references" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -146,3 +147,11 @@ def test_printing_belongs_to_no_signature():
     first = SimpleNamespace(beam=5, print_alignment="hard", lenpen=1.0)
     second = SimpleNamespace(beam=5, print_alignment=None, lenpen=1.0)
     assert generation_options(first) == generation_options(second) == {"beam": 5, "lenpen": 1.0}
+
+
+@pytest.mark.parametrize(("unknown", "warned"), [(1, True), (0, False)])
+def test_many_unknown_tokens_are_said(caplog, unknown, warned):
+    plan = Plan.of("test", iterator([[0]], 1), {}, {})
+    side = Side(("a", "<unk>" if unknown else "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
+    Output(plan, (0,), []).write([0], [replace(sentence(0), source=side)])
+    assert ("1 of 6 tokens are <unk>: is the text split into the subwords" in caplog.text) is warned
