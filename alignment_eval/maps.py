@@ -2,18 +2,21 @@
 
 Only quantities that follow from nothing else are recorded; the maps are derived here, in one place:
 
-==================== ========= =================================================================
-quantity             axes      meaning
-==================== ========= =================================================================
-``head_attn_w``      L H T S   attention weight α after softmax, before dropout
-``transformed_norm`` L H S     norm of the transformed vector, ‖f^h(x_j)‖ (Kobayashi et al. 2020)
-``head_attn_n``      L H T S   α‖f(x)‖ a head; recorded only where it does not follow from the two
-                               above (the mean over an ensemble)
-``layer_attn_n``     L T S     ‖Σ_h α^h f^h(x_j)‖ (Kobayashi et al. 2020, eq. 5 summed over heads)
-==================== ========= =================================================================
+======================== ========= ===========================================================================
+quantity                 axes      meaning
+======================== ========= ===========================================================================
+``head_attn_w``          L H T S   attention weight α after softmax, before dropout
+``transformed_norm``     L H S     norm of the transformed vector, ‖f^h(x_j)‖ (Kobayashi et al. 2020)
+``head_attn_n``          L H T S   α‖f(x)‖ a head; recorded only where it does not follow from the two
+                                   above (the mean over an ensemble)
+``layer_attn_n``         L T S     ‖Σ_h α^h f^h(x_j)‖ (Kobayashi et al. 2020, eq. 5 summed over heads)
+``head_KIND``            L H T S   head maps of the kinds that have any
+``layer_KIND``           L T S     layer maps of the other kinds (docs/maps.md has them all)
+======================== ========= ===========================================================================
 
 L layers, H heads, T target tokens with ``</s>``, S source tokens with ``</s>``.  Row r of a map
-belongs to decoder input r and predicts target token r.
+belongs to decoder input r and predicts target token r.  Kinds with the residual connection have a part that
+belongs to no source token, the target's own: records do not hold it.
 """
 
 from __future__ import annotations
@@ -29,19 +32,31 @@ from alignment_eval.errors import InputError
 
 Array = NDArray[Any]
 
-#: Recorded quantity -> its axes.
-QUANTITIES: dict[str, str] = {
-    "head_attn_w": "LHTS",
-    "transformed_norm": "LHS",
-    "head_attn_n": "LHTS",
-    "layer_attn_n": "LTS",
-}
-
 #: Map kind -> the quantities that are recorded for it.
 KINDS: dict[str, tuple[str, ...]] = {
     "attn_w": ("head_attn_w",),
     "attn_n": ("head_attn_w", "transformed_norm", "layer_attn_n"),
+    "attn_n_merged": ("head_attn_n_merged", "layer_attn_n_merged"),
+    "attnres_w": ("head_attn_w",),
+    "attnres_n": ("layer_attn_n",),
+    "attnresln_n": ("head_attnresln_n", "layer_attnresln_n"),
+    "ff_n": ("layer_ff_n",),
+    "ffres_n": ("layer_ffres_n",),
+    "ffresln_n": ("layer_ffresln_n",),
+    "alti": ("layer_alti",),
+    "rollout_w": ("layer_rollout_w",),
+    "alti_rollout": ("layer_alti_rollout",),
 }
+#: The kinds that are recorded unless others are asked for.
+DEFAULT_KINDS = ("attn_w", "attn_n")
+
+#: The kinds that have maps of single heads too.
+HEAD_KINDS = tuple(kind for kind, names in KINDS.items() if kind == "attn_n" or f"head_{kind}" in names)
+
+_AXES = {"transformed_norm": "LHS", "head": "LHTS", "layer": "LTS"}
+_NAMES = ("head_attn_w", "transformed_norm", "head_attn_n", *(name for names in KINDS.values() for name in names))
+#: Recorded quantity -> its axes.
+QUANTITIES: dict[str, str] = {name: _AXES.get(name) or _AXES[name.partition("_")[0]] for name in _NAMES}
 
 
 @dataclass(frozen=True)
@@ -96,20 +111,23 @@ class SentenceMaps:
 
     @property
     def heads(self) -> int:
-        """Number of heads H."""
-        return int(self._array("head_attn_w").shape[1])
+        """Number of heads H; 0 if no quantity of single heads was recorded."""
+        return next((a.shape[1] for name, a in self.arrays.items() if "H" in QUANTITIES[name]), 0)
 
     def head_maps(self, kind: str) -> Array:
         """The head maps of ``kind``, [L, H, T, S], in the dtype that was recorded (products in float32 at least).
+
+        H is 0 for kinds that have layer maps only.
 
         Raises:
             InputError: the kind is unknown or was not recorded.
         """
         self._require(kind)
-        if kind == "attn_w":
-            return self._array("head_attn_w")
-        if "head_attn_n" in self.arrays:
-            return self._array("head_attn_n")
+        if f"head_{kind}" in self.arrays:
+            return self._array(f"head_{kind}")
+        if kind != "attn_n":
+            layers = self.layer_maps(kind)
+            return np.empty((len(layers), 0, *layers.shape[1:]), dtype=layers.dtype)
         norms = self._array("transformed_norm").astype(np.promote_types(self._array("transformed_norm").dtype, "f4"))
         product: Array = self._array("head_attn_w") * norms[:, :, None, :]  # a product in float16 could overflow
         return product
@@ -121,10 +139,11 @@ class SentenceMaps:
             InputError: the kind is unknown or was not recorded.
         """
         self._require(kind)
-        if kind == "attn_w":
+        if kind in ("attn_w", "attnres_w"):
             mean: Array = self._array("head_attn_w").mean(axis=1, dtype=np.float64)
-            return mean
-        return self._array("layer_attn_n")
+            return mean if kind == "attn_w" else 0.5 * mean
+        # The residual of encoder-decoder attention is no source token: source columns are those without it.
+        return self._array("layer_attn_n" if kind == "attnres_n" else f"layer_{kind}")
 
     def layer_index(self, layer: int) -> int:
         """The index on the L axis of layer number ``layer`` (fairseq's, from 0).

@@ -12,9 +12,10 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps import KINDS, SentenceMaps
-from fairseq_norm_plugin.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer, RecordedMaps
-from fairseq_norm_plugin.quantities import layers_and_heads, recorded_quantities
+from alignment_eval.maps import DEFAULT_KINDS, KINDS, SentenceMaps
+from alignment_eval.word_maps import require_known
+from fairseq_norm_plugin.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.quantities import RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.sides import dictionary_mark, side
 
 Sentence = Union[str, Sequence[int]]
@@ -31,7 +32,13 @@ class NormModel:
         self._marks = tuple(dictionary_mark(dictionary, subword_mark) for dictionary in self._dictionaries)
         self._bpe = bpe
 
-    def maps(self, source: Sentence, target: Optional[Sentence] = None, beam: int = 5) -> SentenceMaps:
+    def maps(
+        self,
+        source: Sentence,
+        target: Optional[Sentence] = None,
+        beam: int = 5,
+        kinds: Sequence[str] = DEFAULT_KINDS,
+    ) -> SentenceMaps:
         """The maps of one sentence pair, teacher-forced.
 
         Args:
@@ -39,6 +46,7 @@ class NormModel:
                 with or without ``</s>``.
             target: likewise; default: the model's own translation by beam search.
             beam: the beam of that search.
+            kinds: which maps (alignment_eval.maps.KINDS).
 
         Returns:
             Record with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32, tokens and
@@ -46,10 +54,15 @@ class NormModel:
 
         Raises:
             InputError: a sentence is empty or longer than the model takes.
+            UsageError: an unknown kind.
         """
+        for kind in kinds:
+            require_known("map kind", kind, KINDS)
         dictionary = self.task.target_dictionary
         sample = self._sample(source, target)
-        recorded = RecordedMaps(tuple(range(self.layers)), recorded_quantities(tuple(KINDS), len(self.models)))
+        recorded = RecordedMaps(
+            tuple(range(self.layers)), recorded_quantities(kinds, len(self.models)), source_words=self._source_words
+        )
         generator: Any
         if target is not None:
             generator = NormSequenceScorer(dictionary, recorded=recorded)
@@ -70,6 +83,9 @@ class NormModel:
             score=float(hypothesis["score"]),
             arrays=hypothesis[MAPS_KEY],
         )
+
+    def _source_words(self, id_: int, tokens: Tensor) -> list[int]:
+        return list(side(tokens.cpu(), self._dictionaries[0], self._marks[0]).words)
 
     def _sample(self, source: Sentence, target: Optional[Sentence]) -> dict[str, Any]:
         source_dictionary, target_dictionary = self._dictionaries

@@ -1,32 +1,35 @@
-"""Encoder-decoder attention that can be listened to, and its swap into a model that exists.
+"""Attention that can be listened to, and its swap into a model that exists.
 
-The swap changes the class of each decoder layer's ``encoder_attn`` and nothing else: same parameters, no
-buffer, and the forward pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.
+The swap changes the class of the attention modules and nothing else: same parameters, no buffer, and the forward
+pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  While somebody listens to a
+self-attention, it leaves torch's fused path, which gives no weights of single heads: its outputs then agree to
+rounding (1e-6).
 """
 
 from __future__ import annotations
 
 from typing import Any, Optional
 
-import torch
 from fairseq.models.nat import FairseqNATModel
 from fairseq.modules import MultiheadAttention
-from fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.blocks import Block, BlockWeights
 from fairseq_norm_plugin.capture import MapCapture
-from fairseq_norm_plugin.norms import gram_factor, head_gram_basis
+from fairseq_norm_plugin.layers import DECODER_CROSS, Site, sites, wide
+from fairseq_norm_plugin.norms import gram_factor
 
 _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose every entry fairseq reorders on dim 0
 
 
 class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's encoder-decoder attention, which hands α and the Gram factor to the ``captures`` attached to it."""
+    """fairseq's attention, which hands what its maps are computed from to the ``captures`` attached to it."""
 
-    layer_number: int  #: fairseq's, from 0
+    site: Site
     captures: tuple[MapCapture[Any], ...]
-    _basis: Optional[tuple[tuple[Any, ...], Tensor]]
+    stream: Optional[Tensor]  #: input of a pre-norm layer's norm, [T, B, D]; kept by :func:`~capture.capturing`
+    _weights: Optional[tuple[tuple[Any, ...], BlockWeights]]
 
     def forward(  # the signature is fairseq's
         self,
@@ -41,79 +44,116 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         before_softmax: bool = False,
         need_head_weights: bool = False,
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """fairseq's forward; also feeds those of ``captures`` that want this layer."""
-        captures = [capture for capture in self.captures if self.layer_number in capture.layers]
-        listening = bool(captures) and not before_softmax
-        output, weights = super().forward(
-            query,
-            key,
-            value,
-            key_padding_mask=key_padding_mask,
-            incremental_state=incremental_state,
-            need_weights=need_weights or listening,
-            static_kv=static_kv,
-            attn_mask=attn_mask,
-            before_softmax=before_softmax,
-            need_head_weights=need_head_weights or listening,
-        )
+        """fairseq's forward; also feeds those of ``captures`` that want this block."""
+        listening = bool(self.captures) and not before_softmax
+        if listening:
+            self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
+        try:
+            output, weights = super().forward(
+                query,
+                key,
+                value,
+                key_padding_mask=key_padding_mask,
+                incremental_state=incremental_state,
+                need_weights=need_weights or listening,
+                static_kv=static_kv,
+                attn_mask=attn_mask,
+                before_softmax=before_softmax,
+                need_head_weights=need_head_weights or listening,
+            )
+        finally:
+            if listening:
+                self.skip_embed_dim_check = False
         if not listening:
             return output, weights
-        alpha = weights.transpose(0, 1)  # [B, H, T, S], float32 whatever the model's dtype
-        factor = None
-        if any(capture.needs_norms for capture in captures):
-            factor = _share_values(self._factor(value, incremental_state), alpha.size(0))
-        for capture in captures:
-            capture.receive(self.layer_number, alpha, factor)
+        # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
+        alpha = weights.transpose(0, 1).to(wide(output).dtype)
+        block = self._block(alpha, query, value, output, incremental_state)
+        for capture in self.captures:
+            capture.receive(self.site.number, block)
         if not need_weights:
             return output, None
         return output, weights if need_head_weights else weights.mean(dim=0)
 
-    def _factor(
-        self, value: Optional[Tensor], incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]]
-    ) -> Tensor:
-        """The Gram factor [B, S, H, H]: a function of the source alone, so it is built once a sentence."""
-        if incremental_state is None:
+    def _block(
+        self,
+        alpha: Tensor,
+        query: Tensor,
+        value: Optional[Tensor],
+        output: Tensor,
+        incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]],
+    ) -> Block:
+        factor = None
+        if not any(capture.needs_norms for capture in self.captures):
+            values = alpha.new_empty(alpha.size(0), 0)
+        elif incremental_state is None:
             assert value is not None
             # v is computed a second time here, with the very numbers of the first
-            projected = self.v_proj(value)  # [S, B, D]
-            values = projected.view(*projected.shape[:2], self.num_heads, self.head_dim).transpose(0, 1)
-            return gram_factor(values, self._gram_basis())
-        buffer = self._get_input_buffer(incremental_state)
-        factor: Optional[Tensor] = buffer.get(_FACTOR_KEY)
-        if factor is None:
+            values = self.v_proj(value).unflatten(-1, (self.num_heads, self.head_dim)).transpose(0, 1)
+        else:
+            buffer = self._get_input_buffer(incremental_state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
-            factor = gram_factor(values, self._gram_basis())
-            buffer[_FACTOR_KEY] = factor
-            self._set_input_buffer(incremental_state, buffer)
-        return factor
+            factor = buffer.get(_FACTOR_KEY)
+            if factor is None:  # a function of the source alone: built once a sentence
+                factor = gram_factor(values, self.block_weights().gram_basis)
+                buffer[_FACTOR_KEY] = factor
+                self._set_input_buffer(incremental_state, buffer)
+            factor = _share_values(factor, alpha.size(0))
+        return Block(
+            weights=self.block_weights(),
+            alpha=alpha,
+            values=wide(_share_values(values, alpha.size(0))),
+            residual=wide(query if self.stream is None else self.stream).transpose(0, 1),
+            output=wide(output).transpose(0, 1),
+            known_factor=factor,
+        )
 
-    def _gram_basis(self) -> Tensor:
-        weight = self.out_proj.weight
-        version = (weight.data_ptr(), weight._version, weight.dtype, weight.device)
-        if self._basis is None or self._basis[0] != version:
-            self._basis = (version, head_gram_basis(weight, self.num_heads))
-        return self._basis[1]
+    def block_weights(self) -> BlockWeights:
+        """The block's parameters, with what was computed from them, until one of them changes."""
+        version = tuple((p.data_ptr(), p._version, p.dtype, p.device) for p in self.site.parameters())
+        if self._weights is None or self._weights[0] != version:
+            self._weights = (version, self.site.weights())
+        return self._weights[1]
 
 
-def _share_values(factor: Tensor, batch: int) -> Tensor:
-    """Repeat the factor where several hypotheses share one sentence's values (BART's beam-wise attention)."""
-    return factor if factor.size(0) == batch else factor.repeat_interleave(batch // factor.size(0), dim=0)
+def _share_values(values: Tensor, batch: int) -> Tensor:
+    """Repeat ``values`` where several hypotheses share one sentence's (BART's beam-wise attention)."""
+    return values if values.size(0) == batch else values.repeat_interleave(batch // values.size(0), dim=0)
 
 
-def swap_attention(model: nn.Module) -> None:
-    """Turn the encoder-decoder attention of every decoder layer of ``model`` into :class:`NormAttention`, in place.
+def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
+    """Turn the attention modules of ``model`` into :class:`NormAttention`, in place.
+
+    Args:
+        model: a fairseq Transformer.
+        required: the block type that every layer of its stack must have; blocks of other types to which the maps'
+            equations do not apply are left as they are, and kinds that need them are refused when asked for.
 
     Raises:
-        InputError: the model is no fairseq encoder-decoder Transformer with autoregressive decoder, or has
-            an option that changes the sums; the text names it.
+        InputError: the model is no fairseq Transformer with such blocks, or has an option that changes the sums;
+            the text names it.
     """
-    for number, layer in enumerate(_decoder_layers(model)):
-        _check_layer(layer, number, model)
-        attention = layer.encoder_attn
+    name = type(model).__name__
+    if isinstance(model, FairseqNATModel):
+        raise InputError(f"model {name} decodes non-autoregressively: expected a left-to-right Transformer decoder")
+    found = list(sites(model))
+    if not any(site.block == required for site in found):
+        stack, kind = required.split(".")
+        what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
+        raise InputError(f"model {name} has no {stack} layers: expected a fairseq {what} (--arch transformer…)")
+    for site in found:
+        try:
+            site.check()
+        except InputError:
+            if site.block == required:
+                raise
+            continue
+        attention = site.attention
         attention.__class__ = NormAttention
-        attention.layer_number = number
+        attention.site = site
         attention.captures = ()
-        attention._basis = None
+        attention.stream = None
+        attention._weights = None
 
 
 def disable_encoder_fast_path(model: nn.Module) -> None:
@@ -131,64 +171,22 @@ def restore_attention(model: nn.Module) -> None:
     """Undo :func:`swap_attention` (before TorchScript export, for example)."""
     for attention in norm_attentions(model):
         attention.__class__ = MultiheadAttention
-        for name in ("layer_number", "captures", "_basis"):
+        for name in ("site", "captures", "stream", "_weights"):
             delattr(attention, name)
 
 
-def norm_attentions(model: nn.Module) -> list[NormAttention]:
-    """The swapped attention modules of ``model``, by layer."""
-    return [module for module in model.modules() if isinstance(module, NormAttention)]
+def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
+    """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all.
 
-
-def _decoder_layers(model: Any) -> Any:
-    name = type(model).__name__
-    if isinstance(model, FairseqNATModel):
-        raise InputError(f"model {name} decodes non-autoregressively: expected a left-to-right Transformer decoder")
-    layers = getattr(getattr(model, "decoder", None), "layers", None)
-    if layers is None or len(layers) == 0:
-        raise InputError(
-            f"model {name} has no decoder layers: expected a fairseq encoder-decoder Transformer (--arch transformer…)"
-        )
-    return layers
-
-
-def _check_layer(layer: Any, number: int, model: nn.Module) -> None:
-    where = f"model {type(model).__name__}, decoder layer {number}"
-    if type(layer) not in (TransformerDecoderLayerBase, TransformerDecoderLayer):
-        raise InputError(
-            f"{where}: is a {type(layer).__name__}: expected fairseq's TransformerDecoderLayer; "
-            f"recurrent and convolutional decoders have no such attention"
-        )
-    # NormFormer's options and merged self- and encoder-decoder attention: other sums than the maps' equations
-    options = {
-        "attn_ln": "--scale-attn",
-        "c_attn": "--scale-heads",
-        "ffn_layernorm": "--scale-fc",
-        "w_resid": "--scale-resids",
-    }
-    for attribute, option in options.items():
-        if getattr(layer, attribute, None) is not None:
-            raise InputError(f"{where}: trained with {option}, which changes the sums that the maps decompose")
-    if getattr(layer, "cross_self_attention", False):
-        raise InputError(
-            f"{where}: trained with --cross-self-attention: it has no encoder-decoder attention of its own"
-        )
-    attention = layer.encoder_attn
-    if attention is None:
-        raise InputError(f"{where}: has no encoder-decoder attention (--no-cross-attention): expected one a layer")
-    if type(attention) not in (MultiheadAttention, NormAttention):
-        raise InputError(
-            f"{where}: its attention is a {type(attention).__name__}: expected fairseq's MultiheadAttention"
-        )
-    if attention.bias_k is not None or attention.add_zero_attn:
-        raise InputError(f"{where}: its attention adds a key (add_bias_kv, add_zero_attn) that is no source token")
-    if getattr(attention, "use_xformers", False):
-        raise InputError(
-            f"{where}: its attention runs in xFormers (--encoder-xformers-att-config), which keeps no weights"
-        )
-    weight = getattr(attention.out_proj, "weight", None)
-    if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
-        raise InputError(
-            f"{where}: the output projection is a {type(attention.out_proj).__name__} without a weight matrix: "
-            f"expected a linear layer; use the checkpoint from before quantisation"
-        )
+    Raises:
+        InputError: the model has none of a block type that is asked for.
+    """
+    found = [module for module in model.modules() if isinstance(module, NormAttention)]
+    for block in blocks:
+        if not any(attention.site.block == block for attention in found):
+            known = sorted({attention.site.block for attention in found})
+            raise InputError(
+                f"model {type(model).__name__} has no block {block} that maps can be computed of: "
+                f"expected one of {', '.join(known) or 'none'}"
+            )
+    return [attention for attention in found if not blocks or attention.site.block in blocks]

@@ -4,38 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.attention import NormAttention
+    from fairseq_norm_plugin.blocks import Block
 
 Value = TypeVar("Value")
 
 
 class MapCapture(Generic[Value]):
-    """Collects ``compute(α, factor)`` of the wanted layers over one forward pass.
+    """Collects ``compute(block)`` of the wanted layers over one forward pass.
 
     Args:
+        block: the block type (layers.BLOCK_TYPES).
         layers: layer numbers, from 0.
-        compute: from α [B, H, T, S] and the Gram factor [B, S, H, H] (None unless ``needs_norms``) to what is kept.
-        needs_norms: whether the Gram factor is needed.
+        compute: from a :class:`~fairseq_norm_plugin.blocks.Block` to what is kept of it.
+        needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.
     """
 
     def __init__(
-        self, layers: Sequence[int], compute: Callable[[Tensor, Optional[Tensor]], Value], needs_norms: bool
+        self, block: str, layers: Sequence[int], compute: Callable[[Block], Value], needs_norms: bool = True
     ) -> None:
+        self.block = block
         self.layers = tuple(layers)
         self.needs_norms = needs_norms
         self._compute = compute
         self._taken: dict[int, Value] = {}
 
-    def receive(self, layer: int, alpha: Tensor, factor: Optional[Tensor]) -> None:
+    def wants(self, block: str, layer: int) -> bool:
+        """Whether it collects this block."""
+        return block == self.block and layer in self.layers
+
+    def receive(self, layer: int, block: Block) -> None:
         """Called by the attention of ``layer``, once a pass."""
         if layer in self._taken:
             raise RuntimeError(f"layer {layer} ran twice in one forward pass: which of its maps is meant is unclear")
-        self._taken[layer] = self._compute(alpha, factor)
+        self._taken[layer] = self._compute(block)
 
     def take(self) -> list[Value]:
         """What was collected since the last call, in the order of ``layers``; all layers or an error."""
@@ -50,13 +58,25 @@ class MapCapture(Generic[Value]):
 @contextmanager
 def capturing(attentions: Sequence[NormAttention], *captures: MapCapture[Any]) -> Iterator[None]:
     """Attach ``captures`` to the attentions of a model; detached again however the block ends."""
+    hooks = []
     for attention in attentions:
-        attention.captures = captures
+        site = attention.site
+        attention.captures = tuple(c for c in captures if c.wants(site.block, site.number))
+        if site.pre_norm and any(capture.needs_norms for capture in attention.captures):
+            # The attention sees its normalised input only; the residual connection takes what the norm saw.
+            hooks.append(site.layer_norm.register_forward_pre_hook(partial(_keep_stream, attention)))
     try:
         yield
     finally:
+        for hook in hooks:
+            hook.remove()
         for attention in attentions:
             attention.captures = ()
+            attention.stream = None
+
+
+def _keep_stream(attention: NormAttention, module: Any, inputs: tuple[Tensor, ...]) -> None:
+    attention.stream = inputs[0]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.attention import norm_attentions
 from fairseq_norm_plugin.capture import capturing, teacher_forcing
 from fairseq_norm_plugin.printing import hard_alignment, soft_alignment
-from fairseq_norm_plugin.quantities import BatchMaps, layer_capture, quantity_capture, real_positions
+from fairseq_norm_plugin.quantities import BatchMaps, RecordedMaps, Recorder, layer_capture, real_positions
 
 Hypotheses = list[list[dict[str, Any]]]
 
@@ -45,15 +45,6 @@ class PrintedMap:
         if self.style == "soft":
             return soft_alignment(map_, self.setting)
         return hard_alignment(map_, source, target, eos, self.setting)
-
-
-@dataclass(frozen=True)
-class RecordedMaps:
-    """Which quantities of which layers are recorded, for the ``nbest`` best hypotheses."""
-
-    layers: tuple[int, ...]
-    quantities: tuple[str, ...]
-    nbest: int = 1
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
@@ -132,11 +123,12 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         if sample.get("target") is None:
             raise InputError("--score-reference needs references: the data set has no target side; binarise one")
         printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
-        recorded = [quantity_capture(r.layers, r.quantities) for r in [self.recorded] if r for _ in models]
+        recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
         with ExitStack() as stack:
             for i, model in enumerate(models):
                 stack.enter_context(teacher_forcing(model))
-                stack.enter_context(capturing(norm_attentions(model), *printed[i : i + 1], *recorded[i : i + 1]))
+                captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]
+                stack.enter_context(capturing(norm_attentions(model), *printed[i : i + 1], *captures))
             hypotheses: Hypotheses = super().generate(models, sample, **kwargs)
         src_tokens, target = sample["net_input"]["src_tokens"], sample["target"]
         columns, rows = real_positions(src_tokens, self.pad), real_positions(target, self.pad)
@@ -147,8 +139,8 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
                 hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"], self.eos)
         if self.recorded:
             batch = BatchMaps()
-            for record in recorded:
-                batch.add(record.take())
+            for recorder in recorders:
+                batch.add(recorder.take())
             for (hypothesis,), arrays in zip(hypotheses, batch.sentences(columns, rows)):
                 hypothesis[MAPS_KEY] = arrays
         return hypotheses
@@ -172,16 +164,17 @@ def record_hypotheses(
     present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
     batches = [BatchMaps() for _ in ranks]
     for model in models:
-        capture = quantity_capture(recorded.layers, recorded.quantities)
-        with teacher_forcing(model), capturing(norm_attentions(model), capture):
+        recorder = Recorder(model, recorded, sample)
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures):
             encoder_out = model.encoder.forward_torchscript(net_input)
             for rank in ranks:
                 tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
                 inputs = data_utils.collate_tokens(tokens, pad, eos, left_pad=False, move_eos_to_beginning=True)
                 order = torch.tensor(present[rank], device=inputs.device)
+                recorder.select(present[rank])
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
                 model.decoder(inputs, encoder_out=rank_out, features_only=True)
-                batches[rank].add(capture.take())
+                batches[rank].add(recorder.take())
     columns = real_positions(net_input["src_tokens"], pad)
     for rank in ranks:
         rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present[rank]]

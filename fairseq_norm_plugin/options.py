@@ -9,7 +9,7 @@ from omegaconf import II
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extract import RULES, ExtractionOptions
-from alignment_eval.maps import KINDS
+from alignment_eval.maps import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.records import DTYPES
 from alignment_eval.subwords import MARKS
 from alignment_eval.word_maps import SETTINGS
@@ -21,7 +21,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
 
     norm_map: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]
         default="attn_n",
-        metadata={"help": "map that --print-alignment and --norm-alignments use: attention weights or norms"},
+        metadata={"help": "map that --print-alignment and --norm-alignments use (docs/maps.md)"},
     )
     norm_layer: Optional[int] = field(
         default=None,
@@ -56,7 +56,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run a directory"}
     )
     norm_record_kinds: str = field(
-        default=",".join(KINDS), metadata={"help": f"kinds of maps to record, of {', '.join(KINDS)}"}
+        default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, of {', '.join(KINDS)}"}
     )
     norm_record_layers: Optional[str] = field(
         default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
@@ -133,6 +133,11 @@ def default_layer(layers: int) -> int:
 
 
 def _extraction(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
+    if heads is not None and kind not in HEAD_KINDS:
+        raise UsageError(
+            f"--norm-heads {cfg.norm_heads} with --norm-map {kind}: that kind has maps of whole layers only: "
+            f"expected one of {', '.join(HEAD_KINDS)}, or no --norm-heads"
+        )
     if heads is not None and len(heads) > 1:
         raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
     return ExtractionOptions(

@@ -24,10 +24,9 @@ from fairseq_norm_plugin.generator import (
     NormSequenceGenerator,
     NormSequenceScorer,
     PrintedMap,
-    RecordedMaps,
 )
 from fairseq_norm_plugin.options import NormConfig, NormOptions, resolve
-from fairseq_norm_plugin.quantities import layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.quantities import STEPWISE_KINDS, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.sides import dictionary_mark, side
 from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
@@ -122,6 +121,11 @@ class NormMixin:
         self._check_command(args, style, wanted)
         layers, heads = layers_and_heads(models)
         options = resolve(self.cfg, layers, heads)
+        if style and options.kind not in STEPWISE_KINDS:
+            raise UsageError(
+                f"--print-alignment cannot show --norm-map {options.kind}: expected {' or '.join(STEPWISE_KINDS)}, "
+                f"which follow beam search step by step; --norm-alignments and --norm-records know all kinds"
+            )
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = PrintedMap(options.kind, options.layer, options.heads, options.setting, str(style)) if style else None
         recorded = self._open_output(models, args, options, heads) if wanted else None
@@ -188,7 +192,13 @@ class NormMixin:
         if self._output.finished:
             logger.info("shard %d of %d is empty: nothing to do", plan.shard, plan.shards)
             raise SystemExit(0)
-        return RecordedMaps(self._layers, quantities, nbest)
+        return RecordedMaps(self._layers, quantities, nbest, self._source_words)
+
+    def _source_words(self, id_: int, tokens: Any) -> list[int]:
+        """The word of each token of a row of source tokens, -1 for pads and </s>."""
+        assert self._plan is not None
+        surface = _surface(self.datasets[self._plan.subset].src, id_)
+        return list(side(tokens, self.source_dictionary, self._marks[0], surface).words)
 
     def _run_info(
         self, models: Sequence[nn.Module], args: Any, options: NormOptions, heads: int, nbest: int

@@ -12,10 +12,17 @@ from fairseq.modules import MultiheadAttention
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.attention import NormAttention, norm_attentions, restore_attention, swap_attention
 from fairseq_norm_plugin.capture import capturing
-from fairseq_norm_plugin.quantities import layer_capture, quantity_capture
+from fairseq_norm_plugin.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.quantities import RecordedMaps, Recorder, layer_capture
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
+
+
+def quantity_capture(layers, names, model=None, sample=None):
+    """The capture of encoder-decoder quantities that a recorder attaches."""
+    recorder = Recorder(model, RecordedMaps(tuple(layers), names), sample or {"id": torch.arange(1)})
+    return recorder.captures[0]
 
 
 def forward(model, sample):
@@ -48,15 +55,15 @@ def slow_quantities(model, sample):
     inputs = {}
     hooks = [
         attention.register_forward_pre_hook(
-            lambda module, args, kwargs: inputs.__setitem__(module.layer_number, kwargs), with_kwargs=True
+            lambda module, args, kwargs: inputs.__setitem__(module.site.number, kwargs), with_kwargs=True
         )
-        for attention in norm_attentions(model)
+        for attention in norm_attentions(model, DECODER_CROSS)
     ]
     forward(model, sample)
     for hook in hooks:
         hook.remove()
     result = []
-    for number, module in enumerate(norm_attentions(model)):
+    for number, module in enumerate(norm_attentions(model, DECODER_CROSS)):
         query, key = inputs[number]["query"].double(), inputs[number]["key"].double()
         pads = sample["net_input"]["src_tokens"].eq(1)
         double = module.double()
@@ -122,13 +129,13 @@ def test_weights_changed_in_place_are_noticed(build, make_sample):
 
     before = layer_norm()
     with torch.no_grad():
-        norm_attentions(model)[0].out_proj.weight.mul_(2)
+        norm_attentions(model, DECODER_CROSS)[0].out_proj.weight.mul_(2)
     torch.testing.assert_close(layer_norm(), 2 * before)
 
 
 def test_values_shared_over_beams(build):
     """BART's attention keeps one K and V a sentence for all its beams; the maps are those of repeated ones."""
-    attention = norm_attentions(build())[0]
+    attention = norm_attentions(build(), DECODER_CROSS)[0]
     torch.manual_seed(1)
     query, key = torch.randn(1, 6, 16), torch.randn(4, 2, 16)  # 2 sentences × 3 beams
     repeated = key.repeat_interleave(3, dim=1)
@@ -187,6 +194,10 @@ def test_an_output_projection_without_a_matrix_is_refused(build):
 def test_swapping_twice_is_harmless(build):
     model = build()
     swap_attention(model)
-    assert [type(a) for a in norm_attentions(model)] == [NormAttention] * 3
+    assert [type(a) for a in norm_attentions(model)] == [NormAttention] * 8
+    sites = [(a.site.block, a.site.number) for a in norm_attentions(model)]
+    assert set(sites) == {(ENCODER_SELF, i) for i in range(2)} | {
+        (block, i) for block in (DECODER_SELF, DECODER_CROSS) for i in range(3)
+    }
     restore_attention(model)
     assert type(model.decoder.layers[0].encoder_attn) is MultiheadAttention

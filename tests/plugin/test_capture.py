@@ -7,38 +7,38 @@ from fairseq_norm_plugin.attention import norm_attentions
 from fairseq_norm_plugin.capture import MapCapture, capturing, teacher_forcing
 
 
-def identity(alpha, factor):
-    return alpha
+def identity(block):
+    return block
 
 
 def test_a_layer_that_did_not_run_is_an_error():
-    capture = MapCapture([0, 1], identity, needs_norms=False)
-    capture.receive(0, torch.zeros(1), None)
+    capture = MapCapture("decoder.cross", [0, 1], identity, needs_norms=False)
+    capture.receive(0, torch.zeros(1))
     with pytest.raises(RuntimeError, match=r"recorded nothing of layers \[1\]"):
         capture.take()
 
 
 def test_a_layer_that_ran_twice_is_an_error():
-    capture = MapCapture([0], identity, needs_norms=False)
-    capture.receive(0, torch.zeros(1), None)
+    capture = MapCapture("decoder.cross", [0], identity, needs_norms=False)
+    capture.receive(0, torch.zeros(1))
     with pytest.raises(RuntimeError, match="ran twice"):
-        capture.receive(0, torch.zeros(1), None)
+        capture.receive(0, torch.zeros(1))
 
 
 def test_taking_empties(build):
-    capture = MapCapture([0], identity, needs_norms=False)
-    capture.receive(0, torch.ones(1), None)
+    capture = MapCapture("decoder.cross", [0], identity, needs_norms=False)
+    capture.receive(0, torch.ones(1))
     assert capture.take()[0] == 1
     with pytest.raises(RuntimeError, match="nothing"):
         capture.take()
 
 
 def test_nothing_stays_attached_after_an_error(build):
-    attentions = norm_attentions(build())
+    attentions = norm_attentions(build(), "decoder.cross")
 
     def raise_inside():
-        with capturing(attentions, MapCapture([0], identity, False)):
-            assert all(attention.captures for attention in attentions)
+        with capturing(attentions, MapCapture("decoder.cross", [0], identity, False)):
+            assert [bool(a.captures) for a in attentions] == [a.site.number == 0 for a in attentions]
             raise ValueError("inside")
 
     with pytest.raises(ValueError, match="inside"):

@@ -1,0 +1,49 @@
+"""Rollout: the maps of single blocks multiplied to maps between a layer and the model's inputs.
+
+Encoder: R_l = C_l R_{l−1}, R_0 = 1 (Abnar and Zuidema 2020).  Decoder (ALTI+, Ferrando et al. 2022b): the rows
+of a layer are shared out over source tokens, P_l [T, S], and the target prefix, Q_l [T, T], with P_0 = 0, Q_0 = 1;
+self-attention D_l, then encoder-decoder attention with source columns X_l and residual column r_l:
+
+    P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
+
+With rows that add up to 1 in every block, those of R_l and of [P_l Q_l] do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
+    """R of the last layer, from the self-attention maps [B, S, S] of all encoder layers: [B, S, S]."""
+    rollout = torch.eye(maps[0].size(-1), dtype=maps[0].dtype, device=maps[0].device).expand_as(maps[0])
+    for map_ in maps:
+        rollout = torch.matmul(map_, rollout)
+    return rollout
+
+
+def decoder_rollout(
+    self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor
+) -> list[tuple[Tensor, Tensor]]:
+    """P_l and Q_l of every decoder layer.
+
+    Args:
+        self_maps: self-attention maps, [B, T, T] a layer.
+        cross_maps: encoder-decoder maps, the residual's column last, [B, T, S + 1] a layer.
+        encoder: :func:`encoder_rollout`, [B, S, S].
+
+    Returns:
+        ([B, T, S], [B, T, T]) a layer.
+    """
+    prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
+    source = torch.zeros_like(cross_maps[0][..., :-1])
+    layers = []
+    for self_map, cross_map in zip(self_maps, cross_maps):
+        residual = cross_map[..., -1:]
+        source = torch.matmul(cross_map[..., :-1], encoder) + residual * torch.matmul(self_map, source)
+        prefix = residual * torch.matmul(self_map, prefix)
+        layers.append((source, prefix))
+    return layers
