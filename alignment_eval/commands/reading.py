@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 from alignment_eval.alignment_file import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.checks import Texts
 from alignment_eval.errors import UsageError
 from alignment_eval.formats import Alignments, ReadOptions, read_texts
+from alignment_eval.textfiles import STANDARD
 
 BASES = ("0", "1", "auto")
 
@@ -30,6 +32,11 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="word alignments to be scored (-: standard input); all are read in the same way",
     )
+    add_hypothesis_reading(group)
+
+
+def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read hypotheses."""
     _add_reading(group, "hyp", HYPOTHESIS_FORMATS, "0; 1 for naacl")
     group.add_argument("--hyp-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
 
@@ -52,6 +59,16 @@ def _add_reading(group: argparse._ArgumentGroup, role: str, formats: tuple[str, 
     group.add_argument(
         f"--{role}-unused-zero", action="store_true", help="read as 0-based even though no link uses index 0"
     )
+
+
+def check_standard_input(paths: Iterable[str | None]) -> None:
+    """Check that at most one input is ``-``.
+
+    Raises:
+        UsageError: several are.
+    """
+    if list(paths).count(STANDARD) > 1:
+        raise UsageError("several inputs are -: expected at most one to come from the standard input")
 
 
 def gold_options(args: argparse.Namespace) -> ReadOptions:
