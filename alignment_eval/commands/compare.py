@@ -13,7 +13,7 @@ from alignment_eval.commands.reading import (
     add_hypothesis_reading,
     add_text_arguments,
     check_standard_input,
-    gold_options,
+    gold_of,
     hypothesis_options,
     reading_fields,
     texts_of,
@@ -25,7 +25,7 @@ from alignment_eval.commands.resampling import (
     warn_of_few,
 )
 from alignment_eval.commands.score import LABELS, score_files
-from alignment_eval.formats import Alignments, read_gold, read_hypothesis
+from alignment_eval.formats import Alignments, read_hypothesis
 from alignment_eval.signature import signature
 from alignment_eval.significance import Difference, Resampling, compare
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     check_standard_input([args.gold, args.baseline, *args.systems, args.source, args.target])
     resampling = resampling_of(args)
     texts = texts_of(args)
-    gold = read_gold(args.gold, gold_options(args), texts)
+    gold = gold_of(args, texts)
     warn_of_few(gold.links.sentences)
     files = [read_hypothesis(path, hypothesis_options(args), texts) for path in (args.baseline, *args.systems)]
     baseline, *systems = (score_files(file, gold).per_sentence for file in files)

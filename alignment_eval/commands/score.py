@@ -16,7 +16,7 @@ from alignment_eval.commands.reading import (
     add_hypothesis_arguments,
     add_text_arguments,
     check_standard_input,
-    gold_options,
+    gold_of,
     hypothesis_options,
     reading_fields,
     texts_of,
@@ -28,7 +28,7 @@ from alignment_eval.commands.resampling import (
     warn_of_few,
 )
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import Alignments, read_gold, read_hypothesis, warn_on_stderr
+from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.signature import signature
 from alignment_eval.significance import Resampling, confidence
 from alignment_eval.textfiles import STANDARD, write_lines
@@ -71,9 +71,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--per-sentence -: expected a file; the standard output takes the scores")
     resampling = _resampling(args)
     texts = texts_of(args)
-    gold = read_gold(args.gold, gold_options(args), texts)
-    if not len(gold.links.possible):
-        warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+    gold = gold_of(args, texts)
     if resampling:
         warn_of_few(gold.links.sentences)
     results, scores = [], []
