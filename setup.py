@@ -27,7 +27,17 @@ setup(
     ],
     extras_require={
         "data": ["sacremoses", "subword-nmt"],
-        "dev": ["sacremoses", "subword-nmt", "pytest", "hypothesis", "ruff", "mypy", "import-linter", "pandas-stubs"],
+        "dev": [
+            "sacremoses",
+            "subword-nmt",
+            "pytest",
+            "hypothesis",
+            "scipy",
+            "ruff",
+            "mypy",
+            "import-linter",
+            "pandas-stubs",
+        ],
     },
     entry_points={"console_scripts": ["align-eval=alignment_eval.cli:main"]},
 )

@@ -39,10 +39,6 @@ class Counts:
         """The counts summed over the last axis: those of the corpus."""
         return Counts(*(np.asarray(values.sum(axis=-1)) for values in self.arrays()))
 
-    def take(self, sentences: IntArray) -> Counts:
-        """The counts of some sentences, in the order and shape of ``sentences`` (numbers, repeats allowed)."""
-        return Counts(*(values[sentences] for values in self.arrays()))
-
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """|A|, |S|, |A∩S|, |A∩P|."""
         return self.hypothesis, self.sure, self.hypothesis_sure, self.hypothesis_possible
@@ -64,6 +60,10 @@ def precision(counts: Counts) -> NDArray[np.float64]:
 def recall(counts: Counts) -> NDArray[np.float64]:
     """|A∩S| / |S|; NaN without sure links.  Shape of the counts."""
     return _ratio(counts.hypothesis_sure, counts.sure)
+
+
+#: The metrics of counts, by name.
+METRICS = {"aer": aer, "precision": precision, "recall": recall}
 
 
 def _ratio(part: IntArray, whole: IntArray) -> NDArray[np.float64]:

@@ -17,6 +17,8 @@ from alignment_eval.errors import InputError, UsageError
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
 COMMANDS = {
+    "compare": "compare systems with a baseline: differences, intervals and paired significance tests",
+    "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
     "score": "score word alignments against gold: AER, precision, recall",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",

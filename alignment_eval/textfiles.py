@@ -89,18 +89,21 @@ class TextFile:
             ) from error
 
 
-def token_counts(path: str | Path) -> NDArray[np.int64]:
-    """The number of tokens on each line of a tokenised text, [lines].
+def token_lines(path: str | Path) -> Iterator[list[bytes]]:
+    """The tokens of each line of a tokenised text, as UTF-8.
 
     Tokens are separated by ASCII blanks alone: other spaces of Unicode may be part of a token.
 
     Raises:
         InputError: as :class:`TextFile`.
     """
-    counts: list[int] = []
     for chunk in TextFile(path):
-        counts += [len(line.split()) for line in chunk.split(b"\n")[:-1]]
-    return np.array(counts, dtype=np.int64)
+        yield from map(bytes.split, chunk.split(b"\n")[:-1])
+
+
+def token_counts(path: str | Path) -> NDArray[np.int64]:
+    """The number of tokens on each line of a tokenised text, [lines]; see :func:`token_lines`."""
+    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 from alignment_eval.alignment_file import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.checks import Texts
 from alignment_eval.errors import UsageError
-from alignment_eval.formats import Alignments, ReadOptions, read_texts
+from alignment_eval.formats import Alignments, ReadOptions, read_gold, read_texts, warn_on_stderr
+from alignment_eval.textfiles import STANDARD
 
 BASES = ("0", "1", "auto")
 
@@ -30,15 +32,20 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="word alignments to be scored (-: standard input); all are read in the same way",
     )
+    add_hypothesis_reading(group)
+
+
+def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read hypotheses."""
     _add_reading(group, "hyp", HYPOTHESIS_FORMATS, "0; 1 for naacl")
     group.add_argument("--hyp-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
 
 
-def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
     """Declare ``--source`` and ``--target``."""
     group = parser.add_argument_group("texts", "tokenised, one sentence a line; with them every index is checked")
-    group.add_argument("--source", metavar="FILE", help="source text")
-    group.add_argument("--target", metavar="FILE", help="target text")
+    group.add_argument("--source", required=required, metavar="FILE", help="source text")
+    group.add_argument("--target", required=required, metavar="FILE", help="target text")
 
 
 def _add_reading(group: argparse._ArgumentGroup, role: str, formats: tuple[str, ...], base: str) -> None:
@@ -54,9 +61,27 @@ def _add_reading(group: argparse._ArgumentGroup, role: str, formats: tuple[str, 
     )
 
 
+def check_standard_input(paths: Iterable[str | None]) -> None:
+    """Check that at most one input is ``-``.
+
+    Raises:
+        UsageError: several are.
+    """
+    if list(paths).count(STANDARD) > 1:
+        raise UsageError("several inputs are -: expected at most one to come from the standard input")
+
+
 def gold_options(args: argparse.Namespace) -> ReadOptions:
     """How to read ``--gold``."""
     return ReadOptions(args.gold_format, args.gold_base, args.gold_swap, args.gold_unused_zero)
+
+
+def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
+    """The gold of ``--gold``; warns where it has no links."""
+    gold = read_gold(args.gold, gold_options(args), texts)
+    if not len(gold.links.possible):
+        warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+    return gold
 
 
 def hypothesis_options(args: argparse.Namespace) -> ReadOptions:

@@ -5,38 +5,48 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.aer import Counts, Score, aer, defined, precision, recall, score
+from alignment_eval.aer import METRICS, Counts, Score, defined, score
 from alignment_eval.checks import direction_warning
 from alignment_eval.commands.reading import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
-    gold_options,
+    check_standard_input,
+    gold_of,
     hypothesis_options,
     reading_fields,
     texts_of,
 )
+from alignment_eval.commands.resampling import (
+    add_resampling_arguments,
+    resampling_fields,
+    resampling_of,
+    warn_of_few,
+)
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import Alignments, read_gold, read_hypothesis, warn_on_stderr
+from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.signature import signature
+from alignment_eval.significance import Resampling, confidence
 from alignment_eval.textfiles import STANDARD, write_lines
 
 _EPILOG = """\
-Examples:
-  align-eval score --gold gold.talp --gold-base 1 --hyp out.pharaoh
-  align-eval score --gold gold.talp --gold-base 1 --hyp a.pharaoh b.pharaoh --format tsv
-  align-eval score --gold gold.talp --gold-base 1 --hyp out.pharaoh --source test.de --target test.en
+Examples, after make demo:
+  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh
+  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh \\
+      --source data/demo/demo.de --target data/demo/demo.en --format text
+  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh --confidence --format text
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 --hyp -
 
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
 text, tsv: they are percentages.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
-#: Column of the tables -> its value in the object of :func:`_result`.
-_COLUMNS = ("hypothesis", "aer", "precision", "recall")
+#: How text output names the metrics.
+LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
 
 
@@ -49,28 +59,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
     group.add_argument("--per-sentence", metavar="FILE", help="write the counts and scores of each sentence, as TSV")
+    group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
+    group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
+    add_resampling_arguments(group)
 
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis; nothing is printed before all have been."""
-    paths = [args.gold, *args.hyp, *filter(None, (args.source, args.target))]
-    if paths.count(STANDARD) > 1:
-        raise UsageError("several inputs are -: expected at most one to come from the standard input")
+    check_standard_input([args.gold, *args.hyp, args.source, args.target])
     if args.per_sentence == STANDARD:
         raise UsageError("--per-sentence -: expected a file; the standard output takes the scores")
+    resampling = _resampling(args)
     texts = texts_of(args)
-    gold = read_gold(args.gold, gold_options(args), texts)
-    if not len(gold.links.possible):
-        warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+    gold = gold_of(args, texts)
+    if resampling:
+        warn_of_few(gold.links.sentences)
     results, scores = [], []
     for path in args.hyp:
         hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
         scores.append((hypothesis.file.name, score_files(hypothesis, gold)))
-        results.append(_result(hypothesis, gold, scores[-1][1], args.hyp_allow_possible))
+        results.append(_result(hypothesis, gold, scores[-1][1], args.hyp_allow_possible, resampling))
     if args.per_sentence:
         write_lines(args.per_sentence, _per_sentence(scores))
     for line in _FORMATS[args.format](results):
         print(line)
+
+
+def _resampling(args: argparse.Namespace) -> Resampling | None:
+    """How to resample, None without ``--confidence``."""
+    if args.confidence:
+        return resampling_of(args)
+    for name in ("resamples", "seed"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name} without --confidence: expected both; only intervals are resampled")
+    return None
 
 
 def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
@@ -93,8 +115,10 @@ def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
     return score(links, gold.links)
 
 
-def _result(hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool) -> dict[str, Any]:
-    return {
+def _result(
+    hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool, resampling: Resampling | None
+) -> dict[str, Any]:
+    result = {
         "hypothesis": hypothesis.file.name,
         "aer": scored.aer,
         "precision": scored.precision,
@@ -111,8 +135,13 @@ def _result(hypothesis: Alignments, gold: Alignments, scored: Score, allow_possi
             **reading_fields("hyp", hypothesis),
             hyp_possible=allow_possible,
             sentences=gold.links.sentences,
+            **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
         ),
     }
+    if resampling:
+        intervals = confidence(scored.per_sentence, resampling)
+        result["confidence"] = {name: interval and asdict(interval) for name, interval in intervals.items()}
+    return result
 
 
 def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -121,10 +150,7 @@ def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
     for r in results:
-        yield f"{r['hypothesis']}: " + ", ".join(
-            f"{name} {'undefined' if r[key] is None else f'{100 * r[key]:.2f} %'}"
-            for name, key in (("AER", "aer"), ("precision", "precision"), ("recall", "recall"))
-        )
+        yield f"{r['hypothesis']}: " + ", ".join(_shown(r, key) for key in METRICS)
         yield (
             f"  {r['hypothesis_links']} links, gold {r['sure_links']} sure and {r['possible_links']} more possible, "
             f"{r['sentences']} sentences"
@@ -132,25 +158,42 @@ def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield f"  {r['signature']}"
 
 
-def _tsv(results: Iterable[dict[str, Any]]) -> Iterator[str]:
-    yield "\t".join(("hypothesis", "aer_percent", "precision_percent", "recall_percent", *_COUNTS, "sentences"))
+def _shown(result: dict[str, Any], metric: str) -> str:
+    """One metric, with its interval where there is one."""
+    value = result[metric]
+    text = f"{LABELS[metric]} {'undefined' if value is None else f'{100 * value:.2f} %'}"
+    if "confidence" not in result:
+        return text
+    interval = result["confidence"][metric]
+    return f"{text} [{'undefined' if interval is None else ', '.join(_limits(interval))}]"
+
+
+def _limits(interval: dict[str, float] | None) -> tuple[str, str]:
+    """Both limits in percent, empty where undefined."""
+    return (f"{100 * interval['low']:.2f}", f"{100 * interval['high']:.2f}") if interval else ("", "")
+
+
+def _tsv(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    limits = [f"{name}_{end}_percent" for name in results[0].get("confidence", ()) for end in ("low", "high")]
+    yield "\t".join(("hypothesis", *(f"{name}_percent" for name in METRICS), *_COUNTS, "sentences", *limits))
     for r in results:
-        scores = ("" if r[key] is None else f"{100 * r[key]:.2f}" for key in ("aer", "precision", "recall"))
-        yield "\t".join((r["hypothesis"], *scores, *(str(r[key]) for key in (*_COUNTS, "sentences"))))
+        scores = ("" if r[key] is None else f"{100 * r[key]:.2f}" for key in METRICS)
+        intervals = (text for interval in r.get("confidence", {}).values() for text in _limits(interval))
+        yield "\t".join((r["hypothesis"], *scores, *(str(r[key]) for key in (*_COUNTS, "sentences")), *intervals))
     for r in results:
         print(f"{r['hypothesis']}: {r['signature']}", file=sys.stderr)
 
 
 def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:
     counts = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
-    yield "\t".join(("hypothesis", "line", *counts, "aer", "precision", "recall"))
+    yield "\t".join(("hypothesis", "line", *counts, *METRICS))
     for name, scored in scores:
         yield from _rows(name, scored.per_sentence)
 
 
 def _rows(name: str, counts: Counts) -> Iterator[str]:
     """One row a sentence; scores are fractions, empty where undefined."""
-    values = (measure(counts).tolist() for measure in (aer, precision, recall))
+    values = (measure(counts).tolist() for measure in METRICS.values())
     integers = (array.tolist() for array in counts.arrays())
     for line, row in enumerate(zip(*integers, *values), 1):
         fields = ("" if defined(value) is None else repr(value) for value in row)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.aer import Score, aer, score
+from alignment_eval.aer import Score, aer, count, score
 from alignment_eval.checks import direction_warning
 from alignment_eval.errors import InputError
 from alignment_eval.formats import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links import GoldTable, LinkTable
+from alignment_eval.significance import Resampling, compare, confidence
 
 pytestmark = pytest.mark.shared
 
@@ -131,6 +132,20 @@ def test_no_stored_file_raises_a_false_alarm(shared: Path, gold: GoldTable) -> N
         options = ReadOptions(swap="reverse" in path.name)
         links = read_hypothesis(path, options, texts, fail_on_warning).links.possible
         assert direction_warning(path.name, links, gold) is None
+
+
+def test_interval_and_comparison(shared: Path, gold: GoldTable) -> None:
+    """A sentence bootstrap of this gold gives about 1.2 points either way; GIZA++ and fast_align differ by far more."""
+    giza, fast_align = (
+        count(hypothesis(shared, f"data/baselines/{name}/{FILES[0]}"), gold) for name in ("giza", "fastalign")
+    )
+    interval = confidence(giza, Resampling(1000))["aer"]
+    assert interval is not None
+    assert 100 * (interval.high - interval.low) / 2 == pytest.approx(1.2, abs=0.2)
+    difference = compare(giza, [fast_align], Resampling(1000))[0]["aer"]
+    assert difference.p_bootstrap == difference.p_randomisation == 1 / 1001
+    assert difference.delta is not None
+    assert round(100 * difference.delta, 1) == 7.5  # 28.4 - 21.0, before rounding
 
 
 def test_command_line(shared: Path) -> None:

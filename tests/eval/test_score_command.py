@@ -85,7 +85,7 @@ def test_standard_input(files: Files) -> None:
 def test_help_has_examples() -> None:
     done = align_eval("score", "--help")
     assert done.returncode == 0
-    assert "align-eval score --gold gold.talp --gold-base 1 --hyp out.pharaoh" in done.stdout
+    assert "align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp " in done.stdout
 
 
 def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,6 +170,43 @@ def test_gold_without_links_is_a_warning(files: Files, capsys: pytest.CaptureFix
     assert err == "warning: gold: no links in the gold: AER says nothing\n"
 
 
+def test_confidence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("gold", "1-1 2-2 3p3\n1-2 2-1\n" * 15)
+    files("hyp", "0-0 2-2 3-3\n0-1\n" * 15)
+    asked = (*STATED, "--confidence", "--resamples", "200", "--seed", "7")
+    status, out, err = scored(capsys, *asked)
+    assert (status, err) == (0, "")
+    result = json.loads(out)
+    plain = json.loads(scored(capsys, *STATED)[1])
+    intervals = result.pop("confidence")
+    assert list(intervals) == ["aer", "precision", "recall"]
+    for name in ("aer", "precision"):
+        assert 0 <= intervals[name]["low"] < result[name] < intervals[name]["high"] <= 1
+    assert intervals["recall"] == {"low": 0.5, "high": 0.5}  # that of every sentence
+    fields = "|level:0.95|interval:bootstrap-percentile|resamples:200|seed:7"
+    assert result.pop("signature").replace(fields, "") == plain.pop("signature")
+    assert result == plain
+    text = scored(capsys, *asked, "--format", "text")[1].splitlines()
+    shown = {name: f"[{100 * pair['low']:.2f}, {100 * pair['high']:.2f}]" for name, pair in intervals.items()}
+    assert text[0] == (
+        f"hyp: AER 37.50 % {shown['aer']}, precision 75.00 % {shown['precision']}, recall 50.00 % {shown['recall']}"
+    )
+    header, row = (line.split("\t") for line in scored(capsys, *asked, "--format", "tsv")[1].splitlines())
+    assert header[-6:-3] == ["aer_low_percent", "aer_high_percent", "precision_low_percent"]
+    assert [f"[{row[k]}, {row[k + 1]}]" for k in (-6, -4, -2)] == list(shown.values())
+
+
+def test_confidence_where_it_is_undefined(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("hyp", "\n\n")
+    status, out, err = scored(capsys, *STATED, "--confidence")
+    assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
+    assert err == "warning: only 2 sentences: intervals of so few are too narrow and p-values coarse\n"
+    text = scored(capsys, *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
+    assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
+    table = scored(capsys, *STATED, "--confidence", "--format", "tsv")[1].splitlines()
+    assert table[1].split("\t")[-6:] == ["100.00", "100.00", "", "", "0.00", "0.00"]
+
+
 @pytest.mark.parametrize(
     ("contents", "arguments", "message"),
     [
@@ -213,6 +250,9 @@ def test_bad_data(
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
         (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one to come from the standard input"),
         ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the standard output takes the scores"),
+        ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected both; only intervals are"),
+        ((*STATED, "--confidence", "--resamples", "5"), "5 resamples: expected 100 to 1000000"),
+        ((*STATED, "--confidence", "--seed", "-1"), "seed -1: expected 0 or more"),
         (("--gold", "gold"), "the following arguments are required: --hyp"),
         ((*STATED, "--gold-base", "2"), "argument --gold-base: invalid choice: '2'"),
         ((*STATED, "--gold-format", "fairseq"), "argument --gold-format: invalid choice: 'fairseq'"),

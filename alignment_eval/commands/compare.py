@@ -1,0 +1,134 @@
+"""``align-eval compare``: are systems better or worse than a baseline, or were other sentences drawn?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from alignment_eval.commands.reading import (
+    add_gold_arguments,
+    add_hypothesis_reading,
+    add_text_arguments,
+    check_standard_input,
+    gold_of,
+    hypothesis_options,
+    reading_fields,
+    texts_of,
+)
+from alignment_eval.commands.resampling import (
+    add_resampling_arguments,
+    resampling_fields,
+    resampling_of,
+    warn_of_few,
+)
+from alignment_eval.commands.score import LABELS, score_files
+from alignment_eval.formats import Alignments, read_hypothesis
+from alignment_eval.signature import signature
+from alignment_eval.significance import Difference, Resampling, compare
+
+_EPILOG = """\
+Example, after make demo: do norms align otherwise than attention weights?
+  align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
+      > out/demo/weights.pharaoh
+  align-eval compare --gold data/demo/demo.talp --gold-base 1 --format text \\
+      out/demo/weights.pharaoh out/demo/hyp.pharaoh
+
+json: one object a line and system; metrics are fractions, null where undefined.  text: they are percentages.
+Exit status: 0 success, whatever the p-values; 1 bad data, 2 bad usage.
+"""
+_HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``compare``."""
+    parser.epilog = _EPILOG
+    group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
+    group.add_argument("baseline", metavar="BASELINE", help="what the others are compared with")
+    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="compared with the baseline, each for itself")
+    add_hypothesis_reading(group)
+    add_gold_arguments(parser)
+    add_text_arguments(parser)
+    group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
+    add_resampling_arguments(group)
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compare every system with the baseline; nothing is printed before all have been."""
+    check_standard_input([args.gold, args.baseline, *args.systems, args.source, args.target])
+    resampling = resampling_of(args)
+    texts = texts_of(args)
+    gold = gold_of(args, texts)
+    warn_of_few(gold.links.sentences)
+    files = [read_hypothesis(path, hypothesis_options(args), texts) for path in (args.baseline, *args.systems)]
+    baseline, *systems = (score_files(file, gold).per_sentence for file in files)
+    results = [
+        _result(gold, files[0], system, differences, args.hyp_allow_possible, resampling)
+        for system, differences in zip(files[1:], compare(baseline, systems, resampling))
+    ]
+    for line in _FORMATS[args.format](results):
+        print(line)
+
+
+def _result(
+    gold: Alignments,
+    baseline: Alignments,
+    system: Alignments,
+    differences: Mapping[str, Difference],
+    allow_possible: bool,
+    resampling: Resampling,
+) -> dict[str, Any]:
+    return {
+        "baseline": baseline.file.name,
+        "system": system.file.name,
+        **{name: asdict(difference) for name, difference in differences.items()},
+        "sentences": gold.links.sentences,
+        "signature": signature(
+            metric="aer",
+            **reading_fields("gold", gold),
+            **reading_fields("baseline", baseline),
+            **reading_fields("hyp", system),
+            hyp_possible=allow_possible,
+            sentences=gold.links.sentences,
+            **resampling_fields(
+                resampling, interval="bootstrap-percentile", tests="paired-bootstrap,approximate-randomisation"
+            ),
+        ),
+    }
+
+
+def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
+    return (json.dumps(result) for result in results)
+
+
+def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for result in results:
+        rows = [_HEADER, *(_row(label, result[name]) for name, label in LABELS.items())]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        yield f"{result['system']} against {result['baseline']}, {result['sentences']} sentences"
+        for row in rows:
+            yield "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        yield f"  {result['signature']}"
+
+
+def _row(label: str, difference: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts of one metric: percentages, percentage points and p-values."""
+    interval = difference["interval"]
+    return (
+        label,
+        *(_shown(difference[name], 100, ".2f") for name in ("baseline", "system")),
+        _shown(difference["delta"], 100, "+.2f"),
+        "-" if interval is None else f"[{100 * interval['low']:+.2f}, {100 * interval['high']:+.2f}]",
+        *(_shown(difference[name], 1, ".3g") for name in ("p_bootstrap", "p_randomisation")),
+    )
+
+
+def _shown(value: float | None, factor: int, form: str) -> str:
+    return "-" if value is None else format(factor * value, form)
+
+
+_FORMATS = {"json": _json, "text": _text}

@@ -1,0 +1,154 @@
+"""``align-eval errors``: where the errors are, by class of sentence and word, and against another system."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from alignment_eval.commands.reading import (
+    add_gold_arguments,
+    add_hypothesis_reading,
+    add_text_arguments,
+    check_standard_input,
+    gold_of,
+    hypothesis_options,
+    reading_fields,
+    texts_of,
+)
+from alignment_eval.commands.score import LABELS, score_files
+from alignment_eval.error_analysis import SIDES, Words, confusion_table, error_table
+from alignment_eval.errors import UsageError
+from alignment_eval.formats import read_hypothesis, warn_on_stderr
+from alignment_eval.signature import file_hash, signature
+from alignment_eval.textfiles import STANDARD, token_lines
+
+_EPILOG = """\
+Example, after make demo:
+  align-eval errors --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh \\
+      --source data/demo/demo.de --target data/demo/demo.en --format text
+
+json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
+Exit status: 0 success, 1 bad data, 2 bad usage.
+"""
+#: Titles of the tables.
+_TITLES = {
+    "all": "all words",
+    "sentence_length": "sentence length (words of that side)",
+    "word_type": "punctuation and words",
+    "fertility": "fertility (gold links of the word, sure and possible)",
+}
+_PERCENTAGES = {"null_gold": "null gold %", "null_hypothesis": "null hyp %", **{k: f"{v} %" for k, v in LABELS.items()}}
+_COUNTS = {"words": "words", "hypothesis_links": "links", "sure_links": "sure"}
+_WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
+#: More words than this share without a frequency: the training text looks like another's.
+_UNKNOWN = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``errors``."""
+    parser.epilog = _EPILOG
+    add_gold_arguments(parser)
+    group = parser.add_argument_group("hypothesis")
+    group.add_argument("--hyp", required=True, metavar="FILE", help="word alignments (-: standard input)")
+    group.add_argument("--against", metavar="FILE", help="those of another system, read in the same way")
+    add_hypothesis_reading(group)
+    add_text_arguments(parser, required=True)
+    group = parser.add_argument_group("frequency")
+    group.add_argument(
+        "--train-frequency",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="count words in these training texts (default: in the texts themselves)",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the tables."""
+    texts = [args.source, args.target, *(args.train_frequency or ())]
+    if STANDARD in texts:
+        raise UsageError("a text is -: expected files; only alignments come from the standard input")
+    check_standard_input([args.gold, args.hyp, args.against])
+    lengths = texts_of(args)
+    gold = gold_of(args, lengths)
+    paths = filter(None, (args.hyp, args.against))
+    systems = [read_hypothesis(path, hypothesis_options(args), lengths) for path in paths]
+    for system in systems:
+        score_files(system, gold)  # for its checks
+    source, target = (Words.of([[w.decode() for w in line] for line in token_lines(path)]) for path in texts[:2])
+    frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
+    links = [system.links.possible for system in systems]
+    result = {
+        "hypothesis": systems[0].file.name,
+        "against": systems[1].file.name if args.against else None,
+        "frequency": "training" if frequencies else "texts",
+        "sentences": gold.links.sentences,
+        "classes": error_table(links[0], gold.links, source, target, frequencies),
+        "confusion": confusion_table(links[0], links[1], gold.links) if args.against else None,
+        "signature": signature(
+            metric="errors",
+            **reading_fields("gold", gold),
+            **reading_fields("hyp", systems[0]),
+            **(reading_fields("against", systems[1]) if args.against else {}),
+            hyp_possible=args.hyp_allow_possible,
+            **{side: file_hash(path) for side, path in zip(SIDES, texts)},
+            frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",
+            sentences=gold.links.sentences,
+        ),
+    }
+    for line in _FORMATS[args.format](result):
+        print(line)
+
+
+def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Word -> frequency in the training texts; warns where they do not look like texts of the same kind."""
+    found = []
+    for path, side, own in zip(paths, SIDES, words):
+        counts: Counter[bytes] = Counter()
+        for line in token_lines(path):
+            counts.update(line)
+        found.append({word.decode(): count for word, count in counts.items()})
+        unknown = float((own.among(found[-1]) == 0).mean()) if own.tokens else 0.0
+        if unknown > _UNKNOWN:
+            warn_on_stderr(
+                f"{path}: has none of {100 * unknown:.0f} % of the {side} words: is it of the same language, tokenised "
+                f"and cased alike?"
+            )
+    return found[0], found[1]
+
+
+def _json(result: Mapping[str, Any]) -> Iterator[str]:
+    rows = {key: _records(value) for key, value in result.items() if isinstance(value, pd.DataFrame)}
+    yield json.dumps({**result, **rows}, allow_nan=False)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows, with None for what is missing."""
+    return list(table.astype(object).where(table.notna(), None).to_dict("records"))  # type: ignore[arg-type]
+
+
+def _text(result: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{result['hypothesis']}: {result['sentences']} sentences"
+    where = "the training texts" if result["frequency"] == "training" else "the texts themselves"
+    titles = {**_TITLES, "frequency": f"frequency of the word in {where}"}
+    for by, rows in result["classes"].groupby("by", sort=False):
+        yield f"\nBy {titles[by]}" if by != "all" else f"\n{titles[by].capitalize()}"
+        shown = rows[["side", "class", *_COUNTS, *_WRONG, *_PERCENTAGES]].rename(columns=_COUNTS | _WRONG)
+        for key, title in _PERCENTAGES.items():
+            values = ["-" if pd.isna(value) else f"{100 * value:.2f}" for value in shown.pop(key)]
+            shown[title] = values
+        yield shown.to_string(index=False)
+    if result["confusion"] is not None:
+        yield f"\nLinks of {result['hypothesis']} and {result['against']}, by what the gold says of them"
+        table = result["confusion"].rename(columns=lambda name: name.replace("_", " "))
+        yield table.astype(object).where(table.notna(), "-").to_string(index=False)
+    yield f"\n{result['signature']}"
+
+
+_FORMATS = {"json": _json, "text": _text}
