@@ -99,10 +99,10 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
     maps = stacked_maps(sentence, options.kind)[sentence.layer_index(options.layer)]
     heads = len(maps) - 1
     if options.head is not None and not 0 <= options.head < heads:
-        raise InputError(
-            f"head {options.head} is not in the records: a layer has {heads} heads, counted from 0; "
-            f"name one of 0 to {heads - 1}"
-        )
+        known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
+        if not heads:
+            known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
+        raise InputError(f"head {options.head} is not in the records: {known}")
     chosen = choose(maps[heads if options.head is None else options.head], sentence, options)
     pairs = zip(chosen.source_words.tolist(), chosen.target_words.tolist())
     return frozenset((i, j) for i, j in pairs if i != _UNALIGNED)

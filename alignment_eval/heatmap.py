@@ -39,6 +39,8 @@ def save_heatmaps(table: pd.DataFrame, directory: str | Path) -> list[Path]:
     import matplotlib
 
     heads = table[table["level"] == "head"]
+    if not len(heads):  # kinds with maps of whole layers only
+        return []
     limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
     paths = []
     for key, rows in heads.groupby(CONFIGURATION, sort=False):

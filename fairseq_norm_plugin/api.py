@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -12,13 +14,42 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps import DEFAULT_KINDS, KINDS, SentenceMaps
+from alignment_eval.maps import DEFAULT_KINDS, KINDS, Array, SentenceMaps
 from alignment_eval.word_maps import require_known
+from fairseq_norm_plugin.attention import norm_attentions
+from fairseq_norm_plugin.block_maps import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
+from fairseq_norm_plugin.blocks import Block
+from fairseq_norm_plugin.capture import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.quantities import RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.sides import dictionary_mark, side
 
 Sentence = Union[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class BlockMaps:
+    """The maps of one block type for one sentence (pair).
+
+    Attributes:
+        block: block type (layers.BLOCK_TYPES).
+        kind: map kind (block_maps.BLOCK_KINDS).
+        layers: layer maps, float32 [L, T, S]; encoder-decoder attention has one column more, last, with kinds that
+            know a residual connection.
+        heads: maps of single heads, [L, H, T, S]; None for kinds that have none.
+        mixing_ratio: [L, T], fractions; None for kinds that have none.
+        rows: the T target tokens, in the decoder its inputs.
+        columns: the S source tokens.
+    """
+
+    block: str
+    kind: str
+    layers: Array
+    heads: Optional[Array]
+    mixing_ratio: Optional[Array]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
 
 
 class NormModel:
@@ -83,6 +114,29 @@ class NormModel:
             score=float(hypothesis["score"]),
             arrays=hypothesis[MAPS_KEY],
         )
+
+    def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
+        """The maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
+
+        Args:
+            source: as for :meth:`maps`.
+            target: likewise.
+            block: ``encoder.self``, ``decoder.self`` or ``decoder.cross``.
+            kind: a kind of block_maps.BLOCK_KINDS.
+
+        Raises:
+            InputError: see :meth:`maps`; or the block has no such maps.
+            UsageError: an unknown block type or kind.
+        """
+        inputs = self._sample(source, target)["net_input"]
+        source_tokens = self._tokens(inputs["src_tokens"][0], 0)
+        target_tokens = self._tokens(inputs["prev_output_tokens"][0], 1)
+        rows = source_tokens if block == ENCODER_SELF else target_tokens
+        columns = target_tokens if block == DECODER_SELF else source_tokens
+        return _block_maps(self.models, inputs, block, kind, rows, columns)
+
+    def _tokens(self, ids: Tensor, which: int) -> tuple[str, ...]:
+        return tuple(self._dictionaries[which][i] for i in ids.tolist())
 
     def _source_words(self, id_: int, tokens: Tensor) -> list[int]:
         return list(side(tokens.cpu(), self._dictionaries[0], self._marks[0]).words)
@@ -164,3 +218,91 @@ def _read_bpe(bpe_codes: Union[str, Path, None]) -> Any:
 
     with Path(bpe_codes).open(encoding="utf-8") as codes:
         return BPE(codes)
+
+
+class MaskedLM:
+    """A masked language model whose maps can be read; made by :func:`load_masked_lm`."""
+
+    def __init__(self, task: Any, model: Any) -> None:
+        self.task = task
+        self.model = model
+
+    def block_maps(self, sentence: str, kind: str) -> BlockMaps:
+        """The maps of ``kind`` of every layer's self-attention; nothing is masked unless the text has ``<mask>``.
+
+        Args:
+            sentence: subwords, separated by spaces, without ``<s>`` and ``</s>``.
+            kind: a kind of block_maps.BLOCK_KINDS.
+
+        Raises:
+            InputError: the sentence is empty or longer than the model takes.
+            UsageError: an unknown kind.
+        """
+        dictionary = self.task.source_dictionary
+        text = dictionary.encode_line(sentence, add_if_not_exist=False, append_eos=True).long()
+        ids = torch.cat([text.new_tensor([dictionary.bos()]), text])
+        limit = self.model.max_positions()
+        if not 2 < len(ids) <= limit:
+            raise InputError(f"{len(ids) - 2} tokens: expected 1 to {limit - 2}, since <s> and </s> are added")
+        tokens = tuple(dictionary[i] for i in ids.tolist())
+        return _block_maps([self.model], {"src_tokens": ids[None]}, ENCODER_SELF, kind, tokens, tokens)
+
+
+def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
+    """Load a masked language model (fairseq's RoBERTa, or a converted BERT) for reading its maps.
+
+    Args:
+        path: the checkpoint.
+        data: the directory with ``dict.txt``.
+
+    Raises:
+        InputError: a file is missing, the checkpoint is unsafe, or the model has no Transformer encoder.
+    """
+    from fairseq_norm_plugin.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+
+    for name in (str(path), str(Path(data) / "dict.txt")):
+        if not Path(name).is_file():
+            raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
+    task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
+    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task)
+    return MaskedLM(task, model.float().eval())
+
+
+def _block_maps(
+    models: Sequence[Any],
+    inputs: dict[str, Any],
+    block: str,
+    kind: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> BlockMaps:
+    require_known("block type", block, BLOCK_TYPES)
+    require_known("map kind", kind, BLOCK_KINDS)
+    captures = []
+    for model in models:
+        numbers = [attention.site.number for attention in norm_attentions(model, block)]
+        capture = MapCapture(block, numbers, partial(_maps_of, kind=kind))
+        with torch.no_grad(), teacher_forcing(model), capturing(norm_attentions(model), capture):
+            model(**inputs, features_only=True)
+        captures.append(capture.take())
+    means = [
+        None if layers[0] is None else torch.stack(layers).float().cpu().numpy()
+        for layers in (
+            [_mean([layer[part] for layer in of_models]) for of_models in zip(*captures)] for part in range(3)
+        )
+    ]
+    layers, heads, ratio = means
+    assert layers is not None
+    return BlockMaps(block, kind, layers, heads, ratio, rows, columns)
+
+
+def _maps_of(block: Block, kind: str) -> tuple[Optional[Tensor], ...]:
+    return (
+        layer_map(block, kind)[0],
+        head_map(block, kind)[0] if kind in HEAD_KINDS else None,
+        mixing_ratio(block, kind)[0] if kind in MIXING_KINDS else None,
+    )
+
+
+def _mean(values: Sequence[Optional[Tensor]]) -> Any:
+    return None if values[0] is None else torch.stack([value for value in values if value is not None]).mean(0)

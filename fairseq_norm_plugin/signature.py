@@ -52,13 +52,15 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:
-    """Hash of a subset's files (fairseq's ``subset.src-tgt.lang…``) and of the dictionaries."""
+    """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
     digest = hashlib.blake2b(digest_size=8)
     root = Path(directory)
     source, target = languages
-    pairs = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*")
-    files = {file for pattern in pairs for file in root.glob(pattern)}
-    for file in sorted(files | set(root.glob("dict.*.txt"))):
+    if source is None:  # text of one language
+        patterns = (f"{subset}.bin", f"{subset}.idx", "dict.txt")
+    else:
+        patterns = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt")
+    for file in sorted({file for pattern in patterns for file in root.glob(pattern)}):
         digest.update(file.name.encode())
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):

@@ -162,8 +162,9 @@ def _layer_table(rows: pd.DataFrame) -> str:
         group = rows[(rows["setting"] == setting) & (rows["kind"] == kind)]
         layers = group[group["level"] == "layer"]
         line = {layer_label(int(n)): f"{100 * value:.2f}" for n, value in zip(layers["layer"], layers["aer"])}
-        best = group[group["level"] == "head"].sort_values("aer", kind="stable").iloc[0]
-        line["best head (layer, head)"] = f"{100 * best['aer']:.2f} ({best['layer']}, {best['head']})"
+        line["best head (layer, head)"] = "-"  # kinds with maps of whole layers only
+        for _, best in group[group["level"] == "head"].sort_values("aer", kind="stable").head(1).iterrows():
+            line["best head (layer, head)"] = f"{100 * best['aer']:.2f} ({best['layer']}, {best['head']})"
         lines[f"{setting.upper()} {kind}"] = line
     return str(pd.DataFrame.from_dict(lines, orient="index").to_string())
 

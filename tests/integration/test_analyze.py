@@ -1,0 +1,184 @@
+"""``python -m fairseq_norm_plugin.analyze`` from end to end: translation, a masked language model, bad input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.roberta import RobertaModel
+from fairseq.models.roberta.model import base_architecture
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
+
+ANALYZE = (sys.executable, "-m", "fairseq_norm_plugin.analyze")
+CPU = ("--cpu", "--num-workers", 0)
+
+
+@pytest.fixture(scope="module")
+def translation(command, data, checkpoint, tmp_path_factory):
+    out = tmp_path_factory.mktemp("analysis") / "out"
+    kinds = "attn_w,attn_n,attnres_w,attnres_n,attnresln_n,ff_n,ffres_n,ffresln_n"
+    result = command(*ANALYZE, data, "--path", checkpoint, "--out", out, "--mixing-kinds", kinds, *CPU)
+    return out, result
+
+
+def test_tables_figures_and_summary(translation, data, checkpoint):
+    out, result = translation
+    tables = {path.stem: pd.read_csv(path, keep_default_na=False) for path in out.glob("*.csv")}
+    assert set(tables) == {
+        "attention",
+        "mixing",
+        "mixing_by_frequency",
+        "norm_by_frequency",
+        "token_norms",
+        "weight_norm_correlation",
+    }
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["sentences"] == 12
+    assert summary["task"] == "translation_norm"
+    assert set(summary["positions_with_nothing_to_mix"]) == {"decoder.self 0", "decoder.self 1"}
+    assert set(summary["positions_with_nothing_to_mix"].values()) == {12}
+    model = fairseq_norm_plugin.load(checkpoint, data)
+    assert len(summary["mixing_ratio"]) == model.layers * (8 + 5 + 6)
+    mixing = tables["mixing"]
+    for kind, half in (("attn_w", "attnres_w"),):
+        both = [mixing[(mixing["kind"] == k) & (mixing["head"] == "")] for k in (kind, half)]
+        both = [table[table["block"] != DECODER_CROSS]["mean"].to_list() for table in both]
+        assert [2 * value for value in both[1]] == pytest.approx(both[0])
+    names = {path.name for path in out.glob("*.png")}
+    assert {f"mixing-{b.replace('.', '-')}.png" for b in BLOCK_TYPES} <= names
+    assert "mixing-heads-encoder-self.png" in names
+    assert "norm-frequency-decoder-cross.png" in names
+    assert result.stdout.splitlines()[2].split()[:2] == [ENCODER_SELF, "0"]
+    assert not list(out.parent.glob(".*"))
+
+
+def test_means_do_not_depend_on_batches(translation, command, data, checkpoint, tmp_path):
+    out, _ = translation
+    command(*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", "--batch-size", 1, *CPU)
+    merged = [pd.read_csv(path / "mixing.csv", keep_default_na=False) for path in (out, tmp_path / "out")]
+    keys = ["block", "layer", "kind", "head", "token_class"]
+    both = merged[0].merge(merged[1], on=keys)
+    assert len(both) == len(merged[1])
+    assert (both["positions_x"] == both["positions_y"]).all()
+    assert (both["mean_x"] - both["mean_y"]).abs().max() < 1e-5
+
+
+def test_an_output_that_is_there_is_kept_unless_told(translation, command, data, checkpoint):
+    out, _ = translation
+    words = (*ANALYZE, data, "--path", checkpoint, "--out", out, *CPU)
+    result = command(*words, check=False)
+    assert result.returncode == 2
+    assert "is there already: give another --out, or --overwrite" in result.stderr
+    assert command(*words, "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        (("--mixing-kinds", "attn_w,alti"), 2, "unknown kind of mixing ratio 'alti'"),
+        (("--path", "no-such.pt"), 1, "no-such.pt: no such file: expected a fairseq checkpoint"),
+        (("--path", "a.pt:b.pt"), 2, "--path a.pt:b.pt: expected one checkpoint"),
+    ],
+)
+def test_bad_input(command, data, checkpoint, tmp_path, options, code, text):
+    words = (*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, *options)
+    result = command(*words, check=False)
+    assert (result.returncode, text in result.stderr) == (code, True), result.stderr[-2000:]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def masked_lm(command, texts, tmp_path_factory):
+    """A small random RoBERTa, saved as fairseq saves it, and binarised text of one language."""
+    directory = tmp_path_factory.mktemp("mlm")
+    lines = [source for source, _ in texts[2]] + ["ba"]
+    (directory / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command(
+        sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--trainpref", directory / "text",
+        "--testpref", directory / "text", "--destdir", directory / "bin",
+    )  # fmt: skip
+    dictionary = Dictionary.load(str(directory / "bin" / "dict.txt"))
+    dictionary.add_symbol("<mask>")
+    args = SimpleNamespace(
+        encoder_layers=2,
+        encoder_embed_dim=16,
+        encoder_ffn_embed_dim=24,
+        encoder_attention_heads=4,
+        max_positions=120,
+        tokens_per_sample=120,
+        arch="roberta",
+        task="masked_lm",
+        data=str(directory / "bin"),
+        criterion="masked_lm",
+    )
+    base_architecture(args)
+    torch.manual_seed(0)
+    model = RobertaModel.build_model(args, SimpleNamespace(source_dictionary=dictionary))
+    state = {
+        "args": argparse.Namespace(**vars(args)),
+        "model": model.half().state_dict(),
+        "extra_state": {"train_iterator": {"epoch": 1}},
+        "last_optimizer_state": None,
+        "optimizer_history": [{"num_updates": 0, "criterion_name": "masked_lm", "lr_scheduler_state": {}}],
+    }
+    torch.save(state, directory / "checkpoint.pt")
+    return directory
+
+
+def test_masked_language_model(masked_lm, command, tmp_path):
+    words = (*ANALYZE, masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
+    command(*words, "--out", tmp_path / "out", "--mixing-kinds", "attn_w,attn_n,attnresln_n,ffresln_n")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["sentences"] == 13
+    assert summary["data"] != "0" * 16
+    mixing = pd.read_csv(tmp_path / "out" / "mixing.csv")
+    assert set(mixing["block"]) == {ENCODER_SELF}
+    assert {"<s>", "</s>", "other", "all"} <= set(mixing["token_class"])
+    attention = pd.read_csv(tmp_path / "out" / "attention.csv")
+    for _, rows in attention.groupby(["layer", "head"], dropna=False):
+        assert rows["weight_share"].sum() == pytest.approx(1)
+        assert rows["norm_share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")  # fairseq's way to call Hydra for options of the older kind
+def test_maps_of_a_masked_language_model(masked_lm):
+    model = fairseq_norm_plugin.load_masked_lm(masked_lm / "checkpoint.pt", masked_lm / "bin")
+    maps = model.block_maps("ba ki", "attn_n")
+    assert maps.rows == maps.columns
+    assert (maps.rows[0], maps.rows[-1]) == ("<s>", "</s>")
+    assert maps.layers.shape == (2, 4, 4)
+    assert maps.heads.shape == (2, 4, 4, 4)
+    assert maps.layers.dtype == "float32"  # from a checkpoint in fp16
+    ratios = model.block_maps("ba ki", "attnres_w").mixing_ratio
+    assert ((ratios > 0) & (ratios < 0.5)).all()
+    assert model.block_maps("ba ki", "alti").mixing_ratio is None
+    with pytest.raises(InputError, match=r"0 tokens: expected 1 to \d+, since <s> and </s> are added"):
+        model.block_maps("", "attn_n")
+    with pytest.raises(UsageError, match=r"unknown map kind 'norm'"):
+        model.block_maps("ba", "norm")
+    with pytest.raises(InputError, match=r"dict\.txt: no such file"):
+        fairseq_norm_plugin.load_masked_lm(masked_lm / "checkpoint.pt", masked_lm)
+
+
+def test_the_task_of_masked_models_does_not_train(masked_lm):
+    from fairseq_norm_plugin.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+
+    task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(masked_lm / "bin")))
+    with pytest.raises(UsageError, match=r"for analysis, it masks no token: train with --task masked_lm"):
+        task.build_criterion(None)
+    with pytest.raises(InputError, match=r"no subset nosuch: expected nosuch\.bin"):
+        task.load_dataset("nosuch")
+
+
+def test_figures_know_no_correlation_of_constants():
+    assert math.isnan(fairseq_norm_plugin.analysis.spearman([1, 1], [1, 2]))

@@ -1,0 +1,167 @@
+"""Every kind of map in records, on a trained model: against the block maps, batched, n-best, in an ensemble."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval import cli
+from alignment_eval.maps import HEAD_KINDS, KINDS
+from alignment_eval.records import Records
+from fairseq_norm_plugin.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+
+ALL = ("--norm-record-kinds", ",".join(KINDS))
+SCORE = ("--score-reference", *ALL)
+
+
+def by_id(directory, rank=0):
+    return {sentence.id: sentence for sentence in Records(directory) if sentence.rank == rank}
+
+
+@pytest.fixture(scope="module")
+def records(norm, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("kinds") / "r"
+    norm(*SCORE, "--norm-records", directory)
+    return directory
+
+
+def slow_rollout(model, ids, kind):
+    encoder, decoder, cross = (
+        model.block_maps(*ids, block, kind).layers.astype(float)
+        for block in (ENCODER_SELF, DECODER_SELF, DECODER_CROSS)
+    )
+    through = np.eye(encoder.shape[1])
+    for map_ in encoder:
+        through = map_ @ through
+    source = np.zeros(cross[0][:, :-1].shape)
+    layers = []
+    for own, map_ in zip(decoder, cross):
+        source = map_[:, :-1] @ through + map_[:, -1:] * (own @ source)
+        layers.append(source)
+    return np.stack(layers)
+
+
+def test_records_hold_the_block_maps(records, data, checkpoint):
+    model = fairseq_norm_plugin.load(checkpoint, data)
+    found = by_id(records)
+    dictionary = model.task.source_dictionary
+    for sentence in [found[0], found[5]]:
+        ids = [[dictionary.index(t) for t in side.tokens] for side in (sentence.source, sentence.target)]
+        assert sentence.kinds == tuple(KINDS)
+        for kind in KINDS:
+            layers, heads = sentence.layer_maps(kind), sentence.head_maps(kind)
+            assert heads.shape[1] == (4 if kind in HEAD_KINDS else 0)
+            if "rollout" in kind:
+                expected = slow_rollout(model, ids, "attnres_w" if kind == "rollout_w" else "alti")
+            elif kind == "attn_n_merged":
+                continue
+            else:
+                maps = model.block_maps(*ids, DECODER_CROSS, kind)
+                expected = maps.layers[..., : layers.shape[-1]]
+                assert len(maps.columns) == layers.shape[-1]
+                if kind in HEAD_KINDS:
+                    np.testing.assert_allclose(heads, maps.heads, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(layers, expected, rtol=1e-4, atol=1e-5, err_msg=kind)
+
+
+def test_merged_subwords_stand_in_the_first_column_of_their_word(records):
+    several = 0
+    for sentence in by_id(records).values():
+        plain, merged = (sentence.layer_maps(kind) for kind in ("attn_n", "attn_n_merged"))
+        words = sentence.source.words
+        for word in range(sentence.source.word_count):
+            columns = np.flatnonzero(words == word)
+            several += len(columns) > 1
+            assert not merged[..., columns[1:]].any()
+            # the norm of a sum is at most the sum of the norms
+            assert (merged[..., columns[0]] <= plain[..., columns].sum(-1) * (1 + 1e-4)).all()
+            if len(columns) == 1:
+                np.testing.assert_allclose(merged[..., columns], plain[..., columns], rtol=1e-6)
+        np.testing.assert_allclose(merged[..., words < 0], plain[..., words < 0], rtol=1e-6)
+    assert several > 5
+
+
+def test_a_batch_is_each_sentence_alone(norm, records, tmp_path):
+    norm(*SCORE, "--batch-size", 1, "--norm-records", tmp_path / "alone")
+    for id_, sentence in by_id(tmp_path / "alone").items():
+        for name, array in by_id(records)[id_].arrays.items():
+            np.testing.assert_allclose(array, sentence.arrays[name], rtol=1e-3, atol=2e-5, err_msg=name)
+
+
+def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, data, checkpoint):
+    norm("--beam", 3, "--nbest", 2, *ALL, "--norm-records", tmp_path / "r")
+    model = fairseq_norm_plugin.load(checkpoint, data)
+    dictionary = model.task.source_dictionary
+    for rank in (0, 1):
+        sentence = by_id(tmp_path / "r", rank)[3]
+        ids = [[dictionary.index(t) for t in side.tokens] for side in (sentence.source, sentence.target)]
+        forced = model.maps(*ids, kinds=tuple(KINDS))
+        for kind in KINDS:
+            np.testing.assert_allclose(
+                sentence.layer_maps(kind), forced.layer_maps(kind), rtol=1e-3, atol=2e-5, err_msg=kind
+            )
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(norm, records, checkpoint, tmp_path):
+    norm(*SCORE, "--norm-records", tmp_path / "r", path=f"{checkpoint}:{checkpoint}")
+    single = by_id(records)
+    for id_, sentence in by_id(tmp_path / "r").items():
+        for kind in KINDS:
+            np.testing.assert_allclose(sentence.layer_maps(kind), single[id_].layer_maps(kind), rtol=1e-4, atol=1e-6)
+
+
+def test_align_eval_understands_every_kind(records, tmp_path, capsys):
+    hypotheses = {}
+    for kind in KINDS:
+        words = ["extract", records, "--kind", kind, "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
+        assert cli.main([str(word) for word in words]) == 0
+        hypotheses[kind] = capsys.readouterr().out
+        assert len(hypotheses[kind].splitlines()) == 12
+    assert hypotheses["attnres_n"] == hypotheses["attn_n"]  # the residual is no source column
+    assert hypotheses["attnres_w"] == hypotheses["attn_w"]
+    (tmp_path / "gold").write_text(hypotheses["attn_n"])
+    words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0, "--gold-format", "pharaoh"]
+    code = cli.main([str(word) for word in [*words, "--out", tmp_path / "s"]])
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    assert len([line for line in output.out.splitlines() if line.startswith("AWO ffresln_n")]) >= 1
+    table = json.loads((tmp_path / "s" / "sweep.json").read_text())
+    assert table
+
+
+def test_a_head_of_a_kind_without_heads_is_refused(records, capsys):
+    words = ["extract", str(records), "--kind", "ff_n", "--layer", "1", "--head", "0"]
+    assert cli.main([*words, "--setting", "awo", "--rule", "kobayashi2020"]) == 1
+    assert "kind 'ff_n' has maps of whole layers only; leave the head out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--norm-record-kinds", "attn_w,norm"), r"--norm-record-kinds 'attn_w,norm': expected some of attn_w, .*alti"),
+        (
+            ("--norm-record-kinds", "ff_n", "--norm-map", "ff_n", "--norm-heads", "0", "--norm-alignments", "a"),
+            r"ff_n: .* whole layers only",
+        ),
+    ],
+)
+def test_bad_kinds_are_refused(norm, tmp_path, options, text):
+    with pytest.raises(Exception, match=text):
+        norm("--score-reference", "--norm-records", tmp_path / "r", *options)
+    assert not (tmp_path / "r").exists()
+
+
+def test_beam_search_cannot_show_every_kind_step_by_step(norm):
+    with pytest.raises(Exception, match=r"--print-alignment cannot show --norm-map alti: expected attn_w or attn_n"):
+        norm("--print-alignment", "hard", "--norm-map", "alti")
+
+
+def test_alignments_of_any_kind(norm, records, tmp_path, capsys):
+    options = ("--norm-map", "ffresln_n", "--norm-layer", 1, "--norm-alignments", tmp_path / "a")
+    norm("--score-reference", *options)
+    words = ["extract", records, "--kind", "ffresln_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
+    assert cli.main([str(word) for word in words]) == 0
+    assert (tmp_path / "a").read_text() == capsys.readouterr().out
