@@ -19,10 +19,15 @@ from alignment_eval.textfiles import write_lines
 from alignment_eval.word_maps import SETTINGS
 
 MAX_NORM = "max-norm"
+_EPILOG = """\
+Example, after make demo:
+  align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule kobayashi2020
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
+    parser.epilog = _EPILOG
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
     parser.add_argument("--kind", required=True, metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
     parser.add_argument(

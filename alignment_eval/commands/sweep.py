@@ -41,12 +41,17 @@ ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
     "choose on one gold set, report on another."
 )
+_EPILOG = """\
+Example, after make demo:
+  align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 --out out/sweep
+"""
 _BEST_ROWS = 10
 _OWN_FILE = re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``sweep``."""
+    parser.epilog = _EPILOG
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
     add_gold_arguments(parser)
     add_text_arguments(parser)

@@ -1,0 +1,137 @@
+"""The examples in docs/commands and at the end of each command's --help, run; docs/commands/README.md has the rules."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def console_examples(text):
+    """(command, expected output) of each ``$`` line in the console blocks of a page."""
+    found = []
+    for kind, block in FENCE.findall(text):
+        if kind == "console":
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, output = re.fullmatch(r"((?:.*\\\n)*.*)\n((?:.*\n)*)", part).groups()
+                found.append((command, output))
+    return found
+
+
+def epilog_examples(help_text):
+    """The commands in the examples of a --help text."""
+    commands = re.findall(r"^  (align-eval (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
+    return [command for command in commands if "…" not in command]
+
+
+def pattern(expected):
+    """Expected output as a regular expression: ``…`` is any text in a line, a line of ``…`` any number of lines."""
+    lines = [r"(?:.*\n)*" if line == "…" else f"{any_text(line)} *\n" for line in stripped(expected)]
+    return re.compile("".join(lines))
+
+
+def any_text(line):
+    return ".*".join(re.escape(part) for part in line.split("…"))
+
+
+def stripped(text):
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def environment(bin_directory):
+    path = os.pathsep.join((str(bin_directory), os.environ["PATH"]))
+    # a wide terminal: argparse breaks the lines of --help by it
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory, environment):
+    """What ``make demo`` leaves in out/demo."""
+    if ready := os.environ.get("ALIGN_EVAL_DEMO"):
+        return Path(ready)
+    out = tmp_path_factory.mktemp("demo") / "out"
+    environment = {**environment, "OUT": str(out)}
+    done = subprocess.run(
+        ["bash", ROOT / "scripts/demo.sh"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return out
+
+
+@pytest.fixture
+def bash(demo, environment, tmp_path):
+    """Run a command in what looks like the root of the repository after ``make demo``."""
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    shutil.copytree(demo, tmp_path / "out/demo")
+
+    def run(command):
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            **{"cwd": tmp_path, "env": environment, "stdin": subprocess.DEVNULL},
+            **{"capture_output": True, "encoding": "utf-8", "check": False},
+        )
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def test_every_command_has_a_page_and_every_page_a_command():
+    assert [page.stem for page in PAGES] == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page(page, bash):
+    text = page.read_text(encoding="utf-8")
+    examples = console_examples(text)
+    assert any(f"align-eval {page.stem}" in command for command, _ in examples)
+    for kind, block in FENCE.findall(text):
+        assert kind == "console" or not re.search(r"^ *\$? *align-eval ", block, re.MULTILINE), "a command not run"
+    for command, expected in examples:
+        found = "".join(f"{line}\n" for line in stripped(bash(command)))
+        assert pattern(expected).fullmatch(found), f"$ {command}\n--- documented\n{expected}--- real\n{found}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help(name, bash):
+    examples = epilog_examples(bash(f"align-eval {name} --help"))
+    assert any(command.startswith(f"align-eval {name} ") for command in examples)
+    for command in examples:
+        bash(command)
+
+
+def test_examples_are_found():
+    page = "```console\n$ a \\\n  b\nx\n\ny\n$ c\n```\n\n```python\n$ d\n```\n"
+    assert console_examples(page) == [("a \\\n  b", "x\n\ny\n"), ("c", "")]
+    help_text = "options:\n  -h\n\nExample:\n  align-eval x \\\n      y\n  align-eval z … w\n"
+    assert epilog_examples(help_text) == ["align-eval x \\\n      y"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "same"),
+    [
+        ("a.b\n", "a.b\n", True),
+        ("a.b\n", "axb\n", False),
+        ("a …c\n", "a b c\n", True),
+        ("a … c\n", "a b\nx c\n", False),
+        ("a\n…\nd\n", "a\nb\nc\nd\n", True),
+        ("a\n…\nd\n", "a\nd\n", True),
+        ("a\n…\nd\n", "a\nb\n", False),
+        ("a\n", "a\nb\n", False),
+        ("", "a\n", False),
+        ("", "", True),
+    ],
+)
+def test_output_is_compared(expected, found, same):
+    assert bool(pattern(expected).fullmatch(found)) == same
