@@ -101,7 +101,7 @@ def _detect_base(
                 f"expected it to be stated; give --{role}-base 0 or --{role}-base 1"
             )
         base, reason = 1, f"no index is 0, and one equals its sentence's length, first at {_place(file, ends)}"
-    elif (ones := _sentences_with_one(links)) >= DECIDED:
+    elif (ones := sentences_with_one(links)) >= DECIDED:
         base, reason = 1, f"index 1 is used in {ones} sentences, index 0 in none"
     else:
         raise InputError(
@@ -115,7 +115,7 @@ def _detect_base(
 def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> None:
     """Raise or warn about a file that is read as 0-based but uses no index 0."""
     links = file.links.possible
-    ones = _sentences_with_one(links)
+    ones = sentences_with_one(links)
     linked = int(np.count_nonzero(links.per_sentence()))
     if ones >= CONTRADICTED:
         raise InputError(
@@ -130,7 +130,8 @@ def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> Non
         )
 
 
-def _sentences_with_one(links: LinkTable) -> int:
+def sentences_with_one(links: LinkTable) -> int:
+    """The number of sentences that use an index 1 on either side."""
     sentences = links.sentence[(links.source == 1) | (links.target == 1)]
     return int(np.count_nonzero(np.diff(sentences, prepend=-1)))
 
