@@ -228,13 +228,13 @@ def moved_lines(by: int) -> Change:
         start = best_start(reading.counts(), count(moved.possible, reading.gold), by)
         if start + abs(by) >= hypothesis.sentences:
             return None
-        lines = f"{abs(by)} lines are" if abs(by) > 1 else "1 line is"
+        lines, are = (f"{abs(by)} lines", "are") if abs(by) > 1 else ("1 line", "is")
         fault, verb, sign = ("missing", "insert", "-") if by > 0 else ("too many", "remove", "+")
         return Changed(
             "lines",
-            f"{lines} {fault} in the hypothesis at about line {start + 1}: from there on, line n of the gold belongs "
-            f"to line n {sign} {abs(by)} of the hypothesis",
-            f"{verb} {'a line' if abs(by) == 1 else f'{abs(by)} lines'} there (or mend the gold, if the fault is in it)",
+            f"{lines} {are} {fault} in the hypothesis at about line {start + 1}: from there on, line n of the gold "
+            f"belongs to line n {sign} {abs(by)} of the hypothesis",
+            f"{verb} {lines} there (or mend the gold, if the fault is in it)",
             replace(reading, hypothesis=_each(hypothesis, lambda links: move_lines(links, by, start))),
         )
 

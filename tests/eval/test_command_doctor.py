@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alignment_eval.cli import main
+
+SENTENCES = 30
+Files = dict[str, list[str]]
+
+
+def shown(links: set[tuple[int, int]], base: int = 0) -> str:
+    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
+
+
+@pytest.fixture(scope="module")
+def texts() -> Files:
+    """Texts of words of two pieces, the target in reverse order; gold, and links of which about one in 8 is wrong."""
+    rng = random.Random(0)
+    content: Files = {"source": [], "target": [], "gold": [], "hyp": [], "pieces": []}
+    for n in range(SENTENCES):
+        size = rng.randint(5, 9)
+        words = [rng.choice("abcde") + rng.choice("xyz") for _ in range(size)]
+        links = {(i, size - 1 - i) for i in range(size)}
+        wrong = {(i, (j + (i + n) % 8 // 7) % size) for i, j in links}
+        content["source"].append(" ".join(words))
+        content["target"].append(" ".join(reversed(words)))
+        content["gold"].append(shown(links, 1))
+        content["hyp"].append(shown(wrong))
+        content["pieces"].append(" ".join(f"{2 * i}-{2 * j + 1}" for i, j in sorted(wrong)))
+    return content
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Files) -> Callable[..., None]:
+    """Write files in the working folder of the test; those of ``texts`` are there."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(**content: list[str]) -> None:
+        for name, lines in content.items():
+            Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    write(**texts)
+    return write
+
+
+@pytest.fixture
+def doctor(files: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    def run(*arguments: str) -> dict[str, Any]:
+        status = main(["doctor", "--gold", "gold", *arguments, "--format", "json"])
+        captured = capsys.readouterr()
+        assert (status, captured.err) == (0, "")
+        result: dict[str, Any] = json.loads(captured.out)
+        return result
+
+    return run
+
+
+GOLD = ("--gold-base", "1")
+TEXTS = ("--source", "source", "--target", "target")
+
+
+def names(result: dict[str, Any]) -> list[str]:
+    return [change["name"] for change in result["changes"]]
+
+
+def cut(mark: str) -> Callable[[str], str]:
+    """Each word in two pieces."""
+    return {
+        "@@": lambda line: " ".join(f"{word[0]}@@ {word[1]}" for word in line.split()),
+        "▁": lambda line: " ".join(f"▁{word[0]} {word[1]}" for word in line.split()),
+        "##": lambda line: " ".join(f"{word[0]} ##{word[1]}" for word in line.split()),
+        "none": lambda line: " ".join(f"{word[0]} {word[1]}" for word in line.split()),
+    }[mark]
+
+
+def test_all_is_well(doctor: Callable[..., Any]) -> None:
+    result = doctor(*GOLD, "--hyp", "hyp", *TEXTS)
+    assert (result["verdict"], result["changes"], result["refused"], result["notes"]) == ("sound", [], [], [])
+    assert result["aer_corrected"] is None
+    assert result["options"] == {}
+    assert result["aer"] < 0.15
+    assert result["orientation"]["empty"] == 1
+    assert result["orientation"]["diagonal"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "options", "refusals"),
+    [
+        (("--gold-base", "0", "--hyp", "hyp"), ["gold-base"], {"--gold-base": "1"}, 1),
+        (("--gold-base", "0", "--gold-unused-zero", "--hyp", "hyp"), ["gold-base"], {"--gold-base": "1"}, 0),
+        ((*GOLD, "--hyp", "hyp", "--hyp-base", "1"), ["hyp-base"], {"--hyp-base": "0"}, 1),
+        (("--gold-base", "0", "--hyp", "hyp", "--hyp-base", "1"), ["gold-base", "hyp-base"],
+         {"--gold-base": "1", "--hyp-base": "0"}, 2),
+    ],
+)  # fmt: skip
+def test_base(
+    doctor: Callable[..., Any],
+    arguments: tuple[str, ...],
+    expected: list[str],
+    options: dict[str, Any],
+    refusals: int,
+) -> None:
+    result = doctor(*arguments)
+    assert names(result) == expected
+    assert result["options"] == options
+    assert len(result["refused"]) == refusals
+    assert result["aer_corrected"] == doctor(*GOLD, "--hyp", "hyp")["aer"]
+
+
+def test_a_base_that_the_user_vouches_for_needs_more_evidence(
+    doctor: Callable[..., Any], files: Callable[..., None], texts: Files
+) -> None:
+    """A hypothesis of one right link a sentence, and some wrong ones."""
+    files(hyp=[f"{line.split()[0]} 0-0 0-1 1-0 1-1" for line in texts["hyp"]])
+    assert names(doctor("--gold-base", "0", "--hyp", "hyp")) == ["gold-base"]
+    assert names(doctor("--gold-base", "0", "--gold-unused-zero", "--hyp", "hyp")) == []
+
+
+def test_direction(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    """Without the links of the first target words, or a sentence in reverse order would be its own transpose."""
+    files(
+        gold=[" ".join(f"{i}-{j}" for i, j in pairs(line) if j > 2) for line in texts["gold"]],
+        hyp=[" ".join(f"{j}-{i}" for i, j in pairs(line) if j > 1) for line in texts["hyp"]],
+    )
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert names(result) == ["hyp-swap"]
+    assert [[change["name"] for change in changes] for changes in result["equal"]] == [["gold-swap"]]
+    assert result["options"] == {"--hyp-swap": True}
+    right = doctor(*GOLD, "--hyp", "hyp", "--hyp-swap")
+    assert (right["verdict"], right["aer"]) == ("sound", result["aer_corrected"])
+    wrong = doctor(*GOLD, "--gold-swap", "--hyp", "hyp", "--hyp-swap")
+    assert names(wrong) == ["hyp-swap"]
+    assert wrong["options"] == {"--hyp-swap": False}
+
+
+def pairs(line: str) -> list[tuple[int, int]]:
+    return [tuple(map(int, link.split("-"))) for link in line.split()]  # type: ignore[misc]
+
+
+def test_texts_exchanged(doctor: Callable[..., Any], files: Callable[..., None]) -> None:
+    files(gold=["1-3 2-2"] * 9, hyp=["0-2 1-0"] * 9, source=["a b"] * 9, target=["a b c"] * 9)
+    result = doctor(*GOLD, "--hyp", "hyp", "--source", "target", "--target", "source")
+    assert len(result["refused"]) == 2
+    assert result["notes"] == ["all links fit the texts when those are exchanged: exchange --source and --target"]
+
+
+@pytest.mark.parametrize("line", [1, 12])
+def test_a_line_is_missing(doctor: Callable[..., Any], files: Callable[..., None], texts: Files, line: int) -> None:
+    files(hyp=[*texts["hyp"][: line - 1], *texts["hyp"][line:]])
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert names(result) == ["lines"]
+    assert result["changes"][0]["fault"].startswith(f"1 line is missing in the hypothesis at about line {line}:")
+    assert result["refused"] == ["gold has 30 sentences, hyp has 29: expected as many"]
+    assert result["options"] == {}
+
+
+def test_a_line_is_doubled(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    files(hyp=[*texts["hyp"][:8], texts["hyp"][7], *texts["hyp"][8:]])
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert names(result) == ["lines"]
+    assert re.match(r"1 line is too many in the hypothesis at about line [89]:", result["changes"][0]["fault"])
+    assert result["changes"][0]["remedy"].startswith("remove 1 line there")
+    files(hyp=texts["hyp"])
+    assert result["aer_corrected"] == doctor(*GOLD, "--hyp", "hyp")["aer"]
+
+
+@pytest.mark.parametrize("mark", ["@@", "▁", "##", "none"])
+def test_links_of_tokens(doctor: Callable[..., Any], files: Callable[..., None], texts: Files, mark: str) -> None:
+    files(**{f"hyp_{side}": [cut(mark)(line) for line in texts[side]] for side in ("source", "target")})
+    own = ("--hyp-source", "hyp_source", "--hyp-target", "hyp_target")
+    result = doctor(*GOLD, "--hyp", "pieces", *TEXTS, *own)
+    assert names(result) == ["tokens"]
+    assert len(result["refused"]) == 1
+    assert "outside its sentence pair" in result["refused"][0]
+    assert result["aer_corrected"] == doctor(*GOLD, "--hyp", "hyp")["aer"]
+    # the same files, and a hypothesis that links words
+    assert doctor(*GOLD, "--hyp", "hyp", *TEXTS, *own)["verdict"] == "sound"
+
+
+def test_texts_with_subword_marks(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    """A- lines of fairseq, and the text that was binarised."""
+    files(
+        **{side: [cut("@@")(line) for line in texts[side]] for side in ("source", "target")},
+        pieces=[f"A-{n}\t{line}" for n, line in enumerate(texts["pieces"])],
+    )
+    result = doctor(*GOLD, "--hyp", "pieces", *TEXTS)
+    assert names(result) == ["tokens"]
+    assert result["notes"] == [
+        f"{side} carries the subword mark @@: its words, joined, are taken for the gold's"
+        for side in ("source", "target")
+    ]
+    assert "|hyp_format:fairseq|" in result["signature"]
+
+
+@pytest.mark.parametrize("with_texts", [True, False])
+def test_links_of_tokens_without_their_texts(doctor: Callable[..., Any], with_texts: bool) -> None:
+    """Said, but not explained."""
+    result = doctor(*GOLD, "--hyp", "pieces", *(TEXTS if with_texts else ()))
+    assert (result["verdict"], result["changes"]) == ("outside", [])
+    where = "outside the texts" if with_texts else "beyond all gold links of their sentence"
+    assert f"links of the hypothesis lie {where}: if it counts subwords" in result["notes"][-1]
+
+
+def test_texts_that_differ(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    files(upper=[line.upper() for line in texts["source"]], other=["x y z"] * SENTENCES)
+    result = doctor(*GOLD, "--hyp", "hyp", *TEXTS, "--hyp-source", "upper", "--hyp-target", "other")
+    assert result["verdict"] == "sound"
+    assert [note.split(":")[0] for note in result["notes"]] == [
+        "upper and source differ only in case in 30 lines",
+        "other and target have other words in 30 lines",
+        "other is not the text of target tokenised otherwise",
+    ]
+
+
+def test_gold_of_another_tokenisation(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    files(source=[line.replace(" ", "", 1) for line in texts["source"]])
+    result = doctor(*GOLD, "--hyp", "hyp", *TEXTS)
+    assert any("links of the gold lie outside the texts: is this the gold's own text" in n for n in result["notes"])
+
+
+def test_possible_links(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
+    junk = " ".join(f"{i}p{i}" for i in range(5))
+    files(hyp=[f"{line} {junk} 0p1 1p2 2p3 0p2 1p3" for line in texts["hyp"]])
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert names(result) == ["hyp-possible"]
+    assert "a possible link (p)" in result["refused"][0]
+    assert doctor(*GOLD, "--hyp", "hyp", "--hyp-allow-possible")["refused"] == []
+
+
+def test_possible_links_of_the_gold_are_for_orientation(doctor: Callable[..., Any], files: Callable[..., None]) -> None:
+    files(gold=["1-1 2p2"] * 5, hyp=["0-0 1-1"] * 5)
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert (result["aer"], result["orientation"]["possible_as_sure"]) == (0, 0)
+    assert result["orientation"]["possible_dropped"] == 1 / 3
+
+
+def test_poor(doctor: Callable[..., Any], files: Callable[..., None]) -> None:
+    rng = random.Random(1)
+    files(hyp=[" ".join(f"{rng.randrange(5)}-{j}" for j in range(5)) for _ in range(SENTENCES)])
+    assert doctor(*GOLD, "--hyp", "hyp")["verdict"] == "poor"
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        ({"gold": [""] * 3, "hyp": ["0-0"] * 3}, "the gold has no links: AER says nothing"),
+        ({"gold": ["1p1"] * 3, "hyp": ["0-0"] * 3}, "the gold has no sure links: recall is undefined, and AER is 1"),
+        ({"gold": ["1-1"] * 3, "hyp": [""] * 3}, "the hypothesis has no links"),
+    ],
+)
+def test_empty(doctor: Callable[..., Any], files: Callable[..., None], content: Files, note: str) -> None:
+    files(**content)
+    result = doctor(*GOLD, "--hyp", "hyp")
+    assert result["changes"] == []
+    assert any(found.startswith(note) for found in result["notes"])
+
+
+def test_text(files: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--gold", "gold", "--gold-base", "0", "--hyp", "hyp", "hyp"]) == 0
+    out = capsys.readouterr().out
+    paragraph = " ".join(out.split("\n  gold:")[0].split())
+    assert paragraph.startswith("hyp: AER ")
+    assert (
+        "% against gold as read (gold from 0, hypothesis from 0). align-eval score refuses to read them so: "
+        in paragraph
+    )
+    assert "Explanation: the gold counts words from 1 and was read as if from 0. Put right, AER is " in paragraph
+    assert paragraph.endswith("What to do: give --gold-base 1.")
+    assert out.count("Explanation") == 2
+    assert max(len(line) for line in out.splitlines() if not line.startswith("  gold:")) <= 100
+
+
+def test_as_read_is_what_score_says(files: Callable[..., None], align_eval: Callable[..., Any]) -> None:
+    for options in ((), ("--hyp-swap",), ("--gold-swap", "--hyp-swap")):
+        arguments = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "--format", "json", *options)
+        score, doctor = (align_eval(command, *arguments) for command in ("score", "doctor"))
+        assert (score.returncode, doctor.returncode) == (0, 0)
+        assert json.loads(score.stdout)["aer"] == json.loads(doctor.stdout)["aer"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("--hyp", "-"), 2, "an input is -: expected files, which are read more than once"),
+        (("--hyp", "hyp", "--source", "source"), 2, "only the source or only the target text is given: expected both"),
+        (("--hyp", "hyp", "--hyp-source", "source", "--hyp-target", "target"), 2, "--hyp-source without --source"),
+        (("--hyp", "nothing"), 1, "nothing: no such file"),
+        (("--hyp", "source"), 1, "source:1: "),
+        (("--hyp", "hyp", "--source", "source", "--target", "short"), 1, "source has 30 lines, short has 1: expected"),
+    ],
+)
+def test_errors(
+    files: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    status: int,
+    message: str,
+) -> None:
+    files(short=["a"])
+    assert main(["doctor", "--gold", "gold", *arguments]) == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"align-eval doctor: {message}" in captured.err
