@@ -137,9 +137,10 @@ def _candidate(before: tuple[Changed, ...], change: Change, reading: Reading, fa
         yield Candidate((*before, made), counts, corpus_aer(counts), outside(made.reading, facts.lengths))
 
 
-def corpus_aer(counts: Counts) -> float:
-    """AER of a corpus, a fraction, from the counts of its sentences."""
-    return float(aer(counts.total()))
+def corpus_aer(counts: Counts, sentences: IntArray | None = None) -> float:
+    """AER of a corpus, a fraction, from the counts of its sentences, or of some of them (their numbers)."""
+    arrays = counts.arrays() if sentences is None else (values[sentences] for values in counts.arrays())
+    return float(aer(Counts(*arrays).total()))
 
 
 def outside(reading: Reading, lengths: tuple[IntArray, IntArray] | None) -> int:
@@ -171,8 +172,8 @@ def leading(group: Sequence[Candidate], before: Counts) -> tuple[Candidate | Non
     best = ranked[0]
     touched = changed_sentences(before, best.counts)
     same = [candidate for candidate in ranked if not changed_sentences(candidate.counts, best.counts).size]
-    aers = [corpus_aer(candidate.counts.take(touched)) for candidate in ranked if candidate not in same]
-    if aers and min(aers) - corpus_aer(best.counts.take(touched)) < MIN_LEAD:
+    aers = [corpus_aer(candidate.counts, touched) for candidate in ranked if candidate not in same]
+    if aers and min(aers) - corpus_aer(best.counts, touched) < MIN_LEAD:
         return None, ()
     return best, tuple(candidate for candidate in same[1:] if candidate.outside == best.outside)
 
@@ -188,7 +189,7 @@ def explains(before: Counts, after: Counts) -> bool:
     touched = changed_sentences(before, after)
     if not touched.size:
         return False
-    old, new = (corpus_aer(counts.take(touched)) for counts in (before, after))
+    old, new = (corpus_aer(counts, touched) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
     return (

@@ -106,14 +106,6 @@ def token_counts(path: str | Path) -> NDArray[np.int64]:
     return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
 
 
-def token_lines(path: str | Path) -> list[list[str]]:
-    """The tokens of each line of a tokenised text, separated as for :func:`token_counts`; InputError as there."""
-    lines: list[list[str]] = []
-    for chunk in TextFile(path):
-        lines += [[token.decode() for token in line.split()] for line in chunk.split(b"\n")[:-1]]
-    return lines
-
-
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write ``lines`` (without line ends) to a file, whole or not at all, or to standard output (``-``).
 

@@ -51,7 +51,7 @@ def given_texts(args: argparse.Namespace) -> GivenTexts | None:
         if args.hyp_source is not None:
             raise UsageError("--hyp-source without --source: expected the texts of the gold too")
         return None
-    lines = {name: token_lines(name) for name in names if name is not None}
+    lines = {name: [[token.decode() for token in line] for line in token_lines(name)] for name in names if name}
     for name, its in lines.items():
         if len(its) != len(lines[args.source]):
             raise InputError(

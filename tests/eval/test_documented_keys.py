@@ -1,4 +1,4 @@
-"""The keys and columns that docs/formats.md lists are those that the commands write, in that order."""
+"""The keys and columns that the documentation lists are those that the commands write, in that order."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-FORMATS = (Path(__file__).resolve().parents[2] / "docs/formats.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def documented(section: str, table: int = 0) -> list[str]:
-    """The names in the first column of a table of a section of docs/formats.md."""
-    _, found, rest = FORMATS.partition(f"# {section}\n")
-    assert found, section
-    text = re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
+def documented(section: str | None = None, table: int = 0, page: str = "formats.md") -> list[str]:
+    """The names in the first column of a table of a page, or of a section of it."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    if section is not None:
+        _, found, rest = text.partition(f"# {section}\n")
+        assert found, section
+        text = re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
     tables = re.findall(r"^\|[^\n]*\|\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     first = [re.split(r"(?<!\\)\|", row)[1] for row in tables[table].splitlines()]
     return [name for cell in first for name in re.findall(r"`([^`]+)`", cell)]
@@ -33,15 +35,31 @@ def files(tmp_path: Path, make_records: Callable[..., Path], make_sentence: Call
 
 def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
     rows = files / "rows"
-    gold = ("--gold", files / "gold", "--gold-base", 0)
-    done = align_eval("score", *gold, "--hyp", files / "hyp", "--per-sentence", rows)
-    assert list(json.loads(done.stdout)) == documented("Output of `align-eval score`"), done.stderr
+    arguments = ("--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", "--per-sentence", rows)
+    names = documented("Output of `align-eval score`")
+    assert list(json.loads(align_eval("score", *arguments, "--confidence").stdout)) == names
+    assert list(json.loads(align_eval("score", *arguments).stdout)) == [name for name in names if name != "confidence"]
     assert rows.read_text().splitlines()[0].split("\t") == documented("Output of `align-eval score`", 1)
+
+
+def test_compare(files: Path, align_eval: Callable[..., Any]) -> None:
+    done = align_eval("compare", "--gold", files / "gold", "--gold-base", 0, files / "hyp", files / "hyp")
+    assert list(json.loads(done.stdout)) == documented(page="commands/compare.md")
+
+
+def test_errors(files: Path, align_eval: Callable[..., Any]) -> None:
+    for name in ("source", "target"):
+        (files / name).write_text("a b c\na\n")
+    texts = ("--source", files / "source", "--target", files / "target")
+    done = align_eval("errors", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", *texts)
+    assert list(json.loads(done.stdout)) == documented(table=1, page="commands/errors.md")
 
 
 def test_sweep(files: Path, align_eval: Callable[..., Any]) -> None:
     out = files / "out"
-    done = align_eval("sweep", files / "records", "--gold", files / "gold", "--gold-base", 0, "--out", out)
+    done = align_eval(
+        "sweep", files / "records", "--gold", files / "gold", "--gold-base", 0, "--out", out, "--kinds", "attn_w"
+    )
     assert done.returncode == 0, done.stderr
     section = "Output of `align-eval extract` and `sweep`"
     assert (out / "sweep.csv").read_text().splitlines()[0].split(",") == documented(section)
