@@ -61,11 +61,11 @@ def layer_map(block: Block, kind: str) -> Tensor:
         weights = 0.5 * layer_weights(block.alpha)
         return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
     if kind == "attn_n":
-        return layer_norms(block.alpha, block.factor)
+        return block.sum_norms
     if kind in ("attnres_n", "attnresln_n"):
         stage = NORM_KINDS[kind]
         if kind == "attnres_n":
-            norms = layer_norms(block.alpha, block.factor)
+            norms = block.sum_norms.clone()
         else:
             norms = _scaled(layer_norms(block.alpha, block.norm_factor), block)
         own = block.carrier.carry(block.own + block.residual, stage)

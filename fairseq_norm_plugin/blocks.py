@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.norms import CHUNK_BYTES, gram_factor, head_gram_basis
+from fairseq_norm_plugin.norms import CHUNK_BYTES, gram_factor, head_gram_basis, layer_norms
 
 #: How far a vector is carried: the attention's sum, with the residual, with the layer norm after it, through the
 #: feed-forward network, with its residual, with the layer norm after that.
@@ -196,6 +196,11 @@ class Block:
     def norm_factor(self) -> Tensor:
         """Gram factor of γ ⊙ (f − mean(f)), [B, S, H, H]; :attr:`factor` in a pre-norm layer."""
         return self.factor if self.weights.norm is None else gram_factor(self.values, self.weights.norm_gram_basis)
+
+    @cached_property
+    def sum_norms(self) -> Tensor:
+        """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S]."""
+        return layer_norms(self.alpha, self.factor)
 
     @cached_property
     def own_by_head(self) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.maps import KINDS, SentenceMaps, Side
+from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
 from alignment_eval.records import RunInfo, arrow_schema, part_name, to_table
 from alignment_eval.subwords import word_indices
 
@@ -65,7 +65,7 @@ def records(
     known = {
         "signature": {"model": "synthetic"},
         "signature_hash": "0123abcd",
-        "kinds": tuple(KINDS),
+        "kinds": DEFAULT_KINDS,
         "layers": layers,
         "heads": heads,
         "dtype": "float32",

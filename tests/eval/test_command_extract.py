@@ -146,7 +146,7 @@ def test_kind_that_was_not_recorded(
     directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
     status, _, messages = call(capsys, "extract", directory, *OPTIONS)
     assert status == 1
-    assert "map kind 'attn_n' is not in the records (they hold attn_w): record it with" in messages
+    assert "map kind 'attn_n' is not in the records (they hold attn_w, attnres_w): record it with" in messages
 
 
 def test_no_records(tmp_path: Path, align_eval: Callable[..., Any]) -> None:

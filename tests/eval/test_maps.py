@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps import KINDS, SentenceMaps, Side
+from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
 
 Factory = Callable[..., SentenceMaps]
 
@@ -22,7 +22,7 @@ def test_side(make_side: Callable[..., Side]) -> None:
 
 def test_kinds_are_derived_as_the_slow_loop(make_sentence: Factory) -> None:
     s = make_sentence(3)
-    assert s.kinds == tuple(KINDS)
+    assert s.kinds == (*DEFAULT_KINDS, "attnres_w", "attnres_n")
     assert s.heads == 3
     weights, norms = s.arrays["head_attn_w"], s.arrays["transformed_norm"]
     expected = np.empty_like(weights)
@@ -40,7 +40,7 @@ def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> Non
     s = make_sentence()
     own = np.full_like(s.arrays["head_attn_w"], 7)
     s = replace(s, arrays={"head_attn_n": own, "layer_attn_n": s.arrays["layer_attn_n"]})
-    assert s.kinds == ("attn_n",)
+    assert s.kinds == ("attn_n", "attnres_n")
     np.testing.assert_array_equal(s.head_maps("attn_n"), own)
 
 
@@ -59,11 +59,11 @@ def test_errors(make_sentence: Factory) -> None:
         stub.layer_maps("attn_w")
     weights = {"head_attn_w": make_sentence().arrays["head_attn_w"]}
     only_weights = replace(make_sentence(), arrays=weights)
-    assert only_weights.kinds == ("attn_w",)
+    assert only_weights.kinds == ("attn_w", "attnres_w")
     for read in (only_weights.head_maps, only_weights.layer_maps):
         with pytest.raises(
             InputError,
-            match=r"map kind 'attn_n' is not in the records \(they hold attn_w\): record it with --norm-record-kinds",
+            match=r"map kind 'attn_n' is not in the records \(they hold attn_w, attnres_w\): record it with --norm-record-kinds",
         ):
             read("attn_n")
     with pytest.raises(InputError, match=r"they hold none"):

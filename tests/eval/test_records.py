@@ -197,7 +197,7 @@ def test_only_the_quantities_of_the_schema_are_written(
 ) -> None:
     directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
     (got,) = Records(directory)
-    assert got.kinds == ("attn_w",)
+    assert got.kinds == ("attn_w", "attnres_w")
     info = read_info(directory / part_name(0, 1))
     assert info.kinds == ("attn_w",)
     schema = arrow_schema(info, ("head_attn_w",))
