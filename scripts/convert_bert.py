@@ -62,17 +62,13 @@ def read_config(path: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}): expected the model's config.json") from error
-    expected = {
-        "model_type": ("bert",),
-        "hidden_act": tuple(ACTIVATIONS),
-        "position_embedding_type": ("absolute",),
-        "is_decoder": (False,),
-    }
-    defaults = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}
-    for name, allowed in expected.items():
-        found = config.get(name, defaults.get(name))
-        if found not in allowed:
-            raise InputError(f"{path}: {name} is {found!r}: expected {' or '.join(map(str, allowed))}")
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: holds no JSON object: expected the model's config.json")
+    config = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False, **config}
+    expected = {"model_type": ["bert"], "position_embedding_type": ["absolute"], "is_decoder": [False]}
+    for name, allowed in {**expected, "hidden_act": list(ACTIVATIONS)}.items():
+        if config.get(name) not in allowed:
+            raise InputError(f"{path}: {name} is {config.get(name)!r}: expected {' or '.join(map(str, allowed))}")
     sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")
     for name in (*sizes, "layer_norm_eps"):
         if not isinstance(config.get(name), (int, float)):
@@ -82,20 +78,22 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{path}: hidden_size {config['hidden_size']} is no multiple of "
             f"num_attention_heads {config['num_attention_heads']}: expected heads of equal size"
         )
-    return dict(config)
+    return config
 
 
 def read_vocabulary(path: Path) -> list[str]:
     """The tokens of vocab.txt, by BERT's ids.
 
     Raises:
-        InputError: one is doubled, holds a blank or is fairseq's own; or a special token is missing.
+        InputError: one comes twice, holds a blank or is fairseq's own; or a special token is missing.
     """
     tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
         if token.split() != [token] or token in seen or token in SPECIALS.values():
-            raise InputError(f"{path}:{number}: token {token!r}: expected no blank, no doublet, none of fairseq's own")
+            raise InputError(
+                f"{path}:{number}: token {token!r}: expected no blank, no repeat, none of fairseq's own"
+            )
         seen.add(token)
     for special in SPECIALS:
         if special not in seen:
@@ -121,6 +119,8 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
         reason = str(error).partition("\n")[0]
         # from None: torch's text recommends weights_only=False, which would run the file's code
         raise InputError(f"{path}: cannot be read ({reason}): expected the weights of a BERT model") from None
+    if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
+        raise InputError(f"{path}: holds more than named tensors: expected the weights of a BERT model")
     weights = {}
     for name, tensor in state.items():
         # gamma and beta: the layer norms of models converted from TensorFlow
@@ -240,7 +240,10 @@ def convert(model: Path, out: Path) -> None:
         lines = [f"{token} 1\n" for token in (*ordinary, SPECIALS[mask])]
         dictionary.write_text("".join(lines), encoding="utf-8")
         order = [ids[token] for token in (*first, *ordinary, mask)]
-        torch.save(checkpoint(config, weights, dictionary, order), path)
+        try:
+            torch.save(checkpoint(config, weights, dictionary, order), path)
+        except InputError as error:
+            raise InputError(f"{model}: {error}") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -277,7 +277,7 @@ def test_stock_fairseq_refuses_the_checkpoint(script, tmp_path):
         ({"is_decoder": True}, "is_decoder is True: expected False"),
         ({"layer_norm_eps": None}, "layer_norm_eps is None: expected a number"),
         ({"vocab_size": 99}, "vocab.txt has 13 tokens: expected config.json's 99"),
-        ({"num_hidden_layers": 3}, "the weights have no encoder.layer.2.attention.self.query.weight"),
+        ({"num_hidden_layers": 3}, "model: the weights have no encoder.layer.2.attention.self.query.weight"),
         ({"num_hidden_layers": 1}, "16 tensors have no place in a BERT of 1 layers: encoder.layer.1."),
         ({"hidden_size": 24}, r"embeddings.word_embeddings.weight is of shape \[13, 12\]: expected \[13, 24\]"),
         ({"num_attention_heads": 5}, "hidden_size 12 is no multiple of num_attention_heads 5"),
@@ -326,6 +326,12 @@ def test_wrong_files_are_named(script, tmp_path, capsys):
     (model / "pytorch_model.bin").write_bytes(b"no weights")
     assert main([str(model), "--out", str(tmp_path / "out")]) == 1
     assert "pytorch_model.bin: cannot be read" in capsys.readouterr().err
+    torch.save({"model": {}}, model / "pytorch_model.bin")
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "holds more than named tensors" in capsys.readouterr().err
+    (model / "config.json").write_text("[]")
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "holds no JSON object" in capsys.readouterr().err
     (model / "config.json").unlink()
     assert main([str(model), "--out", str(tmp_path / "out")]) == 1
     assert "expected the model's config.json" in capsys.readouterr().err
