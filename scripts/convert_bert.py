@@ -91,9 +91,7 @@ def read_vocabulary(path: Path) -> list[str]:
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
         if token.split() != [token] or token in seen or token in SPECIALS.values():
-            raise InputError(
-                f"{path}:{number}: token {token!r}: expected no blank, no repeat, none of fairseq's own"
-            )
+            raise InputError(f"{path}:{number}: token {token!r}: expected no blank, no repeat, none of fairseq's own")
         seen.add(token)
     for special in SPECIALS:
         if special not in seen:
