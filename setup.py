@@ -27,9 +27,12 @@ setup(
     ],
     extras_require={
         "data": ["sacremoses", "subword-nmt"],
+        "bert": ["safetensors", "tokenizers"],
         "dev": [
             "sacremoses",
             "subword-nmt",
+            "safetensors",
+            "tokenizers",
             "pytest",
             "hypothesis",
             "scipy",

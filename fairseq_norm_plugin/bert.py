@@ -1,0 +1,47 @@
+"""BERT's encoder as a fairseq model (``--arch bert``): RoBERTa's, with the eps of BERT's layer norms.
+
+fairseq fixes eps at 1e-5; BERT's is 1e-12, and its embeddings are so small that the difference is 6e-3 of their layer
+norm.  As a model of its own the eps is stored in the checkpoint, holds under any task, and a fairseq without this
+plugin refuses the checkpoint instead of computing something else.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.roberta import RobertaModel
+from fairseq.models.roberta.model import base_architecture
+
+
+@register_model("bert")
+class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's RoBERTa with ``--layer-norm-eps``; parameters and their names are RoBERTa's."""
+
+    @classmethod
+    def hub_models(cls) -> dict[str, str]:
+        """None: scripts/convert_bert.py makes the checkpoints."""
+        return {}
+
+    @staticmethod
+    def add_args(parser: argparse.ArgumentParser) -> None:
+        """RoBERTa's options, and the eps."""
+        RobertaModel.add_args(parser)
+        parser.add_argument("--layer-norm-eps", type=float, help="eps of every layer norm (default: 1e-12)")
+
+    @classmethod
+    def build_model(cls, args: Any, task: Any) -> Any:
+        """fairseq's build, then the eps."""
+        model = super().build_model(args, task)
+        for module in model.modules():
+            if hasattr(module, "normalized_shape"):  # torch's LayerNorm, or apex's
+                module.eps = args.layer_norm_eps
+        return model
+
+
+@register_model_architecture("bert", "bert")  # type: ignore[untyped-decorator]
+def bert_architecture(args: Any) -> None:
+    """RoBERTa base, with BERT's eps."""
+    args.layer_norm_eps = getattr(args, "layer_norm_eps", 1e-12)
+    base_architecture(args)

@@ -1,0 +1,362 @@
+"""BERT models into fairseq: the hidden states stay, what would change them is refused, text arrives as BERT's ids."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import data_utils
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from torch.nn.functional import gelu, layer_norm, linear, relu
+
+import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
+from alignment_eval.errors import InputError
+
+safetensors = pytest.importorskip("safetensors.torch")
+pytest.importorskip("tokenizers")
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+WORDS = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "the", "cat", "sat", "##s", "##ting", "mat"]
+CONFIG = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "hidden_size": 12,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+    "vocab_size": len(WORDS),
+    "layer_norm_eps": 1e-12,
+}
+SENTENCES = ["The cats sat.", "The sitting cat [MASK] the mat .", "the"]
+IDS = [[3, 7, 8, 10, 9, 6, 4], [3, 7, 2, 8, 5, 7, 12, 6, 4], [3, 7, 4]]  # "sitting" cannot be spelt
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "scripts"))
+    return importlib.import_module
+
+
+def random_weights(head: bool = False) -> dict[str, torch.Tensor]:
+    """A random BERT under Hugging Face's names; small embeddings, as a trained one's, so that eps matters."""
+    generator = torch.Generator().manual_seed(1)
+    width, inner = CONFIG["hidden_size"], CONFIG["intermediate_size"]
+
+    def tensor(*shape: int, std: float = 0.5) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator) * std
+
+    linears = {
+        f"encoder.layer.{layer}.{name}": (rows, columns)
+        for layer in range(CONFIG["num_hidden_layers"])
+        for name, rows, columns in [
+            *((f"attention.self.{part}", width, width) for part in ("query", "key", "value")),
+            ("attention.output.dense", width, width),
+            ("intermediate.dense", inner, width),
+            ("output.dense", width, inner),
+        ]
+    }
+    norms = ["embeddings.LayerNorm"]
+    norms += [f"encoder.layer.{i}.{part}.LayerNorm" for i in (0, 1) for part in ("attention.output", "output")]
+    weights = {
+        "embeddings.word_embeddings.weight": tensor(len(WORDS), width, std=0.01),
+        "embeddings.position_embeddings.weight": tensor(CONFIG["max_position_embeddings"], width, std=0.01),
+        "embeddings.token_type_embeddings.weight": tensor(2, width, std=0.01),
+        "embeddings.position_ids": torch.arange(16)[None],
+    }
+    if head:
+        linears["cls.predictions.transform.dense"] = (width, width)
+        norms.append("cls.predictions.transform.LayerNorm")
+        weights["cls.predictions.bias"] = tensor(len(WORDS))
+        weights["cls.predictions.decoder.weight"] = weights["embeddings.word_embeddings.weight"].clone()
+    else:
+        linears["pooler.dense"] = (width, width)
+    for name, shape in linears.items():
+        weights.update({f"{name}.weight": tensor(*shape), f"{name}.bias": tensor(shape[0])})
+    for name in norms:
+        weights.update({f"{name}.weight": 1 + tensor(width), f"{name}.bias": tensor(width)})
+    return weights
+
+
+def bert(weights: dict[str, torch.Tensor], ids: list[int], activation=gelu) -> list[torch.Tensor]:
+    """Every layer's hidden states [T, D] of one sentence, by the formulas of Devlin et al. 2019."""
+    heads = CONFIG["num_attention_heads"]
+
+    def dense(name: str, x: torch.Tensor) -> torch.Tensor:
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def norm(name: str, x: torch.Tensor) -> torch.Tensor:
+        deviation = x - x.mean(-1, keepdim=True)
+        scale = (deviation.pow(2).mean(-1, keepdim=True) + CONFIG["layer_norm_eps"]).sqrt()
+        return deviation / scale * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.token_type_embeddings.weight"][0]
+    x = norm("embeddings.LayerNorm", x + weights["embeddings.position_embeddings.weight"][: len(ids)])
+    states = [x]
+    for number in range(CONFIG["num_hidden_layers"]):
+        layer = f"encoder.layer.{number}"
+        q, k, v = (dense(f"{layer}.attention.self.{part}", x).chunk(heads, -1) for part in ("query", "key", "value"))
+        mixed = [torch.softmax(a @ b.T / math.sqrt(a.size(-1)), -1) @ c for a, b, c in zip(q, k, v)]
+        attended = dense(f"{layer}.attention.output.dense", torch.cat(mixed, -1))
+        x = norm(f"{layer}.attention.output.LayerNorm", x + attended)
+        inner = activation(dense(f"{layer}.intermediate.dense", x))
+        x = norm(f"{layer}.output.LayerNorm", x + dense(f"{layer}.output.dense", inner))
+        states.append(x)
+    return states
+
+
+def save(directory: Path, weights: dict[str, torch.Tensor], config=CONFIG, words=WORDS) -> Path:
+    directory.mkdir()
+    (directory / "config.json").write_text(json.dumps(config))
+    (directory / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    (directory / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    safetensors.save_file(weights, directory / "model.safetensors")
+    return directory
+
+
+def load(directory: Path, data: Path):
+    task = MaskedLMTask.setup_task(MaskedLMConfig(data=str(data)))
+    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(directory / "checkpoint.pt")], task=task)
+    return model.eval(), task
+
+
+def states(model, ids: list[int]) -> list[torch.Tensor]:
+    with torch.no_grad():
+        _, extra = model(torch.tensor([ids]), features_only=True, return_all_hiddens=True)
+    return [state[:, 0] for state in extra["inner_states"]]
+
+
+def fairseq_ids(task, ids: list[int]) -> list[int]:
+    specials = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
+    return [task.dictionary.index(specials.get(WORDS[number], WORDS[number])) for number in ids]
+
+
+def test_from_a_model_and_text_to_hidden_states(tmp_path):
+    """The commands of docs/bert.md, in processes of their own."""
+    weights = random_weights()
+    model = save(tmp_path / "model", weights)
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in SENTENCES))
+    bin_ = Path(sys.executable).parent
+    scripts = [sys.executable, str(REPOSITORY / "scripts")]
+    for command in (
+        [scripts[0], f"{scripts[1]}/convert_bert.py", str(model), "--out", "bert"],
+        [scripts[0], f"{scripts[1]}/wordpiece.py", str(model), "text", "--out", "text.wp"],
+        [str(bin_ / "fairseq-preprocess"), "--only-source", "--srcdict", "bert/dict.txt", "--testpref", "text.wp"],
+    ):
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    model, task = load(tmp_path / "bert", tmp_path / "data-bin")
+    assert len(task.dictionary) == len(WORDS)
+    assert task.dictionary.index("<mask>") == task.mask_idx == len(WORDS) - 1
+    data = data_utils.load_indexed_dataset(str(tmp_path / "data-bin" / "test"), task.dictionary)
+    assert len(data) == len(SENTENCES)
+    for sentence, ids in zip(data, IDS):
+        found = [task.dictionary.bos(), *sentence.tolist()]
+        assert found == fairseq_ids(task, ids)
+        for ours, reference in zip(states(model, found), bert(weights, ids)):
+            torch.testing.assert_close(ours, reference, rtol=0, atol=1e-5)
+
+
+def converted(script, tmp_path, weights, **changes):
+    model = save(tmp_path / "model", weights, {**CONFIG, **changes})
+    script("convert_bert").convert(model, tmp_path / "out")
+    return load(tmp_path / "out", tmp_path / "out")
+
+
+def test_the_eps_matters_and_survives(script, tmp_path):
+    weights = random_weights()
+    model, task = converted(script, tmp_path, weights)
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.LayerNorm)]
+    assert len(norms) == 6
+    assert {module.eps for module in norms} == {1e-12}
+    for module in norms:
+        module.eps = 1e-5  # fairseq's own
+    difference = states(model, fairseq_ids(task, IDS[0]))[0] - bert(weights, IDS[0])[0]
+    assert difference.abs().max() > 1e-2
+
+
+def test_several_sentences_of_different_lengths(script, tmp_path):
+    weights = random_weights()
+    model, task = converted(script, tmp_path, weights)
+    batch = data_utils.collate_tokens([torch.tensor(fairseq_ids(task, ids)) for ids in IDS], task.dictionary.pad())
+    with torch.no_grad():
+        features, _ = model(batch, features_only=True)
+    for row, ids in zip(features, IDS):
+        torch.testing.assert_close(row[: len(ids)], bert(weights, ids)[-1], rtol=0, atol=1e-5)
+
+
+def test_the_masked_lm_head_comes_along(script, tmp_path):
+    weights = random_weights(head=True)
+    model, task = converted(script, tmp_path, weights)
+    hidden = bert(weights, IDS[1])[-1]
+    name = "cls.predictions.transform"
+    hidden = gelu(linear(hidden, weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]))
+    hidden = layer_norm(
+        hidden, (12,), weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"], CONFIG["layer_norm_eps"]
+    )
+    reference = linear(hidden, weights["embeddings.word_embeddings.weight"], weights["cls.predictions.bias"])
+    with torch.no_grad():
+        logits, _ = model(torch.tensor([fairseq_ids(task, IDS[1])]))
+    every = fairseq_ids(task, list(range(len(WORDS))))
+    torch.testing.assert_close(logits[0][:, every], reference, rtol=0, atol=1e-5)
+
+
+def test_without_a_head_predictions_are_nan(script, tmp_path):
+    model, task = converted(script, tmp_path, random_weights())
+    with torch.no_grad():
+        logits, _ = model(torch.tensor([fairseq_ids(task, IDS[0])]))
+    assert logits.isnan().all()
+
+
+def test_names_of_old_models(script, tmp_path):
+    """A .bin in half precision under the names of TensorFlow's models, with the heads' prefix."""
+    weights = {name: tensor.half() for name, tensor in random_weights(head=True).items()}
+
+    def old(name: str) -> str:
+        name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        return name if name.startswith("cls.") else f"bert.{name}"
+
+    directory = save(tmp_path / "model", {})
+    (directory / "model.safetensors").unlink()
+    torch.save({old(name): tensor for name, tensor in weights.items()}, directory / "pytorch_model.bin")
+    script("convert_bert").convert(directory, tmp_path / "out")
+    model, task = load(tmp_path / "out", tmp_path / "out")
+    reference = bert({name: tensor.float() for name, tensor in weights.items()}, IDS[0])
+    torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"),
+    [("relu", relu), ("gelu_new", lambda x: gelu(x, approximate="tanh"))],
+)
+def test_activations(script, tmp_path, name, activation):
+    weights = random_weights()
+    model, task = converted(script, tmp_path, weights, hidden_act=name)
+    reference = bert(weights, IDS[0], activation)
+    torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
+
+
+def test_stock_fairseq_refuses_the_checkpoint(script, tmp_path):
+    """Rather than computing with another eps."""
+    converted(script, tmp_path, random_weights())
+    code = (
+        f"from fairseq import checkpoint_utils as c; c.load_model_ensemble_and_task(['{tmp_path}/out/checkpoint.pt'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
+        cwd=tmp_path / "out",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "Could not infer model type" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta': expected bert"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish': expected gelu or"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key': expected absolute"),
+        ({"is_decoder": True}, "is_decoder is True: expected False"),
+        ({"layer_norm_eps": None}, "layer_norm_eps is None: expected a number"),
+        ({"vocab_size": 99}, "vocab.txt has 13 tokens: expected config.json's 99"),
+        ({"num_hidden_layers": 3}, "model: the weights have no encoder.layer.2.attention.self.query.weight"),
+        ({"num_hidden_layers": 1}, "16 tensors have no place in a BERT of 1 layers: encoder.layer.1."),
+        ({"hidden_size": 24}, r"embeddings.word_embeddings.weight is of shape \[13, 12\]: expected \[13, 24\]"),
+        ({"num_attention_heads": 5}, "hidden_size 12 is no multiple of num_attention_heads 5"),
+    ],
+)
+def test_other_models_are_refused(script, tmp_path, change, message):
+    model = save(tmp_path / "model", random_weights(), {**CONFIG, **change})
+    with pytest.raises(InputError, match=message):
+        script("convert_bert").convert(model, tmp_path / "out")
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_an_untied_head_is_refused(script, tmp_path):
+    weights = random_weights(head=True)
+    weights["cls.predictions.decoder.weight"] += 1
+    with pytest.raises(InputError, match="is not the word embeddings"):
+        script("convert_bert").convert(save(tmp_path / "model", weights), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([*WORDS[:-1], "cat"], r"vocab\.txt:13: token 'cat': expected"),
+        ([*WORDS[:-1], "<s>"], r"vocab\.txt:13: token '<s>': expected"),
+        ([*WORDS[:-1], "a\u2003b"], r"vocab\.txt:13: token 'a\\u2003b': expected no blank"),
+        (["<pad]", *WORDS[1:]], r"has no \[PAD\]: expected the vocab.txt of a BERT model"),
+    ],
+)
+def test_vocabularies_that_fairseq_would_read_otherwise(script, tmp_path, words, message):
+    model = save(tmp_path / "model", random_weights(), words=words)
+    with pytest.raises(InputError, match=message):
+        script("convert_bert").convert(model, tmp_path / "out")
+
+
+def test_wrong_files_are_named(script, tmp_path, capsys):
+    main = script("convert_bert").main
+    model = save(tmp_path / "model", random_weights())
+    weights = model / "model.safetensors"
+    for content, message in (
+        (b"no weights", "cannot be read"),
+        (None, "no model.safetensors and no pytorch_model.bin"),
+    ):
+        weights.unlink() if content is None else weights.write_bytes(content)
+        assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+        assert message in capsys.readouterr().err
+    (model / "pytorch_model.bin").write_bytes(b"no weights")
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "pytorch_model.bin: cannot be read" in capsys.readouterr().err
+    torch.save({"model": {}}, model / "pytorch_model.bin")
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "holds more than named tensors" in capsys.readouterr().err
+    (model / "config.json").write_text("[]")
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "holds no JSON object" in capsys.readouterr().err
+    (model / "config.json").unlink()
+    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "expected the model's config.json" in capsys.readouterr().err
+
+
+def test_nothing_is_overwritten(script, tmp_path, capsys):
+    model = save(tmp_path / "model", random_weights())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "dict.txt").write_text("mine")
+    assert script("convert_bert").main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert "dict.txt: exists already" in capsys.readouterr().err
+    assert (tmp_path / "out" / "dict.txt").read_text() == "mine"
+
+
+def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, capsys):
+    model = save(tmp_path / "model", {})
+    main, text, out = script("wordpiece").main, tmp_path / "text", tmp_path / "text.wp"
+    text.write_text("Cats\u2028sat\n\n[UNK] [MASK].\n", encoding="utf-8")
+    assert main([str(model), str(text), "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == "cat ##s sat\n\n<unk> <mask> .\n"
+    out.unlink()
+    text.write_text("the cat\nthe [SEP] cat\n")
+    assert main([str(model), str(text), "--out", str(out)]) == 1
+    assert f"{text}:2: holds [SEP]: expected plain text" in capsys.readouterr().err
+    assert not out.exists()
+    (model / "tokenizer_config.json").unlink()
+    assert main([str(model), str(text), "--out", str(out)]) == 1
+    assert "expected a JSON object with do_lower_case" in capsys.readouterr().err
