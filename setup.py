@@ -31,8 +31,8 @@ setup(
         "dev": [
             "sacremoses",
             "subword-nmt",
-            "safetensors",
-            "tokenizers",
+            "safetensors; python_version >= '3.11'",
+            "tokenizers; python_version >= '3.11'",
             "pytest",
             "hypothesis",
             "scipy",

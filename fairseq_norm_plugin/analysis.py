@@ -41,7 +41,7 @@ class Vocabulary:
 
     tokens: tuple[str, ...]
     classes: Tensor  #: index into :data:`TOKEN_CLASSES`
-    frequency: NDArray[np.int64]  #: count in the training text, as the dictionary has it
+    frequency: NDArray[np.int64]  #: count in the training text, as the dictionary has it; all equal: not known
     pad: int
 
     @classmethod
@@ -219,11 +219,14 @@ class BlockStatistics:
 
 
 def _correlation(total: Tensor, counts: Tensor, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Over the types that occurred and that the dictionary counts (special tokens are not counted there)."""
+    """Over the types that occurred, without special tokens; frequencies are this text's where others are not known."""
     ordinary = (vocabulary.classes >= TOKEN_CLASSES.index("punctuation")).numpy()
     used = (counts > 0).numpy() & ordinary
     means = total.numpy()[used] / counts.numpy()[used]
-    return {"spearman": spearman(means, vocabulary.frequency[used]), "types": int(used.sum())}
+    known = len(set(vocabulary.frequency[used].tolist())) > 1
+    frequency = vocabulary.frequency if known else counts.numpy()
+    where = "training text" if known else "this text"
+    return {"spearman": spearman(means, frequency[used]), "types": int(used.sum()), "frequency": where}
 
 
 def spearman(x: Any, y: Any) -> float:

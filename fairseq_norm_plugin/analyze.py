@@ -4,7 +4,7 @@
 
 DATA and all options that are not named here are fairseq's (those of fairseq-generate and of the task).  The model runs
 once over the subset, teacher-forced, in float32; memory does not grow with the data.  OUT gets ``summary.json``, the
-tables ``*.csv`` and figures (docs/commands/analyze.md).
+tables ``*.csv`` and figures (docs/analysis.md).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Analysis:
         return {"sentences": self._sentences, "tokens": sides, "positions_with_nothing_to_mix": left_out}
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The results, a table a file (docs/commands/analyze.md)."""
+        """The results, a table a file (docs/analysis.md)."""
         collected: dict[str, list[dict[Any, Any]]] = {}
         for (type_, number), statistics in self.statistics.items():
             place = {"block": type_, "layer": number}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -102,7 +103,14 @@ def test_streamed_means_equal_direct_ones(build, make_sample, vocabulary, type_)
     assert sum(row["token_share"] for row in statistics.attention() if row["head"] is None) == pytest.approx(1)
     types = [token for token in norms if token > 3]
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [vocabulary.frequency[t] for t in types]).statistic
-    assert statistics.norm_by_frequency() == {"spearman": pytest.approx(expected), "types": len(types)}
+    found = statistics.norm_by_frequency()
+    assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "training text"}
+    uncounted = dataclasses.replace(vocabulary, frequency=np.ones_like(vocabulary.frequency))
+    statistics.columns = uncounted
+    expected = stats.spearmanr([np.mean(norms[t]) for t in types], [len(norms[t]) for t in types]).statistic
+    found = statistics.norm_by_frequency()
+    assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "this text"}
+    statistics.columns = vocabulary
     table = statistics.token_norms().set_index("token")
     assert len(table) == len(norms)
     for token, values in norms.items():
