@@ -63,7 +63,7 @@ def test_errors(make_sentence: Factory) -> None:
     for read in (only_weights.head_maps, only_weights.layer_maps):
         with pytest.raises(
             InputError,
-            match=r"map kind 'attn_n' is not in the records \(they hold attn_w, attnres_w\): record it with --norm-record-ki",
+            match=r"map kind 'attn_n' is not in the records \(they hold attn_w, attnres_w\): record it with",
         ):
             read("attn_n")
     with pytest.raises(InputError, match=r"they hold none"):
