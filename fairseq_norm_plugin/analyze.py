@@ -97,10 +97,23 @@ def run(args: Any) -> None:
 
     task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it is the one that can read maps.
-    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task)
+    try:
+        (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task)
+    except RuntimeError as error:
+        if "size mismatch" not in str(error):
+            raise
+        raise InputError(
+            f"{args.path}: its parameters do not fit the dictionaries in {cfg.task.data}: expected the data binarised "
+            f"with the model's own (--srcdict, --tgtdict)"
+        ) from error
     model.float().eval()
     subset = cfg.dataset.gen_subset
-    task.load_dataset(subset)
+    try:
+        task.load_dataset(subset)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{error}: expected a subset that fairseq-preprocess made; name it with --gen-subset"
+        ) from error
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()
     iterator = _batches(task, model, subset, cfg)
@@ -209,6 +222,10 @@ class Analysis:
             for name, rows in parts.items():
                 collected.setdefault(name, []).extend({**place, **row} for row in rows)
         tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
+        broken = tables["mixing"][tables["mixing"]["mean"].isna()]
+        if len(broken):
+            where = f"{broken['block'].iloc[0]} {broken['layer'].iloc[0]}"
+            raise InputError(f"the maps of {where} hold NaN: expected finite ones; are there NaN in the checkpoint?")
         for table in tables.values():
             if "head" in table:
                 table["head"] = table["head"].astype("Int64")

@@ -151,7 +151,9 @@ def head_mixing_ratio(block: Block, kind: str) -> Tensor:
 
 def _ratio(others: Tensor, own: Tensor) -> Tensor:
     others_norm, own_norm = torch.linalg.vector_norm(others, dim=-1), torch.linalg.vector_norm(own, dim=-1)
-    return torch.nan_to_num(others_norm / (others_norm + own_norm), nan=0.0)
+    total = others_norm + own_norm
+    ratio: Tensor = others_norm / torch.where(total == 0, 1.0, total)
+    return ratio
 
 
 def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:

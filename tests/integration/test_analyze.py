@@ -85,6 +85,7 @@ def test_an_output_that_is_there_is_kept_unless_told(translation, command, data,
     ("options", "code", "text"),
     [
         (("--mixing-kinds", "attn_w,alti"), 2, "unknown kind of mixing ratio 'alti'"),
+        (("--gen-subset", "nosuch"), 1, "expected a subset that fairseq-preprocess made; name it with --gen-subset"),
         (("--path", "no-such.pt"), 1, "no-such.pt: no such file: expected a fairseq checkpoint"),
         (("--path", "a.pt:b.pt"), 2, "--path a.pt:b.pt: expected one checkpoint"),
     ],
@@ -94,6 +95,30 @@ def test_bad_input(command, data, checkpoint, tmp_path, options, code, text):
     result = command(*words, check=False)
     assert (result.returncode, text in result.stderr) == (code, True), result.stderr[-2000:]
     assert not (tmp_path / "out").exists()
+
+
+def test_nan_in_a_model_is_an_error(command, data, checkpoint, tmp_path):
+    state = torch.load(checkpoint, weights_only=True)
+    state["model"]["decoder.layers.1.encoder_attn.v_proj.weight"][0, 0] = float("nan")
+    torch.save(state, tmp_path / "nan.pt")
+    words = (*ANALYZE, data, "--path", tmp_path / "nan.pt", "--out", tmp_path / "out", *CPU)
+    result = command(*words, check=False)
+    assert result.returncode == 1
+    assert "the maps of decoder.cross 1 hold NaN: expected finite ones" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nan.pt"]
+
+
+def test_dictionaries_of_another_model(masked_lm, command, data, tmp_path):
+    words = (*ANALYZE, masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
+    dictionary = masked_lm / "bin" / "dict.txt"
+    other = tmp_path / "bin"
+    other.mkdir()
+    for path in (masked_lm / "bin").iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    (other / "dict.txt").write_text(dictionary.read_text() + "new 1\n")
+    result = command(words[0], words[1], words[2], other, *words[4:], "--out", tmp_path / "out", check=False)
+    assert result.returncode == 1
+    assert "its parameters do not fit the dictionaries in" in result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -334,6 +334,14 @@ def test_alti_is_its_definition(cross):
     torch.testing.assert_close(layer_map(block, "alti")[0], contribution / torch.where(total == 0, 1.0, total))
 
 
+def test_nan_shows_as_nan():
+    block = random_block()
+    block.values[0, 0, 0, 0] = float("nan")
+    for kind in ("attn_n", "attnres_n", "ffresln_n", "alti"):
+        assert layer_map(with_output(block), kind).isnan().any(), kind
+    assert mixing_ratio(with_output(block), "attn_n").isnan().any()
+
+
 def test_an_all_zero_row_of_alti_stays_zero():
     block = random_block(cross=True)
     far = Block(block.weights, block.alpha, block.values * 0, block.residual * 0, block.output * 0)
