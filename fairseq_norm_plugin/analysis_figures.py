@@ -74,10 +74,12 @@ def _heatmap(rows: pd.DataFrame, block: str) -> Any:
 
 def _scatter(rows: pd.DataFrame, block: str) -> Any:
     figure, axes = _figure(6.0, 3.8)
-    counted = rows[rows["frequency"] > 0]
+    # A dictionary that does not count its tokens has the same count for all.
+    column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
+    counted = rows[rows[column] > 0]
     for token_class, of_class in counted.groupby("token_class", sort=False):
-        axes.scatter(of_class["frequency"], of_class["norm"], s=4, alpha=0.4, label=token_class)
+        axes.scatter(of_class[column], of_class["norm"], s=4, alpha=0.4, label=token_class)
     axes.set_xscale("log")
-    axes.set(xlabel="frequency in the training text", ylabel="mean ‖f(x)‖", title=f"{block}, all layers")
+    axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖", title=f"{block}, all layers")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
