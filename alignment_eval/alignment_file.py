@@ -14,17 +14,19 @@ from typing import Callable
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.links import GoldTable, LinkTable
-from alignment_eval.parsing import NAACL_LINE, RawLinks, parse_fairseq, parse_naacl, parse_pairs
+from alignment_eval.parsing import NAACL_LINE, SCORED, RawLinks, parse_fairseq, parse_naacl, parse_pairs, parse_scored
 from alignment_eval.textfiles import TextFile
 
 _PARSERS: dict[str, Callable[[Iterable[bytes], str, bool], RawLinks]] = {
     "pharaoh": parse_pairs,
     "talp": parse_pairs,
+    "scored": parse_scored,
     "naacl": parse_naacl,
     "fairseq": parse_fairseq,
 }
-HYPOTHESIS_FORMATS = ("pharaoh", "talp", "naacl", "fairseq")
+HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
 GOLD_FORMATS = ("talp", "naacl", "pharaoh")
+_LOOKS = {"fairseq": "output of fairseq-generate", "scored": "links with scores"}
 _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
 
 
@@ -47,7 +49,7 @@ class AlignmentFile:
 
     def where(self, sentence: int) -> str:
         """The place of a sentence (numbered from 0), for messages."""
-        if self.format in ("pharaoh", "talp"):
+        if self.format not in ("naacl", "fairseq"):
             return f"{self.name}:{sentence + 1}"
         return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
 
@@ -92,7 +94,7 @@ def _read(
     format = format or detect_format(first) or default
     if format not in known:
         raise InputError(
-            f"{text.name}: looks like output of fairseq-generate: expected gold in one of the formats "
+            f"{text.name}: looks like {_LOOKS[format]}: expected gold in one of the formats "
             f"{', '.join(known)}; are gold and hypothesis exchanged?"
         )
     raw = _PARSERS[format](chain([first], chunks), text.name, allow_possible)
@@ -100,16 +102,20 @@ def _read(
 
 
 def detect_format(text: bytes) -> str | None:
-    """``naacl``, ``fairseq``, or None for lines of links (Pharaoh and talp), from the first lines of a file."""
+    """``naacl``, ``fairseq``, ``scored``, or None for other lines of links, from the first lines of a file."""
     if _GENERATE_LINE.search(text):
         return "fairseq"
     first = next((line for line in text.split(b"\n") if line.strip()), b"")
+    if SCORED.match(first.lstrip()):
+        return "scored"
     return "naacl" if NAACL_LINE.match(first) else None
 
 
 def _table(raw: RawLinks) -> GoldTable:
-    every = LinkTable.build(raw.sentence, raw.source, raw.target, raw.sentences)
+    every = LinkTable.build(raw.sentence, raw.source, raw.target, raw.sentences, raw.confidence)
     if not raw.possible.any():
         return GoldTable(every, every)
     sure = ~raw.possible
-    return GoldTable(LinkTable.build(raw.sentence[sure], raw.source[sure], raw.target[sure], raw.sentences), every)
+    confidence = None if raw.confidence is None else raw.confidence[sure]
+    columns = raw.sentence[sure], raw.source[sure], raw.target[sure]
+    return GoldTable(LinkTable.build(*columns, raw.sentences, confidence), every)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class ReadOptions:
         swap: the file has target-source links; exchange them.
         unused_zero: read the file as 0-based even though no link uses an index 0.
         allow_possible: take possible links of a hypothesis for links.
+        min_confidence: take only links of this confidence or more; the file must have scores.
     """
 
     format: str | None = None
@@ -34,6 +36,7 @@ class ReadOptions:
     swap: bool = False
     unused_zero: bool = False
     allow_possible: bool = False
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,7 @@ class Alignments:
     file: AlignmentFile
     base: int
     swap: bool
+    min_confidence: float | None = None
 
 
 def warn_on_stderr(message: str) -> None:
@@ -102,7 +106,18 @@ def _checked(
     if sides is not None:
         check_range(file, base, role, sides, options.swap)
     links = file.links.shifted(-base)
-    return Alignments(links.transposed() if options.swap else links, file, base, options.swap)
+    if options.min_confidence is not None:
+        links = _confident(links, options.min_confidence, file.name, role)
+    return Alignments(links.transposed() if options.swap else links, file, base, options.swap, options.min_confidence)
+
+
+def _confident(links: GoldTable, threshold: float, name: str, role: str) -> GoldTable:
+    if links.possible.confidence is None:
+        raise InputError(
+            f"{name}: links without scores, but --{role}-min-confidence {threshold:g} is asked for: expected links "
+            f"i-j:p; leave it out"
+        )
+    return links.above(threshold)
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
@@ -143,6 +158,22 @@ def _warn_of_gaps(file: AlignmentFile, warn: Warn) -> None:
 def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
     """``i-j i-j …``, sorted by source, then target word."""
     return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
+
+
+def format_scored_line(links: Mapping[Link, float], base: int = 0) -> str:
+    """``i-j:p i-j:p …``, sorted by source, then target word; p in the fewest digits that read back as the same float64.
+
+    Args:
+        links: the confidence of each link.
+        base: the number of the first word.
+
+    Raises:
+        InputError: a confidence is NaN or infinite.
+    """
+    for (i, j), p in links.items():
+        if not math.isfinite(p):
+            raise InputError(f"link {i}-{j}: confidence {p}: expected a finite number")
+    return " ".join(f"{i + base}-{j + base}:{float(p)!r}" for (i, j), p in sorted(links.items()))
 
 
 def format_talp_line(gold: GoldSentence, base: int = 0) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
 import numpy as np
@@ -46,19 +47,40 @@ class LinkTable:
     ``keys`` is int64 [links], strictly rising: sentence number, source word and target word of a link in one
     number (:meth:`build`), so that sets of a million sentences are compared without a Python object a link.
     ``sentences`` is the number of sentences, those without links included.
+
+    ``confidence`` is float64 [links], one finite number a link in the order of ``keys`` (larger: surer; a probability
+    or any other scale), or None where links have none.  It stays with its link in every operation on one table.
+    ``a & b`` keeps that of ``a``; ``a | b`` the larger one, and None unless both have it.
     """
 
     keys: NDArray[np.int64]
     sentences: int
+    confidence: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.confidence is None:
+            return
+        if self.confidence.shape != self.keys.shape:
+            raise InputError(f"{self.confidence.size} confidences for {len(self)} links: expected one a link")
+        if not np.isfinite(self.confidence).all():
+            raise InputError("a confidence is NaN or infinite: expected finite numbers")
 
     @classmethod
     def build(
-        cls, sentence: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64], sentences: int
+        cls,
+        sentence: NDArray[np.int64],
+        source: NDArray[np.int64],
+        target: NDArray[np.int64],
+        sentences: int,
+        confidence: NDArray[np.float64] | None = None,
     ) -> LinkTable:
-        """A table of links given as three arrays [links] of numbers from 0, in any order, doubled ones too.
+        """A table of links given as arrays [links] of numbers from 0, in any order, doubled ones too.
+
+        A doubled link keeps its largest confidence.
 
         Raises:
-            InputError: a number is negative or too large, or a sentence is beyond ``sentences``.
+            InputError: a number is negative or too large, a sentence is beyond ``sentences``, or the confidences are
+                not as many as the links or not finite.
         """
         if sentences > _MAX_SENTENCE:
             raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
@@ -69,7 +91,27 @@ class LinkTable:
         ):
             if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
                 raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
-        return cls(_strictly_rising((((sentence << INDEX_BITS) | source) << INDEX_BITS) | target), sentences)
+        return cls._sorted((((sentence << INDEX_BITS) | source) << INDEX_BITS) | target, sentences, confidence)
+
+    @classmethod
+    def _sorted(
+        cls, keys: NDArray[np.int64], sentences: int, confidence: NDArray[np.float64] | None = None
+    ) -> LinkTable:
+        """The table of ``keys`` in any order; of equal ones the most confident."""
+        table = cls(keys, sentences, confidence)
+        if (np.diff(keys) > 0).all():
+            return table
+        if confidence is None:
+            keys = np.sort(keys)  # np.unique hashes, which is many times slower here
+            return cls(keys[_first_of_equals(keys)], sentences)
+        order = np.lexsort((-confidence, keys))
+        return table._at(order[_first_of_equals(keys[order])])
+
+    def _at(self, links: slice | NDArray[np.intp] | NDArray[np.bool_]) -> LinkTable:
+        """The table of some links, given in rising order of their keys."""
+        return replace(
+            self, keys=self.keys[links], confidence=None if self.confidence is None else self.confidence[links]
+        )
 
     @classmethod
     def of(cls, sentences: Sequence[Iterable[Link]]) -> LinkTable:
@@ -102,18 +144,21 @@ class LinkTable:
     def __and__(self, other: LinkTable) -> LinkTable:
         """The links that are in both tables."""
         if not len(self) or not len(other):
-            return LinkTable(self.keys[:0], self.sentences)
+            return self._at(slice(0))
         place = np.minimum(np.searchsorted(other.keys, self.keys), len(other) - 1)
-        return LinkTable(self.keys[other.keys[place] == self.keys], self.sentences)
+        return self._at(other.keys[place] == self.keys)
 
     def __or__(self, other: LinkTable) -> LinkTable:
         """The links that are in either table."""
-        keys = _strictly_rising(np.concatenate([self.keys, other.keys]))
-        return LinkTable(keys, max(self.sentences, other.sentences))
+        keys = np.concatenate([self.keys, other.keys])
+        both = None
+        if self.confidence is not None and other.confidence is not None:
+            both = np.concatenate([self.confidence, other.confidence])
+        return LinkTable._sorted(keys, max(self.sentences, other.sentences), both)
 
     def transposed(self) -> LinkTable:
         """The same links with source and target exchanged."""
-        return LinkTable.build(self.sentence, self.target, self.source, self.sentences)
+        return LinkTable.build(self.sentence, self.target, self.source, self.sentences, self.confidence)
 
     def shifted(self, by: int) -> LinkTable:
         """Every index moved by ``by``.
@@ -123,12 +168,32 @@ class LinkTable:
         """
         if not by:
             return self
-        return LinkTable.build(self.sentence, self.source + by, self.target + by, self.sentences)
+        return LinkTable.build(self.sentence, self.source + by, self.target + by, self.sentences, self.confidence)
 
     def head(self, sentences: int) -> LinkTable:
         """The links of the first ``sentences`` sentences."""
         sentences = min(sentences, self.sentences)
-        return LinkTable(self.keys[: np.searchsorted(self.keys, sentences << (2 * INDEX_BITS))], sentences)
+        end = int(np.searchsorted(self.keys, sentences << (2 * INDEX_BITS)))
+        return self._at(slice(end)).with_sentences(sentences)
+
+    def with_sentences(self, sentences: int) -> LinkTable:
+        """The same links, said to be of a corpus of ``sentences`` sentences: all that have links and any without."""
+        return replace(self, sentences=sentences)
+
+    def above(self, threshold: float) -> LinkTable:
+        """The links whose confidence is ``threshold`` or more.
+
+        Raises:
+            InputError: the links have no confidences, or the threshold is NaN.
+        """
+        if self.confidence is None:
+            raise InputError(
+                f"links without confidences cannot be held to a smallest one ({threshold:g}): expected links with "
+                f"scores, i-j:p; leave the threshold out"
+            )
+        if math.isnan(threshold):
+            raise InputError("smallest confidence NaN: expected a number")
+        return self._at(self.confidence >= threshold)
 
     def per_sentence(self) -> NDArray[np.int64]:
         """Number of links of each sentence, [sentences]."""
@@ -180,7 +245,11 @@ class GoldTable:
 
     def with_sentences(self, sentences: int) -> GoldTable:
         """The same links in a corpus of at least as many sentences: those added have none."""
-        return self._mapped(lambda table: LinkTable(table.keys, max(sentences, table.sentences)))
+        return self._mapped(lambda table: table.with_sentences(max(sentences, table.sentences)))
+
+    def above(self, threshold: float) -> GoldTable:
+        """The links whose confidence is ``threshold`` or more; errors as :meth:`LinkTable.above`."""
+        return self._mapped(lambda table: table.above(threshold))
 
     def to_sentences(self) -> list[GoldSentence]:
         """One :class:`~alignment_eval.links.GoldSentence` a sentence."""
@@ -188,10 +257,7 @@ class GoldTable:
         return [GoldSentence(sure, possible) for sure, possible in pairs]
 
 
-def _strictly_rising(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sorted, each value once (``np.unique`` hashes, which is many times slower here)."""
-    if (np.diff(keys) > 0).all():
-        return keys
-    keys = np.sort(keys)
+def _first_of_equals(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the sorted ``keys`` differ from the one before."""
     first: NDArray[np.bool_] = np.concatenate([[True], np.diff(keys) > 0])
-    return keys[first]
+    return first

@@ -6,9 +6,12 @@ stand, and raises InputError with ``file:line`` at the first line that is not of
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +19,19 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 #: Longer numbers are taken for damage, not for word indices.
 _MAX_NUMBER = 10**6 - 1
 _LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
-_SCORED = re.compile(rb"[0-9]+-[0-9]+:\S+")
+_NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
+_SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, _NUMBER))
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
 NAACL_LINE = re.compile(
     rb"^[ \t]*([0-9]{1,6})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?"
-    rb"(?:[ \t]+(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)?[ \t]*$",
+    rb"(?:[ \t]+((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?))?[ \t]*$",
     re.MULTILINE,
 )
 
@@ -35,28 +41,49 @@ _KINDS[list(b"0123456789")] = _DIGIT
 _KINDS[list(b"-p")] = _SEPARATOR
 _KINDS[list(b" \t\n")] = _BLANK
 _NO_SEPARATORS = bytes.maketrans(b"-p", b"  ")
+_SPACE, _COLON, _NEWLINE = b" :\n"
+_NUMBER_BYTES = np.isin(np.arange(256), list(b"0123456789.eE+-"))
+
+
+class _Columns(NamedTuple):
+    """Arrays [links]: the line in the piece, the indices, the marks, the scores."""
+
+    line: NDArray[np.intp]
+    source: IntArray
+    target: IntArray
+    possible: NDArray[np.bool_]
+    confidence: FloatArray | None = None
+
+
+_Read = Callable[[bytes], Optional[_Columns]]
 
 
 @dataclass(frozen=True, eq=False)
 class RawLinks:
-    """Links as they stand in a file: arrays [links], the sentence counted from 0; and the number of sentences."""
+    """Links as they stand in a file: arrays [links], the sentence counted from 0; and the number of sentences.
+
+    ``confidence`` is None where the file has none.
+    """
 
     sentence: IntArray
     source: IntArray
     target: IntArray
     possible: NDArray[np.bool_]
     sentences: int
+    confidence: FloatArray | None = None
 
     @classmethod
     def joined(cls, pieces: Sequence[RawLinks], sentences: int) -> RawLinks:
-        """The links of all pieces."""
+        """The links of all pieces; their confidences if all pieces have them."""
         none = np.empty(0, dtype=np.int64)
+        confidences = [piece.confidence for piece in pieces if piece.confidence is not None]
         return cls(
             np.concatenate([none, *(piece.sentence for piece in pieces)]),
             np.concatenate([none, *(piece.source for piece in pieces)]),
             np.concatenate([none, *(piece.target for piece in pieces)]),
             np.concatenate([np.empty(0, dtype=np.bool_), *(piece.possible for piece in pieces)]),
             sentences,
+            np.concatenate(confidences) if pieces and len(confidences) == len(pieces) else None,
         )
 
 
@@ -68,12 +95,27 @@ def parse_pairs(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
         name: the file, for messages.
         allow_possible: whether ``ipj`` may occur.
     """
+    return _parse_lines(chunks, name, allow_possible, _pair_columns)
+
+
+def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
+    """Scored Pharaoh: ``i-j:p i-j:p …``, one line a sentence; p is a finite decimal number on any scale.
+
+    Args:
+        chunks: pieces of whole lines.
+        name: the file, for messages.
+        allow_possible: whether ``ipj:p`` may occur.
+    """
+    return _parse_lines(chunks, name, allow_possible, _scored_columns)
+
+
+def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read: _Read) -> RawLinks:
     pieces = []
     lines = 0
     for chunk in chunks:
-        count = chunk.count(b"\n")
-        pieces.append(_pairs(chunk, name, range(lines, lines + count), range(lines, lines + count), allow_possible))
-        lines += count
+        numbers = range(lines, lines + chunk.count(b"\n"))
+        pieces.append(_pairs(chunk, name, numbers, numbers, allow_possible, read))
+        lines = numbers.stop
     return RawLinks.joined(pieces, lines)
 
 
@@ -106,7 +148,7 @@ def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = Fal
         raise InputError(f"{name}: no A- lines in it: expected those of fairseq-generate --print-alignment hard")
     best = _first_of_each(ids, lines, name)
     chunk = b"".join(bodies[k] + b"\n" for k in best)
-    links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False)
+    links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False, _pair_columns)
     return RawLinks.joined([links], len(best))
 
 
@@ -143,7 +185,7 @@ def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[
 def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
     """NAACL/WPT: ``sentence i j [S|P] [confidence]``, one line a link; sentences count from 1, blank lines do not.
 
-    The number of sentences is the highest that occurs.
+    The number of sentences is the highest that occurs.  If any link has a confidence, those without have 1.
 
     Args:
         chunks: pieces of whole lines.
@@ -152,21 +194,25 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
     """
     pieces = []
     lines = sentences = 0
+    scored = False
     for chunk in chunks:
         rows = NAACL_LINE.findall(chunk)
         count = chunk.count(b"\n")
         # Only what is wrong needs the lines one by one.
         possible = np.array([row[3] == b"P" for row in rows], dtype=np.bool_)
         columns = np.array([row[:3] for row in rows], dtype="S6").astype(np.int64).reshape(len(rows), 3).T
-        wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible)
+        confidence = np.array([row[4] or b"1" for row in rows], dtype=np.bytes_).astype(np.float64)
+        scored = scored or any(row[4] for row in rows)
+        wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible) or not np.isfinite(confidence).all()
         if wrong or len(rows) != count:
             _check_naacl(chunk, name, lines, allow_possible)
-        pieces.append(RawLinks(columns[0] - 1, columns[1], columns[2], possible, 0))
+        pieces.append(RawLinks(columns[0] - 1, columns[1], columns[2], possible, 0, confidence))
         sentences = max(sentences, int(columns[0].max(initial=0)))
         lines += count
     if not sentences:
         raise InputError(f"{name}: no links in it: expected NAACL lines 'sentence i j [S|P] [confidence]'")
-    return RawLinks.joined(pieces, sentences)
+    links = RawLinks.joined(pieces, sentences)
+    return links if scored else replace(links, confidence=None)
 
 
 def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> None:
@@ -183,21 +229,26 @@ def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> N
             raise InputError(f"{name}:{number}: sentence number 0: expected numbers from 1, as NAACL files have them")
         if match[4] == b"P" and not allow_possible:
             raise _possible_error(f"{name}:{number}", "P")
+        if match[5] and not math.isfinite(float(match[5])):
+            raise InputError(f"{name}:{number}: confidence {_shown(match[5])}: expected a number that float64 holds")
 
 
-def _pairs(chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool) -> RawLinks:
+def _pairs(
+    chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool, read: _Read
+) -> RawLinks:
     """The links of lines ``i-j ipj …``; line k is of sentence ``sentences[k]`` and stands on line ``numbers[k]``."""
-    columns = _pair_columns(chunk)
+    columns = read(chunk)
     if columns is None:
-        raise _bad_pair(chunk, name, numbers)
-    line, source, target, possible = columns
-    if not allow_possible and possible.any():
-        raise _possible_error(f"{name}:{numbers[int(line[possible.argmax()])] + 1}", "p")
-    return RawLinks(np.asarray(sentences, dtype=np.int64)[line], source, target, possible, 0)
+        raise _bad_token(chunk, name, numbers, read is _scored_columns)
+    if not allow_possible and columns.possible.any():
+        place = f"{name}:{numbers[int(columns.line[columns.possible.argmax()])] + 1}"
+        raise _possible_error(place, "p")
+    sentence = np.asarray(sentences, dtype=np.int64)[columns.line]
+    return RawLinks(sentence, columns.source, columns.target, columns.possible, 0, columns.confidence)
 
 
-def _pair_columns(chunk: bytes) -> tuple[IntArray, IntArray, IntArray, NDArray[np.bool_]] | None:
-    """Line, source, target, possible of every link in ``chunk``; None if anything in it is not a link."""
+def _pair_columns(chunk: bytes) -> _Columns | None:
+    """Every link ``i-j`` or ``ipj`` in ``chunk``; None if anything in it is not a link."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     kinds = _KINDS[text]
     separators = np.flatnonzero(kinds == _SEPARATOR)
@@ -209,28 +260,79 @@ def _pair_columns(chunk: bytes) -> tuple[IntArray, IntArray, IntArray, NDArray[n
     if (starts > separators).any() or (starts[1:] < separators[:-1]).any():
         return None
     if not len(separators):  # np.fromstring makes a 0 of blanks alone
-        return separators, separators, separators, np.empty(0, dtype=np.bool_)
+        return _Columns(separators, separators, separators, np.empty(0, dtype=np.bool_))
     numbers = np.fromstring(chunk.translate(_NO_SEPARATORS), dtype=np.int64, sep=" ")
     if len(numbers) != 2 * len(separators) or not 0 <= numbers.min() <= numbers.max() <= _MAX_NUMBER:
         return None
-    line = np.searchsorted(np.flatnonzero(text == ord("\n")), separators)
-    return line, numbers[::2], numbers[1::2], text[separators] == ord("p")
+    line = np.searchsorted(np.flatnonzero(text == _NEWLINE), separators)
+    return _Columns(line, numbers[::2], numbers[1::2], text[separators] == ord("p"))
 
 
-def _bad_pair(chunk: bytes, name: str, numbers: Sequence[int]) -> InputError:
-    """The error of the first token of ``chunk`` that is no link."""
+def _scored_columns(chunk: bytes) -> _Columns | None:
+    """Every link ``i-j:p`` in ``chunk``; None if anything in it is not such a link."""
+    text = np.frombuffer(chunk, dtype=np.uint8)
+    blank = _KINDS[text] == _BLANK
+    begins = ~blank & np.concatenate([[True], blank[:-1]])
+    starts, colons = np.flatnonzero(begins), np.flatnonzero(text == _COLON)
+    # One colon a token: what is before it must be a link, what is after it a number.
+    if len(starts) != len(colons) or (starts > colons).any() or (starts[1:] < colons[:-1]).any():
+        return None
+    score = ~blank & (np.cumsum(begins) == np.cumsum(text == _COLON))
+    links = _pair_columns(np.where(score, np.uint8(_SPACE), text).tobytes())
+    score[colons] = False
+    if links is None or len(links.line) != len(starts) or not score[colons + 1].all():
+        return None
+    if not _NUMBER_BYTES[text[score]].all():
+        return None
+    confidence = _floats(np.where(score, text, np.uint8(_SPACE)).tobytes(), len(starts))
+    return None if confidence is None else links._replace(confidence=confidence)
+
+
+def _floats(text: bytes, count: int) -> FloatArray | None:
+    """The ``count`` blank-separated tokens of ``text`` as finite numbers; None if one of them is none.
+
+    The tokens have no letters but e and E, so only the one added at the end can be read as NaN.  Where it was read,
+    nothing before it was left over, and as many values as tokens are one value a token.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of text left over; to become a ValueError
+        try:
+            values = np.fromstring(text + b" nan", dtype=np.float64, sep=" ")
+        except ValueError:
+            return None
+    if len(values) != count + 1 or not np.isnan(values[-1]) or not np.isfinite(values[:-1]).all():
+        return None
+    return values[:-1]
+
+
+def _is_pair(token: bytes) -> bool:
+    return bool(_LINK.fullmatch(token))
+
+
+def _is_scored(token: bytes) -> bool:
+    match = _SCORED_LINK.fullmatch(token)
+    return match is not None and math.isfinite(float(match[2]))
+
+
+def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) -> InputError:
+    """The error of the first token of ``chunk`` that is no link, or no link with a score."""
     for number, line in zip(numbers, chunk.split(b"\n")):
         for token in line.replace(b"\t", b" ").split(b" "):
-            if token and not _LINK.fullmatch(token):
-                place = f"{name}:{number + 1}: {_shown(token)}"
-                if _SCORED.fullmatch(token):
-                    return InputError(f"{place}: a link with a score: expected links i-j; cut the scores off")
-                if _SOFT.fullmatch(token):
-                    return InputError(
-                        f"{place}: weights, not links: expected i-j; generate with --print-alignment hard"
-                    )
-                return InputError(f"{place}: expected links i-j (sure) or ipj (possible) of numbers below 1000000")
+            if token and not (_is_scored if scored else _is_pair)(token):
+                return InputError(f"{name}:{number + 1}: {_shown(token)}{_wanted(token, scored)}")
     raise RuntimeError(f"{name}: the two parsers of links disagree")  # cannot happen; tests compare them
+
+
+def _wanted(token: bytes, scored: bool) -> str:
+    if scored and _LINK.fullmatch(token):
+        return ": a link without a score: expected i-j:p for every link, or for none"
+    if scored:
+        return ": expected links with scores i-j:p, i and j below 1000000, p a finite number as 0.5 or 1e-05"
+    if SCORED.fullmatch(token):
+        return ": a link with a score: expected links i-j; state format scored to read the scores"
+    if _SOFT.fullmatch(token):
+        return ": weights, not links: expected i-j; generate with --print-alignment hard"
+    return ": expected links i-j (sure) or ipj (possible) of numbers below 1000000"
 
 
 def _possible_error(place: str, mark: str) -> InputError:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 
 from alignment_eval.alignment_file import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.checks import Texts
 from alignment_eval.errors import UsageError
 from alignment_eval.formats import Alignments, ReadOptions, read_gold, read_texts, warn_on_stderr
+from alignment_eval.signature import Value
 from alignment_eval.textfiles import STANDARD
 
 BASES = ("0", "1", "auto")
@@ -39,6 +42,12 @@ def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
     """Declare how to read hypotheses."""
     _add_reading(group, "hyp", HYPOTHESIS_FORMATS, "0; 1 for naacl")
     group.add_argument("--hyp-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
+    group.add_argument(
+        "--hyp-min-confidence",
+        type=finite_number,
+        metavar="P",
+        help="take only links of this score or more (format scored, or naacl with confidences; default: all links)",
+    )
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -86,7 +95,22 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
 
 def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
     """How to read ``--hyp``."""
-    return ReadOptions(args.hyp_format, args.hyp_base, args.hyp_swap, args.hyp_unused_zero, args.hyp_allow_possible)
+    return ReadOptions(
+        args.hyp_format,
+        args.hyp_base,
+        args.hyp_swap,
+        args.hyp_unused_zero,
+        args.hyp_allow_possible,
+        args.hyp_min_confidence,
+    )
+
+
+def finite_number(text: str) -> float:
+    """The value of an option that is a number, neither NaN nor infinite."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
@@ -103,11 +127,13 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
     return read_texts(args.source, args.target)
 
 
-def reading_fields(role: str, alignments: Alignments) -> dict[str, str | int | bool]:
+def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
     """The fields of a signature that say what was read, and how."""
+    threshold = alignments.min_confidence
     return {
         role: alignments.file.hash,
         f"{role}_format": alignments.file.format,
         f"{role}_base": alignments.base,
         f"{role}_swap": alignments.swap,
+        **({} if threshold is None else {f"{role}_min_confidence": threshold}),
     }

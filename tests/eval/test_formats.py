@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,16 +20,19 @@ from alignment_eval.formats import (
     format_fairseq_line,
     format_naacl_lines,
     format_pharaoh_line,
+    format_scored_line,
     format_talp_line,
     read_gold,
     read_hypothesis,
     read_texts,
 )
-from alignment_eval.links import GoldSentence, Links
-from alignment_eval.parsing import parse_fairseq, parse_naacl, parse_pairs
+from alignment_eval.links import GoldSentence, Link, Links
+from alignment_eval.parsing import parse_fairseq, parse_naacl, parse_pairs, parse_scored
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
 GOLD = st.builds(GoldSentence, LINKS, LINKS)
+PAIRS = st.tuples(st.integers(0, 30), st.integers(0, 30))
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -138,6 +142,7 @@ def test_doubled_links_count_once_and_sure_wins(tmp_path: Path) -> None:
         ("A-12\n", "fairseq"),
         ("2024-01-02 | INFO | loading\nS-0\ta b\nT-0\tc\nH-0\t-0.5\tc\n", "fairseq"),
         ("A-team\n", None),
+        ("\n 0-0:0.5 1-1:1\n", "scored"),
     ],
 )
 def test_detected_format(text: str, format_: str | None) -> None:
@@ -205,7 +210,18 @@ BAD = [
     ("talp", "1-99999999999999999999999\n", "of numbers below 1000000"),
     ("talp", f"{'x' * 99}\n", f"x.talp:1: '{'x' * 40}…': expected"),
     ("talp", "1 1 1 S\n", "x.talp:1: '1': expected links"),
-    ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25': a link with a score: expected links i-j; cut the scores off"),
+    ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25': a link with a score: expected links i-j; state format scored"),
+    ("scored", "\n1-1\n", "x.talp:2: '1-1': a link without a score: expected i-j:p for every link, or for none"),
+    ("scored", "0-0:1e-05 1-1:nan\n", "x.talp:1: '1-1:nan': expected links with scores i-j:p"),
+    ("scored", "0-0:.5 1-1:inf\n", "x.talp:1: '1-1:inf': expected links with scores i-j:p"),
+    ("scored", "0-0:1e999\n", "x.talp:1: '0-0:1e999': expected links with scores i-j:p"),
+    ("scored", "0-0:1.2.3 1-1:.\n", "x.talp:1: '0-0:1.2.3': expected links with scores i-j:p"),
+    ("scored", "0-0:1\n1-1:1:1\n", "x.talp:2: '1-1:1:1': expected links with scores i-j:p"),
+    ("scored", "0-0:1\n1-1:\n", "x.talp:2: '1-1:': expected links with scores i-j:p"),
+    ("scored", "0-0:1\n:1 1-1\n", "x.talp:2: ':1': expected links with scores i-j:p"),
+    ("scored", "0-0:1\n1-1000000:1\n", "x.talp:2: '1-1000000:1': expected links with scores i-j:p"),
+    ("scored", "0-0:1\n1p1:1\n", "x.talp:2: a possible link (p): expected sure links only"),
+    ("naacl", "1 1 1 1\n1 1 1 1e999\n", "x.talp:2: confidence '1e999': expected a number that float64 holds"),
     ("pharaoh", "1-1\n1-1 2p2\n", "x.talp:2: a possible link (p): expected sure links only, as in a hypothesis; "),
     ("naacl", "1 1 1\n\n1 1\n", "x.talp:3: '1 1': expected a NAACL line 'sentence i j [S|P] [confidence]'"),
     ("naacl", "1 1 1\n1 1 1 X\n", "x.talp:2: '1 1 1 X': expected a NAACL line"),
@@ -274,10 +290,13 @@ TEXTS = st.one_of(
     st.text(alphabet="019-p \n\t", max_size=40),
     st.text(alphabet="01-p SPA\n\r\t.e:,", max_size=40),
     st.lists(st.sampled_from(["1 1 1", "1-1", "0p2", "A-0\t0-0", "A-1", "S-0\tx", "", " ", "-"])).map("\n".join),
+    st.text(alphabet="01-:.e+ \n", max_size=40),
+    st.lists(st.sampled_from(["0-1:0.5", "1-0:1e-7", "2-2:-3", "1-1", "1:1", "\n", "1.2.3", "0-0:"])).map(" ".join),
     st.text(max_size=20),
 )
 PARSERS: dict[str, Callable[..., parsing.RawLinks]] = {
     "pairs": parse_pairs,
+    "scored": parse_scored,
     "naacl": parse_naacl,
     "fairseq": parse_fairseq,
 }
@@ -326,6 +345,87 @@ def test_vectorised_parser_equals_the_slow_one(text: str) -> None:
         columns = (raw.sentence, raw.source, raw.target, raw.possible)
         assert list(zip(*(column.tolist() for column in columns))) == expected
         assert raw.sentences == content.count(b"\n")
+
+
+def slow_scored(lines: Sequence[str]) -> list[tuple[int, int, int, bool, float]] | None:
+    """Token by token; None if one is no link with a score."""
+    links = []
+    for n, line in enumerate(lines):
+        for token in filter(None, re.split(r"[ \t]+", line)):
+            pair, colon, score = token.partition(":")
+            link = slow_pairs([pair])
+            if not link or not colon or not re.fullmatch(r"[-+.eE0-9]+", score):
+                return None
+            try:
+                value = float(score)
+            except ValueError:
+                return None
+            if not math.isfinite(value):
+                return None
+            links.append((n, *link[0][1:], value))
+    return links
+
+
+@given(TEXTS)
+@settings(max_examples=400)
+def test_vectorised_parser_of_scores_equals_the_slow_one(text: str) -> None:
+    content = f"{text}\n".encode("utf-8", "replace").replace(b"\r\n", b"\n")
+    expected = slow_scored(content.decode().split("\n")[:-1])
+    try:
+        raw = parse_scored([content], "x", True)
+    except InputError:
+        assert expected is None
+    else:
+        columns = (raw.sentence, raw.source, raw.target, raw.possible, raw.confidence)
+        assert list(zip(*(column.tolist() for column in columns))) == expected
+
+
+# Confidences
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@given(corpus=st.lists(st.dictionaries(PAIRS, FINITE, max_size=9), min_size=1, max_size=5))
+@SAME_FOLDER
+def test_scored_round_trip(tmp_path: Path, base: int, corpus: list[dict[Link, float]]) -> None:
+    path = written(tmp_path, "".join(f"{format_scored_line(links, base)}\n" for links in corpus))
+    options = ReadOptions("scored", base=str(base), unused_zero=True)
+    table = read_hypothesis(path, options).links.possible
+    assert table.to_sentences() == [frozenset(links) for links in corpus]
+    assert table.confidence is not None
+    # repr tells -0.0 from 0.0
+    assert list(map(repr, table.confidence.tolist())) == [repr(p) for links in corpus for _, p in sorted(links.items())]
+
+
+def test_scored_lines() -> None:
+    assert format_scored_line({(2, 0): 0.1, (0, 1): 1e-05, (0, 0): 1}) == "0-0:1.0 0-1:1e-05 2-0:0.1"
+    assert format_scored_line({(2, 0): 0.1}, base=1) == "3-1:0.1"
+    assert format_scored_line({}) == ""
+    with pytest.raises(InputError, match="link 2-0: confidence nan: expected a finite number"):
+        format_scored_line({(2, 0): float("nan")})
+
+
+def test_smallest_confidence(tmp_path: Path) -> None:
+    path = written(tmp_path, "0-0:0.5 1-1:0.25\n\n0-0:0.75 0-0:0.1\n")
+    assert parse_hypothesis_file(path).format == "scored"
+    result = read_hypothesis(path, ReadOptions(min_confidence=0.5))
+    assert result.links.possible.to_sentences() == [{(0, 0)}, frozenset(), {(0, 0)}]
+    plain = written(tmp_path, "0-0\n", "plain")
+    with pytest.raises(InputError, match=r"plain: links without scores, but --hyp-min-confidence 0\.5 is asked for"):
+        read_hypothesis(plain, ReadOptions(min_confidence=0.5))
+
+
+def test_confidences_of_naacl(tmp_path: Path) -> None:
+    table = parse_gold_file(written(tmp_path, "1 1 1 S 0.5\n1 2 2\n2 1 1 P .25\n")).links
+    assert table.possible.confidence is not None
+    assert table.sure.confidence is not None
+    assert table.possible.confidence.tolist() == [0.5, 1.0, 0.25]
+    assert table.sure.confidence.tolist() == [0.5, 1.0]
+    assert parse_gold_file(written(tmp_path, "1 1 1 S\n1 2 2\n")).links.possible.confidence is None
+
+
+def test_gold_has_no_scores(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="looks like links with scores: expected gold in one of the formats talp"):
+        parse_gold_file(written(tmp_path, "0-0:0.5\n"))
 
 
 # Texts

@@ -1,15 +1,38 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links import MAX_INDEX, GoldSentence, GoldTable, Links, LinkTable, transpose
+from alignment_eval.links import MAX_INDEX, GoldSentence, GoldTable, Link, Links, LinkTable, transpose
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 CORPORA = st.lists(LINKS, max_size=6)
+
+
+Scored = dict[Link, float]
+SCORED = st.lists(
+    st.dictionaries(st.tuples(st.integers(0, 6), st.integers(0, 6)), st.sampled_from([0.25, 0.5, 1.0]), max_size=12),
+    max_size=6,
+)
+
+
+def scored_table(corpus: list[Scored]) -> LinkTable:
+    table = LinkTable.of(corpus)
+    confidence = [links[link] for links in corpus for link in sorted(links)]
+    return replace(table, confidence=np.array(confidence, dtype=np.float64))
+
+
+def scored_sentences(table: LinkTable) -> list[Scored]:
+    assert table.confidence is not None
+    result: list[Scored] = [{} for _ in range(table.sentences)]
+    for n, i, j, p in zip(*(c.tolist() for c in (table.sentence, table.source, table.target, table.confidence))):
+        result[n][i, j] = p
+    return result
 
 
 def test_possible_holds_sure() -> None:
@@ -57,6 +80,56 @@ def test_gold_table_holds_the_sets(pairs: list[tuple[Links, Links]]) -> None:
 def test_gold_table_adds_missing_sure_links_to_the_possible() -> None:
     table = GoldTable(LinkTable.of([{(0, 0)}]), LinkTable.of([{(1, 1)}]))
     assert table.possible.to_sentences() == [{(0, 0), (1, 1)}]
+
+
+@given(SCORED)
+def test_confidences_stay_with_their_links(corpus: list[Scored]) -> None:
+    table = scored_table(corpus)
+    assert scored_sentences(table) == corpus
+    assert scored_sentences(table.transposed()) == [{(j, i): p for (i, j), p in links.items()} for links in corpus]
+    assert scored_sentences(table.shifted(2)) == [
+        {(i + 2, j + 2): p for (i, j), p in links.items()} for links in corpus
+    ]
+    assert scored_sentences(table.head(2)) == corpus[:2]
+    assert scored_sentences(table.above(0.5)) == [{k: p for k, p in links.items() if p >= 0.5} for links in corpus]
+    gold = GoldTable(table, table)
+    assert scored_sentences(gold.above(0.5).possible) == scored_sentences(gold.above(0.5).sure)
+
+
+@given(st.lists(st.tuples(*2 * [st.dictionaries(st.tuples(*2 * [st.integers(0, 4)]), st.sampled_from([0.25, 1.0]))])))
+def test_confidences_in_set_operations(pairs: list[tuple[Scored, Scored]]) -> None:
+    a, b = scored_table([x for x, _ in pairs]), scored_table([y for _, y in pairs])
+    assert scored_sentences(a & b) == [{link: p for link, p in x.items() if link in y} for x, y in pairs]
+    assert scored_sentences(a | b) == [{link: max(x.get(link, 0), y.get(link, 0)) for link in x | y} for x, y in pairs]
+    plain = replace(b, confidence=None)
+    assert (a & plain).confidence is not None
+    assert (plain & a).confidence is (plain | a).confidence is (a | plain).confidence is None
+
+
+def test_doubled_link_keeps_its_largest_confidence() -> None:
+    columns = (np.array(values, dtype=np.int64) for values in ([0, 0, 0], [1, 1, 0], [1, 1, 0]))
+    table = LinkTable.build(*columns, sentences=1, confidence=np.array([0.25, 0.5, 0.125]))
+    assert scored_sentences(table) == [{(0, 0): 0.125, (1, 1): 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "message"),
+    [
+        ([0.5], "1 confidences for 2 links: expected one a link"),
+        ([0.5, float("nan")], "a confidence is NaN or infinite: expected finite numbers"),
+        ([0.5, float("inf")], "a confidence is NaN or infinite: expected finite numbers"),
+    ],
+)
+def test_bad_confidences(confidence: list[float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(LinkTable.of([{(0, 0), (1, 1)}]), confidence=np.array(confidence))
+
+
+def test_bad_thresholds() -> None:
+    with pytest.raises(InputError, match=r"links without confidences .* \(0\.5\): expected links with scores, i-j:p"):
+        LinkTable.of([{(0, 0)}]).above(0.5)
+    with pytest.raises(InputError, match="smallest confidence NaN: expected a number"):
+        scored_table([{(0, 0): 1.0}]).above(float("nan"))
 
 
 def test_unsorted_and_doubled_links_are_in_order_and_once() -> None:

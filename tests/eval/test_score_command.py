@@ -278,3 +278,19 @@ def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, capsys:
     assert "|gold_format:naacl|gold_base:1|" in result["signature"]
     assert "|hyp_format:fairseq|hyp_base:0|" in result["signature"]
     assert "A- lines of fairseq link tokens" in err
+
+
+def test_smallest_confidence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("hyp", "0-0:0.9 2-2:0.5 3-3:0.125\n0-1:0.5\n")
+    results = {}
+    for threshold in (None, "0.5", "0.75"):
+        options = () if threshold is None else ("--hyp-min-confidence", threshold)
+        status, out, err = scored(capsys, *STATED, *options)
+        assert (status, err) == (0, "")
+        results[threshold] = json.loads(out)
+    assert [results[t]["hypothesis_links"] for t in (None, "0.5", "0.75")] == [4, 3, 1]
+    assert "min_confidence" not in results[None]["signature"]
+    assert "|hyp_swap:no|hyp_min_confidence:0.5|" in results["0.5"]["signature"]
+    status, out, err = scored(capsys, *STATED, "--hyp-min-confidence", "nan")
+    assert (status, out) == (2, "")
+    assert "argument --hyp-min-confidence: 'nan': expected a finite number" in err
