@@ -12,13 +12,14 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.9",
-    packages=["fairseq_norm_plugin", "alignment_eval", "alignment_eval.commands"],
-    package_data={"fairseq_norm_plugin": ["py.typed"], "alignment_eval": ["py.typed"]},
+    packages=["fairseq_norm_plugin", "alignment_eval", "alignment_eval.commands", "alignment_eval.report"],
+    package_data={"fairseq_norm_plugin": ["py.typed"], "alignment_eval": ["py.typed", "report/*.*"]},
     install_requires=[
         "numpy",
         "pandas",
         "pyarrow",
         "matplotlib",
+        "jinja2",
         "torch>=2.6",  # torch.load does not unpickle anything unless told so, from that version on
         "tqdm",
         # PyPI's fairseq 0.12.2 does not import on Python >= 3.11; ve-fairseq is its main branch with that mended.

@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "name the misreading of the files, if any, that explains a high AER",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
+    "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
 }

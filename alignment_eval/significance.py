@@ -103,8 +103,14 @@ def confidence(per_sentence: Counts, options: Resampling) -> dict[str, Interval 
     Raises:
         InputError: there are no sentences.
     """
-    samples = _sums(per_sentence, _bootstrap_weights, options)
-    return {name: _interval(metric(samples)) for name, metric in METRICS.items()}
+    return confidence_each(Counts(*(values[np.newaxis] for values in per_sentence.arrays())), options)[0]
+
+
+def confidence_each(systems: Counts, options: Resampling) -> list[dict[str, Interval | None]]:
+    """:func:`confidence` of each of several systems, [systems, sentences], at the cost of one set of draws."""
+    samples = _sums(systems, _bootstrap_weights, options)
+    values = {name: metric(samples) for name, metric in METRICS.items()}
+    return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(len(samples.hypothesis))]
 
 
 def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) -> list[dict[str, Difference]]:

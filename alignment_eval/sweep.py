@@ -75,7 +75,7 @@ def sweep(
     seen: set[int] = set()
     layers: tuple[int, ...] = ()
     for sentence in sentences:
-        _check_id(sentence.id, seen, gold)
+        check_id(sentence.id, seen, gold)
         if not sentence.ok:
             skipped[sentence.id] = sentence.status
             continue
@@ -144,7 +144,12 @@ def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
     return matrix
 
 
-def _check_id(id_: int, seen: set[int], gold: Sequence[GoldSentence]) -> None:
+def check_id(id_: int, seen: set[int], gold: Sequence[GoldSentence]) -> None:
+    """Check that sentence ``id_`` has gold and is none of ``seen``, and add it to them.
+
+    Raises:
+        InputError: it has none, or is there twice.
+    """
     if id_ in seen or not 0 <= id_ < len(gold):
         what = "is there twice" if id_ in seen else f"has no gold, which has {len(gold)} sentences"
         raise InputError(f"sentence {id_} {what}: expected each id from 0 to {len(gold) - 1} once")

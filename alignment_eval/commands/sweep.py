@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     )
     options = configurations(kinds, settings, rules, args.final_punctuation)
     texts = texts_of(args)
-    gold = _read_gold(args, records, texts)
+    gold = gold_of_records(args, records, texts)
 
     from tqdm import tqdm
 
@@ -108,7 +108,7 @@ def check_forced(records: Records) -> None:
         )
 
 
-def _read_gold(args: argparse.Namespace, records: Records, texts: Texts | None) -> Alignments:
+def gold_of_records(args: argparse.Namespace, records: Records, texts: Texts | None) -> Alignments:
     """The gold, of as many sentences as the records.
 
     Raises:

@@ -1,0 +1,96 @@
+"""``align-eval report``: figures and maps of all layers, heads and sentences in one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from alignment_eval.commands.extract import warn_skipped
+from alignment_eval.commands.reading import add_gold_arguments, add_text_arguments, reading_fields, texts_of
+from alignment_eval.commands.resampling import add_resampling_arguments, resampling_fields, resampling_of, warn_of_few
+from alignment_eval.commands.sweep import check_forced, gold_of_records
+from alignment_eval.errors import InputError
+from alignment_eval.extract import NULLS, RULES
+from alignment_eval.formats import warn_on_stderr
+from alignment_eval.maps import KINDS
+from alignment_eval.records import Records
+from alignment_eval.report.build import ReportOptions, build
+from alignment_eval.report.page import render
+from alignment_eval.signature import signature
+from alignment_eval.textfiles import write_lines
+from alignment_eval.word_maps import SETTINGS
+
+_EPILOG = """\
+The page is one file that needs no network and a browser of 2024 or later.
+
+Example, after make demo:
+  align-eval report out/demo/forced --gold data/demo/demo.talp --gold-base 1 --output out/report.html
+"""
+#: Larger pages open slowly.
+LARGE = 15e6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``report``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_gold_arguments(parser)
+    add_text_arguments(parser)
+    for name, known in (("kinds", KINDS), ("settings", SETTINGS)):
+        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=f"default: all of {', '.join(known)}")
+    parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
+    parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
+    parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_resampling_arguments(parser)
+    parser.add_argument(
+        "--max-sentences",
+        type=int,
+        metavar="N",
+        help="maps of at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page (-: standard output)")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the page; the signature of its figures goes to stderr."""
+    if not args.overwrite and Path(args.output).is_file():
+        raise InputError(f"{args.output}: is there already: expected a new file; name another or give --overwrite")
+    records = Records(args.records)
+    check_forced(records)
+    options = ReportOptions(
+        kinds=tuple(dict.fromkeys(args.kinds or records.info.kinds)),
+        settings=tuple(dict.fromkeys(args.settings or SETTINGS)),
+        rule=args.rule,
+        null=args.null,
+        final_punctuation=args.final_punctuation,
+        max_sentences=args.max_sentences,
+        resampling=resampling_of(args),
+    )
+    texts = texts_of(args)
+    gold = gold_of_records(args, records, texts)
+    warn_of_few(records.info.size)
+
+    from tqdm import tqdm
+
+    progress = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
+    report = build(progress, gold.links.to_sentences(), options, texts)
+    warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
+    extraction = options.extraction()[0]
+    signed = signature(
+        records=records.info.signature_hash,
+        **reading_fields("gold", gold),
+        kinds=",".join(options.kinds),
+        settings=",".join(options.settings),
+        rule=extraction.rule,
+        null=extraction.null,
+        final_punctuation=options.final_punctuation,
+        **resampling_fields(options.resampling, interval="bootstrap-percentile"),
+    )
+    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature)
+    write_lines(args.output, [html])
+    if (size := len(html.encode())) > LARGE:
+        fitting = max(1, int(len(report.shown) * LARGE / size))
+        warn_on_stderr(f"{args.output}: {size / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
+    print(signed, file=sys.stderr)

@@ -1,0 +1,281 @@
+"""What a report shows, computed in one pass over the records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.aer import Counts, Score, aer
+from alignment_eval.checks import Texts
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extract import ExtractionOptions, choose, stacked_maps
+from alignment_eval.heatmap import layer_label
+from alignment_eval.links import GoldSentence, Links
+from alignment_eval.maps import SentenceMaps, Side
+from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
+from alignment_eval.significance import Interval, Resampling, confidence_each
+from alignment_eval.subwords import word_strings
+from alignment_eval.sweep import check_id, check_words
+from alignment_eval.word_maps import SETTINGS
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report is of.
+
+    Attributes:
+        kinds: map kinds.
+        settings: ``awo``, ``awi``.
+        rule, null, final_punctuation: see :class:`alignment_eval.extract.ExtractionOptions`.
+        max_sentences: the page holds the maps of at most so many sentences, evenly spaced over the corpus
+            (:func:`shown_ids`); None: all.  Figures are of all sentences in any case.
+        resampling: how intervals are drawn.
+
+    Raises:
+        UsageError: an unknown name, or a number of sentences below 1.
+    """
+
+    kinds: tuple[str, ...] = ("attn_w", "attn_n")
+    settings: tuple[str, ...] = tuple(SETTINGS)
+    rule: str = "kobayashi2020"
+    null: str | None = None
+    final_punctuation: bool = False
+    max_sentences: int | None = None
+    resampling: Resampling = field(default_factory=Resampling)
+
+    def __post_init__(self) -> None:
+        if self.max_sentences is not None and self.max_sentences < 1:
+            raise UsageError(f"at most {self.max_sentences} sentences in the page: expected 1 or more")
+        self.extraction()
+
+    def extraction(self) -> list[ExtractionOptions]:
+        """Each kind in each setting; their layer means nothing."""
+        return [
+            ExtractionOptions(kind, 0, None, setting, self.rule, self.null, self.final_punctuation)
+            for kind in self.kinds
+            for setting in self.settings
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class MapScore:
+    """One map with the score of its links.
+
+    Attributes:
+        number: its place among all maps.
+        kind, setting: as in :class:`ReportOptions`.
+        layer: the layer's number, from 0.
+        head: the head's number, from 0; None: the map of the whole layer.
+        score: over the whole corpus; sentences without maps count as empty hypotheses.
+        interval: of AER (95 %, bootstrap over sentences).
+        unaligned: target words without a link, of the sentences that have maps.
+    """
+
+    number: int
+    kind: str
+    setting: str
+    layer: int
+    head: int | None
+    score: Score
+    interval: Interval
+    unaligned: int
+
+    @property
+    def missed(self) -> int:
+        """Sure links that are not predicted."""
+        return int(self.score.counts.sure - self.score.counts.hypothesis_sure)
+
+    @property
+    def wrong(self) -> int:
+        """Predicted links that are not even possible."""
+        return int(self.score.counts.hypothesis - self.score.counts.hypothesis_possible)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The content of a page.
+
+    Attributes:
+        options: what was asked for.
+        layers: the layers' numbers, from 0.
+        maps: every map, by kind, setting, layer and head, the whole layer last: in the order of
+            :func:`alignment_eval.sweep.sweep`.
+        sentences: number of sentences of the corpus.
+        skipped: why sentences have no maps (id -> status).
+        shown: the ids of the sentences whose maps are in the page.
+        blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
+            each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
+    """
+
+    options: ReportOptions
+    layers: tuple[int, ...]
+    maps: tuple[MapScore, ...]
+    sentences: int
+    skipped: Mapping[int, str]
+    shown: tuple[int, ...]
+    blocks: Mapping[str, str]
+
+    @property
+    def best(self) -> MapScore:
+        """The map of the lowest AER, the first of equals."""
+        return min(self.maps, key=lambda entry: entry.score.aer)
+
+
+def shown_ids(sentences: int, limit: int | None) -> tuple[int, ...]:
+    """At most ``limit`` of the ids 0 … ``sentences`` - 1, evenly spaced, the first and the last among them."""
+    ids = np.linspace(0, sentences - 1, min(sentences, limit or sentences))
+    return tuple(np.rint(ids).astype(int).tolist())
+
+
+def build(
+    sentences: Iterable[SentenceMaps], gold: Sequence[GoldSentence], options: ReportOptions, texts: Texts | None = None
+) -> Report:
+    """Score all maps of ``sentences`` and keep what the page shows.
+
+    Args:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: the gold, one entry a sentence.
+        options: what to report.
+        texts: the lengths of the texts; with them every sentence must have as many words.
+
+    Raises:
+        InputError: as :func:`alignment_eval.sweep.sweep`.
+    """
+    shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
+    collected = _Collected(options)
+    entries: list[dict[str, object]] = [{} for _ in shown]
+    blocks: dict[int, str] = {}
+    seen: set[int] = set()
+    skipped: dict[int, str] = {}
+    for sentence in sentences:
+        check_id(sentence.id, seen, gold)
+        if sentence.ok:
+            check_words(sentence, gold[sentence.id], texts)
+            links = collected.add(sentence, gold[sentence.id])
+        else:
+            skipped[sentence.id] = sentence.status
+        if (place := shown.get(sentence.id)) is not None:
+            entries[place] = _entry(sentence, gold[sentence.id])
+            if sentence.ok:
+                blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
+    if len(seen) != len(gold):
+        raise InputError(f"{len(seen)} sentences in the records, {len(gold)} in the gold: expected as many of each")
+    if not collected.layers:
+        raise InputError("no sentence has maps: expected some to report; see the reasons in the records' status column")
+    counts = collected.counts(gold)
+    maps = tuple(collected.scores(counts))
+    index = {
+        "layers": [layer_label(layer) for layer in collected.layers],
+        "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
+        "settings": {name: SETTINGS[name] for name in options.settings},
+        "steps": STEPS,
+        "maps": [_place(entry, collected.layers) for entry in maps],
+        "best": min(maps, key=lambda entry: entry.score.aer).number,
+        "sentences": entries,
+    }
+    aers = np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2")
+    return Report(
+        options=options,
+        layers=collected.layers,
+        maps=maps,
+        sentences=len(gold),
+        skipped=skipped,
+        shown=tuple(shown),
+        blocks={
+            "index": pack(json.dumps(index, ensure_ascii=False, allow_nan=False).encode()),
+            "aers": pack(aers.tobytes()),
+            **{f"s{place}": blocks[place] for place in sorted(blocks)},
+        },
+    )
+
+
+class _Collected:
+    """What accumulates over the sentences that have maps."""
+
+    def __init__(self, options: ReportOptions) -> None:
+        self.options = options
+        self.layers: tuple[int, ...] = ()
+        self.kinds: dict[str, KindLayout] = {}
+        self._counts: dict[int, NDArray[np.int64]] = {}
+        self._unaligned: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+
+    def add(self, sentence: SentenceMaps, gold: GoldSentence) -> NDArray[np.bool_]:
+        """Count a sentence, and return the links of every map: [maps, source words, target words]."""
+        if not self.layers:
+            self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
+        links = predicted(sentence, self.options)
+        sure, possible = (_matrix(pairs, links.shape[1:]) for pairs in (gold.sure, gold.possible))
+        hits = (links, links & sure, links & possible)
+        self._counts[sentence.id] = np.stack([hit.sum(axis=(1, 2)) for hit in hits])
+        self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
+        return links
+
+    def counts(self, gold: Sequence[GoldSentence]) -> Counts:
+        """Of every map and sentence, [maps, sentences]."""
+        maps = len(self._unaligned)
+        table = np.zeros((3, maps, len(gold)), dtype=np.int64)
+        for id_, counted in self._counts.items():
+            table[:, :, id_] = counted
+        sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
+        return Counts(table[0], sure, table[1], table[2])
+
+    def scores(self, counts: Counts) -> Iterable[MapScore]:
+        """Every map with its score and interval."""
+        places = [
+            (option.kind, option.setting, layer, head)
+            for option in self.options.extraction()
+            for layer in self.layers
+            for head in (*range(self.kinds[option.kind].heads), None)
+        ]
+        intervals = confidence_each(counts, self.options.resampling)
+        for number, (place, sampled) in enumerate(zip(places, intervals)):
+            interval = sampled["aer"]
+            assert interval is not None  # AER is always defined
+            score = Score.of(Counts(*(values[number] for values in counts.arrays())))
+            yield MapScore(number, *place, score, interval, int(self._unaligned[number]))
+
+
+def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
+    """The links of every map of a sentence: [maps, source words, target words]."""
+    shape = sentence.source.word_count, sentence.target.word_count
+    maps = {kind: stacked_maps(sentence, kind) for kind in options.kinds}
+    linked = [choose(maps[option.kind], sentence, option).linked(*shape) for option in options.extraction()]
+    return np.concatenate([links.reshape(math.prod(links.shape[:2]), *shape) for links in linked])
+
+
+def _matrix(links: Links, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    matrix = np.zeros(shape, dtype=np.bool_)
+    for pair in links:
+        matrix[pair] = True
+    return matrix
+
+
+def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:
+    """A map as the page knows it; ``layer`` is the place among the layers."""
+    return {
+        "kind": entry.kind,
+        "setting": entry.setting,
+        "layer": layers.index(entry.layer),
+        "head": entry.head,
+    }
+
+
+def _entry(sentence: SentenceMaps, gold: GoldSentence) -> dict[str, object]:
+    return {
+        "id": sentence.id,
+        "status": sentence.status,
+        "source": _side(sentence.source),
+        "target": _side(sentence.target),
+        "sure": sorted(gold.sure),
+        "possible": sorted(gold.possible - gold.sure),
+    }
+
+
+def _side(side: Side) -> dict[str, object]:
+    """The words, and of which of them each token is a piece (-1: none)."""
+    return {"words": word_strings(side.tokens, side.words), "pieces": side.words.tolist()}

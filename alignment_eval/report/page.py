@@ -1,0 +1,100 @@
+"""The page of a report: one HTML file that asks nothing of any network.
+
+Its Content-Security-Policy admits the one script and the one style sheet by their hashes, and nothing else.  Data
+are in base64 (:mod:`alignment_eval.report.encoding`); all other text goes through jinja2's autoescape.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from alignment_eval import __version__
+from alignment_eval.heatmap import layer_label
+from alignment_eval.report.build import MapScore, Report
+from alignment_eval.report.encoding import STEPS
+
+MISSING = "–"
+
+
+def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any]) -> str:
+    """The HTML of a report.
+
+    Args:
+        report: of :func:`alignment_eval.report.build.build`.
+        title: what it is a report of.
+        signature: of its figures.
+        provenance: what else is known of the records, shown as JSON.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(percent=percent, layer=layer_label)
+    script, style = _asset("report.js"), _asset("report.css")
+    return environment.get_template("template.html").render(
+        report=report,
+        title=title,
+        signature=signature,
+        provenance=json.dumps(provenance, indent=1, ensure_ascii=False, default=str),
+        version=__version__,
+        error_bound=f"{100 / STEPS:.1f}",
+        script=Markup(script),  # our own file, as is the style sheet
+        style=Markup(style),
+        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"base-uri 'none'; form-action 'none'",
+        groups=_groups(report.maps),
+    )
+
+
+def percent(value: float | None) -> str:
+    """A fraction in %, two decimals."""
+    return MISSING if value is None else f"{100 * value:.2f}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The maps of one kind and setting: ``rows`` has those of each layer, the whole layer last."""
+
+    kind: str
+    setting: str
+    rows: list[list[MapScore]]
+
+    @property
+    def best_layer(self) -> MapScore:
+        """The whole layer of the lowest AER."""
+        return min((row[-1] for row in self.rows), key=lambda entry: entry.score.aer)
+
+    @property
+    def best_head(self) -> MapScore | None:
+        """The head of the lowest AER; None for kinds without maps of heads."""
+        heads = (entry for row in self.rows for entry in row[:-1])
+        return min(heads, key=lambda entry: entry.score.aer, default=None)
+
+
+def _groups(maps: Iterable[MapScore]) -> list[Group]:
+    """In the page's order."""
+    groups = (
+        (key, [list(row) for _, row in groupby(entries, key=attrgetter("layer"))])
+        for key, entries in groupby(maps, key=attrgetter("kind", "setting"))
+    )
+    return [Group(*key, rows) for key, rows in groups]
+
+
+def _asset(name: str) -> str:
+    return files("alignment_eval.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a source of a Content-Security-Policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -1,0 +1,325 @@
+"use strict";
+// Sorts the tables of the page and shows the maps of its sentences. What stands in the data is set as text, never as HTML.
+// The data's form is that of encoding.py; a map is known by its number, which is its place in page.maps.
+
+const $ = (id) => document.getElementById(id);
+let page; // the index
+let aers; // Uint16Array [maps, sentences], in 1 / 10,000
+let map = 0; // numbers of what is shown
+let sentence = 0;
+
+async function unpack(id) {
+  const bytes = Uint8Array.from(atob($(id).textContent), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+}
+
+function element(tag, text = "", properties = {}) {
+  const { role, label, scope, ...others } = properties;
+  const made = Object.assign(document.createElement(tag), others);
+  made.textContent = text;
+  for (const [name, value] of Object.entries({ role, scope, "aria-label": label })) if (value) made.setAttribute(name, value);
+  return made;
+}
+
+const percent = (tenThousandths) => (tenThousandths / 100).toFixed(2);
+const aerOf = (place) => aers[map * page.sentences.length + place];
+
+// ---- one sentence, decoded
+
+async function decode(place) {
+  const { source, target, sure, possible } = page.sentences[place];
+  const [S, T] = [source.pieces.length, target.pieces.length];
+  const buffer = await unpack(`s${place}`);
+  const kinds = Object.values(page.kinds);
+  const layers = page.layers.length;
+  const heads = Math.max(...kinds.map((kind) => (kind.normed ? kind.heads : 0)));
+  const planes = Math.max(...kinds.map((kind) => Math.max(kind.head_plane + layers * kind.heads, (kind.layer_plane ?? 0) + (kind.layer_plane === null ? 0 : layers))));
+  const norms = new Float32Array(buffer, 0, layers * heads * S);
+  const largest = new Float32Array(buffer, norms.byteLength, planes * T);
+  const steps = new Uint8Array(buffer, norms.byteLength + largest.byteLength, planes * T * S);
+  const bits = new Uint8Array(buffer, norms.byteLength + largest.byteLength + steps.byteLength);
+  const [words, columns] = [target.words.length, source.words.length];
+  const gold = Array.from({ length: words }, () => Array(columns).fill(""));
+  for (const [i, j] of possible) gold[j][i] = "possible";
+  for (const [i, j] of sure) gold[j][i] = "sure";
+
+  const token = (plane, t, s) => largest[plane * T + t] * (steps[(plane * T + t) * S + s] / page.steps) ** 2;
+  function tokenValue({ kind, layer, head }, t, s) {
+    const { heads: count, head_plane: first, layer_plane: whole, normed } = page.kinds[kind];
+    if (head !== null) return token(first + layer * count + head, t, s) * (normed ? norms[(layer * heads + head) * S + s] : 1);
+    if (whole !== null) return token(whole + layer, t, s);
+    let sum = 0;
+    for (let h = 0; h < count; h++) sum += token(first + layer * count + h, t, s);
+    return sum / count;
+  }
+  return {
+    gold,
+    // [target words][source words + 1], null last: sum over a source word's subwords, mean over a target word's
+    values(number) {
+      const place = page.maps[number];
+      const result = Array.from({ length: words }, () => Array(columns + 1).fill(0));
+      const pieces = Array(words).fill(0);
+      for (const word of target.pieces) if (word >= 0) pieces[word]++;
+      target.pieces.forEach((j, t) => {
+        if (j < 0) return;
+        source.pieces.forEach((i, s) => {
+          result[j][i < 0 ? columns : i] += tokenValue(place, t + page.settings[place.setting], s) / pieces[j];
+        });
+      });
+      return result;
+    },
+    linked(number, i, j) {
+      const bit = i * words + j;
+      return ((bits[number * Math.ceil((words * columns) / 8) + (bit >> 3)] >> (7 - (bit & 7))) & 1) === 1;
+    },
+  };
+}
+
+// ---- the map of the chosen sentence
+
+const VERDICTS = { right: "right", wrong: "wrong link", missed: "missed sure link", null: "unaligned", "null missed": "unaligned against a sure link" };
+
+// What a link (i, j) of the shown map is, "" if neither gold nor prediction have it; i = number of source words: null.
+function verdict(decoded, i, j, columns) {
+  if (i < columns) {
+    const gold = decoded.gold[j][i];
+    if (decoded.linked(map, i, j)) return gold ? "right" : "wrong";
+    return gold === "sure" ? "missed" : "";
+  }
+  for (let k = 0; k < columns; k++) if (decoded.linked(map, k, j)) return "";
+  return decoded.gold[j].includes("sure") ? "null missed" : "null";
+}
+
+async function showMap() {
+  const wanted = sentence;
+  const entry = page.sentences[wanted];
+  const decoded = entry.status === "ok" ? await decode(wanted) : null;
+  if (wanted !== sentence) return; // another one was chosen meanwhile
+  const { kind, setting, layer, head } = page.maps[map];
+  const headName = head === null ? "whole layer" : `head ${head}`;
+  $("sentence-title").textContent = `Sentence ${entry.id}: ${kind}, ${setting.toUpperCase()}, ${page.layers[layer]}, ${headName}`;
+  $("map").replaceChildren();
+  $("links").tBodies[0].replaceChildren();
+  $("readout").textContent = "Point at a cell, or move to it with the arrow keys.";
+  if (!decoded) {
+    $("summary").textContent = `No maps: ${entry.status}.`;
+    return;
+  }
+  const source = [...entry.source.words, "null"];
+  const target = entry.target.words;
+  const columns = source.length - 1;
+  const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
+
+  const header = element("tr");
+  header.append(element("td", "", { role: "gridcell" }));
+  source.forEach((word, i) => header.append(element("th", word, { scope: "col", title: word, className: i === columns ? "special" : "" })));
+  const head_ = element("thead");
+  head_.append(header);
+  const body = element("tbody");
+  decoded.values(map).forEach((row, j) => {
+    const line = element("tr");
+    line.append(element("th", target[j], { scope: "row", title: target[j] }));
+    const top = Math.max(...row) || 1;
+    row.forEach((value, i) => {
+      const found = verdict(decoded, i, j, columns);
+      const gold = i < columns ? decoded.gold[j][i] : "";
+      if (found) counts[found]++;
+      const texts = [gold && `gold ${gold}`, found && VERDICTS[found]].filter(Boolean);
+      const label = [`${source[i]} – ${target[j]}: ${value.toPrecision(3)}`, ...texts].join(", ");
+      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found}` });
+      cell.style.setProperty("--value", value / top);
+      line.append(cell);
+      if (gold || found) addLink([source[i], target[j], value.toPrecision(3), gold || "–", found === "right" || found === "wrong" ? "yes" : "–", VERDICTS[found] ?? "possible, not needed"]);
+    });
+    body.append(line);
+  });
+  $("map").append(head_, body);
+  const first = $("map").querySelector("td.cell");
+  if (first) first.tabIndex = 0;
+  $("summary").textContent =
+    `AER ${percent(aerOf(sentence))} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
+    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link`;
+}
+
+function addLink(texts) {
+  const row = element("tr");
+  row.append(...texts.map((text) => element("td", text)));
+  $("links").tBodies[0].append(row);
+}
+
+function readOut(cell) {
+  for (const marked of $("map").querySelectorAll(".at")) marked.classList.remove("at");
+  if (!cell?.matches("td.cell")) return;
+  $("readout").textContent = cell.getAttribute("aria-label");
+  cell.parentNode.cells[0].classList.add("at");
+  $("map").rows[0].cells[cell.cellIndex].classList.add("at");
+}
+
+// ---- what is chosen
+
+const numberOf = (wanted) => page.maps.findIndex((place) => Object.entries(wanted).every(([name, value]) => place[name] === value));
+
+// The map as shown but for `change`; where there is no such head (some kinds have none), that of the whole layer.
+function change(changed) {
+  const wanted = { ...page.maps[map], ...changed };
+  const number = numberOf(wanted);
+  return chooseMap(number >= 0 ? number : numberOf({ ...wanted, head: null }));
+}
+
+function chooseMap(number) {
+  map = number;
+  const { kind, setting, layer, head } = page.maps[map];
+  const { heads } = page.kinds[kind];
+  $("kind").value = kind;
+  $("setting").value = setting;
+  const headName = head === null ? "whole layer" : `head ${head}`;
+  for (const [id, value, max, text] of [["layer", layer, page.layers.length - 1, page.layers[layer]], ["head", head ?? heads, heads, headName]]) {
+    Object.assign($(id), { max, value, disabled: max === 0 });
+    $(id).setAttribute("aria-valuetext", text);
+    $(`${id}-name`).textContent = text;
+  }
+  for (const button of document.querySelectorAll("[data-map]")) button.setAttribute("aria-current", button.dataset.map === String(map));
+  showList();
+  return showMap();
+}
+
+function chooseSentence(place) {
+  sentence = place;
+  $("sentences").value = place;
+  return showMap();
+}
+
+function showList() {
+  const wanted = $("filter").value.toLowerCase();
+  const text = ({ id, source, target }) => `${id} ${source.words.join(" ")}\n${target.words.join(" ")}`.toLowerCase();
+  const places = [...page.sentences.keys()].filter((place) => text(page.sentences[place]).includes(wanted));
+  const sign = { worst: -1, best: 1, corpus: 0 }[$("order").value];
+  places.sort((a, b) => sign * (aerOf(a) - aerOf(b)));
+  const wide = String(page.sentences.at(-1).id).length;
+  const option = (place) => {
+    const { id, source, status } = page.sentences[place];
+    const texts = [String(id).padStart(wide, "\u00a0"), percent(aerOf(place)).padStart(6, "\u00a0"), status === "ok" ? source.words.join(" ") : `(${status})`];
+    return element("option", texts.join("\u00a0 "), { value: place });
+  };
+  $("sentences").replaceChildren(...places.map(option));
+  $("sentences").value = sentence;
+  $("found").textContent = `${places.length} of ${page.sentences.length}`;
+}
+
+// The sentence `by` places further down the list.
+function step(by) {
+  const { options, selectedIndex } = $("sentences");
+  const option = options[selectedIndex + by] ?? (selectedIndex < 0 && options[0]);
+  return option && chooseSentence(Number(option.value));
+}
+
+// ---- events
+
+function sortBy(heading) {
+  const column = heading.cellIndex;
+  const rising = heading.getAttribute("aria-sort") !== "ascending";
+  for (const other of heading.parentNode.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", rising ? "ascending" : "descending");
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  const text = (row) => row.cells[column].textContent;
+  const body = $("sweep-table").tBodies[0];
+  body.append(...[...body.rows].sort((a, b) => (rising ? 1 : -1) * compare(text(a), text(b))));
+}
+
+const KEYS = {
+  n: () => step(1),
+  p: () => step(-1),
+  l: () => change({ layer: Math.min(page.maps[map].layer + 1, page.layers.length - 1) }),
+  L: () => change({ layer: Math.max(page.maps[map].layer - 1, 0) }),
+  h: () => turn("head", 1),
+  H: () => turn("head", -1),
+  k: () => turn("kind", 1),
+  s: () => turn("setting", 1),
+};
+
+// The next of all values of a control, round and round.
+function turn(id, by) {
+  const control = $(id);
+  const size = id === "head" ? Number(control.max) + 1 : control.length;
+  const place = ((id === "head" ? Number(control.value) : control.selectedIndex) + by + size) % size;
+  return change({ [id]: id === "head" ? headAt(place) : control.options[place].value });
+}
+
+const headAt = (value) => (Number(value) === page.kinds[page.maps[map].kind].heads ? null : Number(value));
+
+async function mapKey(event) {
+  const cell = event.target.closest("td.cell");
+  if (!cell || event.ctrlKey || event.altKey || event.metaKey) return;
+  const [row, column] = [cell.parentNode.rowIndex, cell.cellIndex];
+  const { rows } = $("map");
+  const moves = { ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], Home: [row, 1], End: [row, rows[row].cells.length - 1] };
+  if (event.key in moves) {
+    event.preventDefault();
+    const [toRow, toColumn] = moves[event.key];
+    rows[toRow]?.cells[toColumn]?.matches("td.cell") && focusCell(toRow, toColumn);
+  } else if (Object.hasOwn(KEYS, event.key)) {
+    event.preventDefault();
+    await KEYS[event.key]();
+    focusCell(Math.min(row, rows.length - 1), Math.min(column, (rows[1]?.cells.length ?? 1) - 1));
+  }
+}
+
+function focusCell(row, column) {
+  const cell = $("map").rows[row]?.cells[column];
+  if (!cell) return;
+  for (const other of $("map").querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+  cell.tabIndex = 0;
+  cell.focus();
+}
+
+function turnTheme() {
+  const themes = { "": "light", light: "dark", dark: "" };
+  const theme = themes[document.documentElement.style.colorScheme];
+  document.documentElement.style.colorScheme = theme;
+  $("theme").textContent = `Theme: ${theme || "automatic"}`;
+}
+
+function listen() {
+  $("theme").addEventListener("click", turnTheme);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button?.matches("[data-map]")) {
+      chooseMap(Number(button.dataset.map));
+      $("sentence-title").focus();
+      $("maps").scrollIntoView();
+    } else if (button?.matches(".sort")) sortBy(button.closest("th"));
+  });
+  $("filter").addEventListener("input", showList);
+  $("order").addEventListener("change", showList);
+  $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));
+  $("kind").addEventListener("change", () => change({ kind: $("kind").value }));
+  $("setting").addEventListener("change", () => change({ setting: $("setting").value }));
+  $("layer").addEventListener("input", () => change({ layer: Number($("layer").value) }));
+  $("head").addEventListener("input", () => change({ head: headAt($("head").value) }));
+  $("map").addEventListener("keydown", mapKey);
+  $("map").addEventListener("focusin", (event) => readOut(event.target));
+  $("map").addEventListener("pointerover", (event) => readOut(event.target));
+}
+
+function colourHeads() {
+  const cells = [...document.querySelectorAll("button.heat")];
+  const values = cells.map((cell) => Number(cell.textContent));
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  cells.forEach((cell, k) => cell.style.setProperty("--value", (high - values[k]) / (high - low || 1)));
+}
+
+async function start() {
+  colourHeads();
+  page = JSON.parse(new TextDecoder().decode(await unpack("index")));
+  aers = new Uint16Array(await unpack("aers"));
+  $("kind").append(...Object.keys(page.kinds).map((name) => element("option", name, { value: name })));
+  $("setting").append(...Object.keys(page.settings).map((name) => element("option", name.toUpperCase(), { value: name })));
+  listen();
+  await chooseMap(page.best);
+  document.body.dataset.ready = "yes";
+}
+
+start().catch((error) => {
+  $("problem").textContent = `The maps cannot be shown: ${error.message}. A browser of 2024 or later is needed.`;
+  throw error;
+});

@@ -1,0 +1,74 @@
+"""A report page taken apart again, independently of the code that makes it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Page(HTMLParser):
+    """The elements of a page: ``blocks`` id -> unpacked data; ``tags``; ``contents`` tag -> texts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.blocks: dict[str, bytes] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.contents: dict[str, list[str]] = {}
+        self._open = ""
+        self.feed(html)
+        self.close()
+        self.index = json.loads(self.blocks["index"])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_data(self, data: str) -> None:
+        attributes = self.tags[-1][1] if self.tags else {}
+        if self._open == "script" and attributes.get("type"):
+            if data.strip():
+                self.blocks[str(attributes["id"])] = zlib.decompress(base64.b64decode(data))
+        else:
+            self.contents.setdefault(self._open, []).append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def aers(self) -> NDArray[np.float64]:
+        """Fractions, [maps, sentences]."""
+        return np.frombuffer(self.blocks["aers"], "<u2").reshape(len(self.index["maps"]), -1) / 10_000
+
+    def sentence(self, place: int) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.bool_]]:
+        """Entry, token maps of all map numbers [maps, T, S], links [maps, source words, target words]."""
+        entry, kinds = self.index["sentences"][place], self.index["kinds"]
+        S, T = len(entry["source"]["pieces"]), len(entry["target"]["pieces"])
+        words = len(entry["source"]["words"]), len(entry["target"]["words"])
+        L, M = len(self.index["layers"]), len(self.index["maps"])
+        data = self.blocks[f"s{place}"]
+        bits_size = M * -(-words[0] * words[1] // 8)
+        norms_size = 4 * L * S * max((k["heads"] for k in kinds.values() if k["normed"]), default=0)
+        planes = (len(data) - bits_size - norms_size) // (4 * T + T * S)
+        norms = np.frombuffer(data[:norms_size], "<f4").reshape(L, -1, S)
+        rest = data[norms_size:]
+        largest = np.frombuffer(rest[: 4 * planes * T], "<f4").reshape(planes, T, 1)
+        steps = np.frombuffer(rest[4 * planes * T : planes * (4 * T + T * S)], np.uint8).reshape(planes, T, S)
+        stored = largest * (steps / self.index["steps"]) ** 2
+        bits = np.frombuffer(rest[planes * (4 * T + T * S) :], np.uint8).reshape(M, -1)
+        links = np.unpackbits(bits, axis=-1, count=words[0] * words[1]).reshape(M, *words).astype(bool)
+        maps = []
+        for place_ in self.index["maps"]:
+            kind, layer, head = kinds[place_["kind"]], place_["layer"], place_["head"]
+            heads = stored[kind["head_plane"] + layer * kind["heads"] :][: kind["heads"]]
+            if head is not None:
+                maps.append(heads[head] * (norms[layer, head] if kind["normed"] else 1))
+            elif kind["layer_plane"] is None:
+                maps.append(heads.mean(axis=0))
+            else:
+                maps.append(stored[kind["layer_plane"] + layer])
+        return entry, np.stack(maps), links
