@@ -13,7 +13,10 @@ setup(
     license="MIT",
     python_requires=">=3.9",
     packages=["fairseq_norm_plugin", "alignment_eval", "alignment_eval.commands", "alignment_eval.report"],
-    package_data={"fairseq_norm_plugin": ["py.typed"], "alignment_eval": ["py.typed", "report/*.*"]},
+    package_data={
+        "fairseq_norm_plugin": ["py.typed"],
+        "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css"],
+    },
     install_requires=[
         "numpy",
         "pandas",
@@ -41,6 +44,7 @@ setup(
             "mypy",
             "import-linter",
             "pandas-stubs",
+            "selenium",  # the report in a real browser, where there is one
         ],
     },
     entry_points={"console_scripts": ["align-eval=alignment_eval.cli:main"]},

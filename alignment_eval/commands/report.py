@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
     add_gold_arguments(parser)
     add_text_arguments(parser)
-    for name, known in (("kinds", KINDS), ("settings", SETTINGS)):
-        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=f"default: all of {', '.join(known)}")
+    parser.add_argument("--kinds", nargs="+", metavar="NAME", help=f"of {', '.join(KINDS)} (default: all recorded)")
+    parser.add_argument("--settings", nargs="+", metavar="NAME", help=f"default: all of {', '.join(SETTINGS)}")
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
     parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")

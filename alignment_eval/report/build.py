@@ -123,7 +123,12 @@ class Report:
     @property
     def best(self) -> MapScore:
         """The map of the lowest AER, the first of equals."""
-        return min(self.maps, key=lambda entry: entry.score.aer)
+        return lowest(self.maps)
+
+
+def lowest(maps: Iterable[MapScore]) -> MapScore:
+    """The map of the lowest AER, the first of equals."""
+    return min(maps, key=lambda entry: entry.score.aer)
 
 
 def shown_ids(sentences: int, limit: int | None) -> tuple[int, ...]:
@@ -175,7 +180,7 @@ def build(
         "settings": {name: SETTINGS[name] for name in options.settings},
         "steps": STEPS,
         "maps": [_place(entry, collected.layers) for entry in maps],
-        "best": min(maps, key=lambda entry: entry.score.aer).number,
+        "best": lowest(maps).number,
         "sentences": entries,
     }
     aers = np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2")

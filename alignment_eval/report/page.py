@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from alignment_eval import __version__
 from alignment_eval.heatmap import layer_label
-from alignment_eval.report.build import MapScore, Report
+from alignment_eval.report.build import MapScore, Report, lowest
 from alignment_eval.report.encoding import STEPS
 
 MISSING = "–"
@@ -73,13 +73,13 @@ class Group:
     @property
     def best_layer(self) -> MapScore:
         """The whole layer of the lowest AER."""
-        return min((row[-1] for row in self.rows), key=lambda entry: entry.score.aer)
+        return lowest(row[-1] for row in self.rows)
 
     @property
     def best_head(self) -> MapScore | None:
         """The head of the lowest AER; None for kinds without maps of heads."""
-        heads = (entry for row in self.rows for entry in row[:-1])
-        return min(heads, key=lambda entry: entry.score.aer, default=None)
+        heads = [entry for row in self.rows for entry in row[:-1]]
+        return lowest(heads) if heads else None
 
 
 def _groups(maps: Iterable[MapScore]) -> list[Group]:

@@ -30,15 +30,14 @@ async function decode(place) {
   const { source, target, sure, possible } = page.sentences[place];
   const [S, T] = [source.pieces.length, target.pieces.length];
   const buffer = await unpack(`s${place}`);
-  const kinds = Object.values(page.kinds);
-  const layers = page.layers.length;
-  const heads = Math.max(...kinds.map((kind) => (kind.normed ? kind.heads : 0)));
-  const planes = Math.max(...kinds.map((kind) => Math.max(kind.head_plane + layers * kind.heads, (kind.layer_plane ?? 0) + (kind.layer_plane === null ? 0 : layers))));
-  const norms = new Float32Array(buffer, 0, layers * heads * S);
+  const [words, columns] = [target.words.length, source.words.length];
+  const heads = Math.max(...Object.values(page.kinds).map((kind) => (kind.normed ? kind.heads : 0)));
+  const mapBytes = Math.ceil((words * columns) / 8);
+  const norms = new Float32Array(buffer, 0, page.layers.length * heads * S);
+  const planes = (buffer.byteLength - norms.byteLength - page.maps.length * mapBytes) / (T * (S + 4));
   const largest = new Float32Array(buffer, norms.byteLength, planes * T);
   const steps = new Uint8Array(buffer, norms.byteLength + largest.byteLength, planes * T * S);
   const bits = new Uint8Array(buffer, norms.byteLength + largest.byteLength + steps.byteLength);
-  const [words, columns] = [target.words.length, source.words.length];
   const gold = Array.from({ length: words }, () => Array(columns).fill(""));
   for (const [i, j] of possible) gold[j][i] = "possible";
   for (const [i, j] of sure) gold[j][i] = "sure";
@@ -70,7 +69,7 @@ async function decode(place) {
     },
     linked(number, i, j) {
       const bit = i * words + j;
-      return ((bits[number * Math.ceil((words * columns) / 8) + (bit >> 3)] >> (7 - (bit & 7))) & 1) === 1;
+      return ((bits[number * mapBytes + (bit >> 3)] >> (7 - (bit & 7))) & 1) === 1;
     },
   };
 }
