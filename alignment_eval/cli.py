@@ -23,6 +23,7 @@ COMMANDS = {
     "extract": "turn recorded maps into word alignments",
     "score": "score word alignments against gold: AER, precision, recall",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
+    "symmetrize": "make one alignment of those of the two directions",
 }
 
 
