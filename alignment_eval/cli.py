@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
+    "symmetrize": "make one alignment of those of the two directions",
 }
 
 

@@ -80,9 +80,16 @@ def read_gold(
 
 
 def read_hypothesis(
-    path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
+    path: str | Path,
+    options: ReadOptions | None = None,
+    texts: Texts | None = None,
+    warn: Warn = warn_on_stderr,
+    role: str = "hyp",
 ) -> Alignments:
-    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`."""
+    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
+
+    ``role`` is what the options that messages advise begin with (``--hyp-base``).
+    """
     options = options or ReadOptions()
     file = parse_hypothesis_file(path, options.format, options.allow_possible)
     if file.format == "fairseq" and texts is None:
@@ -90,7 +97,7 @@ def read_hypothesis(
             f"{file.name}: A- lines of fairseq link tokens, which are taken for words here: "
             f"give --source and --target to check that, or extract word alignments from records"
         )
-    return _checked(file, options, "hyp", "0", texts, warn)
+    return _checked(file, options, role, "0", texts, warn)
 
 
 def _checked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Callable
 
@@ -21,6 +21,8 @@ Links = frozenset[Link]
 INDEX_BITS = 20
 MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
+#: Sentences whose links are Python objects at a time.
+_BLOCK = 2**13
 
 
 @dataclass(frozen=True)
@@ -199,11 +201,19 @@ class LinkTable:
         """Number of links of each sentence, [sentences]."""
         return np.bincount(self.sentence, minlength=self.sentences).astype(np.int64)
 
+    def each_sentence(self) -> Iterator[Links]:
+        """One set a sentence, without holding those of the whole corpus."""
+        bounds = np.concatenate([[0], np.cumsum(self.per_sentence())])
+        for first in range(0, self.sentences, _BLOCK):
+            block = bounds[first : first + _BLOCK + 1]
+            part = LinkTable(self.keys[block[0] : block[-1]], self.sentences)
+            pairs = list(zip(part.source.tolist(), part.target.tolist()))
+            ends = (block - block[0]).tolist()
+            yield from (frozenset(pairs[start:end]) for start, end in zip(ends[:-1], ends[1:]))
+
     def to_sentences(self) -> list[Links]:
         """One set a sentence."""
-        pairs = list(zip(self.source.tolist(), self.target.tolist()))
-        bounds = np.concatenate([[0], np.cumsum(self.per_sentence())]).tolist()
-        return [frozenset(pairs[start:end]) for start, end in zip(bounds[:-1], bounds[1:])]
+        return list(self.each_sentence())
 
 
 @dataclass(frozen=True, eq=False)

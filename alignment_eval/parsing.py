@@ -338,7 +338,8 @@ def _wanted(token: bytes, scored: bool) -> str:
 def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
         f"{place}: a possible link ({mark}): expected sure links only, as in a hypothesis; are gold and hypothesis "
-        f"exchanged? (--hyp-allow-possible takes possible links for links, --gold-format talp those of gold)"
+        f"exchanged? (--hyp-allow-possible or the like takes possible links for links, --gold-format talp those of "
+        f"gold)"
     )
 
 

@@ -106,6 +106,16 @@ def token_counts(path: str | Path) -> NDArray[np.int64]:
     return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
 
 
+def check_new(path: str | Path, overwrite: bool) -> None:
+    """Check, before the work, that nothing is lost where :func:`write_lines` will write.
+
+    Raises:
+        InputError: there is a file, and ``overwrite`` is false.
+    """
+    if not overwrite and str(path) != STANDARD and Path(path).is_file():
+        raise InputError(f"{path}: there is a file already: expected a new one; name another or give --overwrite")
+
+
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Write ``lines`` (without line ends) to a file, whole or not at all, or to standard output (``-``).
 

@@ -38,12 +38,12 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
     add_hypothesis_reading(group)
 
 
-def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
-    """Declare how to read hypotheses."""
-    _add_reading(group, "hyp", HYPOTHESIS_FORMATS, "0; 1 for naacl")
-    group.add_argument("--hyp-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
+def add_hypothesis_reading(group: argparse._ArgumentGroup, role: str = "hyp") -> None:
+    """Declare how to read hypotheses: ``--<role>-format`` and so on."""
+    _add_reading(group, role, HYPOTHESIS_FORMATS, "0; 1 for naacl")
+    group.add_argument(f"--{role}-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
     group.add_argument(
-        "--hyp-min-confidence",
+        f"--{role}-min-confidence",
         type=finite_number,
         metavar="P",
         help="take only links of this score or more (format scored, or naacl with confidences; default: all links)",
@@ -93,16 +93,10 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
     return gold
 
 
-def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
-    """How to read ``--hyp``."""
-    return ReadOptions(
-        args.hyp_format,
-        args.hyp_base,
-        args.hyp_swap,
-        args.hyp_unused_zero,
-        args.hyp_allow_possible,
-        args.hyp_min_confidence,
-    )
+def hypothesis_options(args: argparse.Namespace, role: str = "hyp") -> ReadOptions:
+    """How to read hypotheses: ``--<role>-format`` and so on."""
+    names = ("format", "base", "swap", "unused_zero", "allow_possible", "min_confidence")
+    return ReadOptions(**{name: getattr(args, f"{role}_{name}") for name in names})
 
 
 def finite_number(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -103,3 +104,16 @@ def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def published() -> Callable[[Path], dict[str, tuple[float, float, float, int]]]:
+    """Read the published table of a folder: file -> AER, precision, recall in percent, number of links."""
+
+    def read(folder: Path) -> dict[str, tuple[float, float, float, int]]:
+        row = re.compile(r"(\S+): ([\d.]+)% \(([\d.]+)%/([\d.]+)%/(\d+)\)")
+        matches = [row.fullmatch(line.strip()) for line in (folder / "deen-results.txt").read_text().splitlines()]
+        assert all(matches)
+        return {m[1]: (float(m[2]), float(m[3]), float(m[4]), int(m[5])) for m in matches if m}
+
+    return read

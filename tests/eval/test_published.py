@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,17 +40,9 @@ def hypothesis(shared: Path, name: str) -> LinkTable:
     return read_hypothesis(shared / name, ReadOptions(swap=swap), warn=fail_on_warning).links.possible
 
 
-def published(folder: Path) -> dict[str, tuple[float, float, float, int]]:
-    """File -> AER, precision, recall in percent, number of links."""
-    row = re.compile(r"(\S+): ([\d.]+)% \(([\d.]+)%/([\d.]+)%/(\d+)\)")
-    matches = [row.fullmatch(line.strip()) for line in (folder / "deen-results.txt").read_text().splitlines()]
-    assert all(matches)
-    return {m[1]: (float(m[2]), float(m[3]), float(m[4]), int(m[5])) for m in matches if m}
-
-
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_rows_of_the_published_table(shared: Path, gold: GoldTable, aligner: str, name: str) -> None:
+def test_rows_of_the_published_table(shared: Path, published, gold: GoldTable, aligner: str, name: str) -> None:
     folder = f"data/baselines/{aligner}"
     rows = published(shared / folder)
     # a stored file that the list above forgets would go untested

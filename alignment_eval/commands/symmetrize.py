@@ -1,0 +1,97 @@
+"""``align-eval symmetrize``: one alignment from those of the two directions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from alignment_eval.commands.reading import (
+    add_hypothesis_reading,
+    add_text_arguments,
+    check_standard_input,
+    hypothesis_options,
+    reading_fields,
+    texts_of,
+)
+from alignment_eval.errors import InputError
+from alignment_eval.formats import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
+from alignment_eval.signature import signature
+from alignment_eval.symmetrize import METHODS, VARIANTS, check_method, symmetrize_table
+from alignment_eval.textfiles import check_new, write_lines
+
+_EPILOG = """\
+Example, after make demo (for want of a model of the other direction, a second rule plays its part):
+  align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule shift-att --output out/other.pharaoh
+  align-eval symmetrize out/demo/hyp.pharaoh out/other.pharaoh --method grow-diag-final --variant lilt
+
+Both files are read as source-target; --reverse-swap: REVERSE is target-source, as a model of the other direction
+writes it.  The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+"""
+_ROLES = ("forward", "reverse")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``symmetrize``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--method", required=True, choices=METHODS, help="how the two are joined")
+    parser.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="moses",
+        help="a link is added if one of its words is unaligned (moses, default), or if both are (lilt); they differ",
+    )
+    for role in _ROLES:
+        group = parser.add_argument_group(role)
+        group.add_argument(role, metavar=role.upper(), help="word alignments (-: standard input)")
+        add_hypothesis_reading(group, role)
+    add_text_arguments(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+    group.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write one Pharaoh line a sentence."""
+    check_method(args.method, args.variant)
+    check_standard_input([args.forward, args.reverse, args.source, args.target])
+    check_new(args.output, args.overwrite)
+    texts = texts_of(args)
+    forward, reverse = (
+        read_hypothesis(getattr(args, role), hypothesis_options(args, role), texts, role=role) for role in _ROLES
+    )
+    _check_pair(forward, reverse)
+    links = symmetrize_table(forward.links.possible, reverse.links.possible, args.method, args.variant)
+    write_lines(args.output, map(format_pharaoh_line, links.each_sentence()))
+    grown = args.method not in ("intersection", "union")
+    signed = signature(
+        symmetrized=args.method,
+        variant=args.variant if grown else None,
+        **reading_fields("forward", forward),
+        forward_possible=args.forward_allow_possible,
+        **reading_fields("reverse", reverse),
+        reverse_possible=args.reverse_allow_possible,
+    )
+    print(signed, file=sys.stderr)
+
+
+def _check_pair(forward: Alignments, reverse: Alignments) -> None:
+    """Check that both are of as many sentences; warn if they look as if one were of the other direction.
+
+    Raises:
+        InputError: they are not of as many sentences.
+    """
+    names = forward.file.name, reverse.file.name
+    counts = forward.links.sentences, reverse.links.sentences
+    if counts[0] != counts[1]:
+        raise InputError(
+            f"{names[0]} has {counts[0]} sentences, {names[1]} has {counts[1]}: expected as many, a blank line for a "
+            f"sentence without links; are they alignments of one text?"
+        )
+    links = reverse.links.possible
+    common, exchanged = (len(forward.links.possible & table) for table in (links, links.transposed()))
+    if exchanged > 2 * common:
+        advice = "leave --reverse-swap out" if reverse.swap else "give --reverse-swap"
+        warn_on_stderr(
+            f"{names[1]}: {common} of its {len(links)} links are in {names[0]}, but {exchanged} with source and target "
+            f"exchanged: one of the two looks swapped; if so, {advice}"
+        )
