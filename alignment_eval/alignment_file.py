@@ -30,28 +30,42 @@ _LOOKS = {"fairseq": "output of fairseq-generate", "scored": "links with scores"
 _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)
-class AlignmentFile:
-    """What stands in an alignment file.
+@dataclass(frozen=True)
+class FileInfo:
+    """Which file it is.
 
     Attributes:
         name: the file, for messages.
         format: one of :data:`HYPOTHESIS_FORMATS`.
         hash: short hash of the content.
-        links: the links with the indices of the file, whatever their base.  A pair that is both sure and
-            possible is sure.
     """
 
     name: str
     format: str
     hash: str
-    links: GoldTable
 
     def where(self, sentence: int) -> str:
         """The place of a sentence (numbered from 0), for messages."""
         if self.format not in ("naacl", "fairseq"):
             return f"{self.name}:{sentence + 1}"
         return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentFile(FileInfo):
+    """What stands in an alignment file.
+
+    Attributes:
+        links: the links with the indices of the file, whatever their base.  A pair that is both sure and
+            possible is sure.
+    """
+
+    links: GoldTable
+
+    @property
+    def info(self) -> FileInfo:
+        """The same without the links."""
+        return FileInfo(self.name, self.format, self.hash)
 
 
 def parse_hypothesis_file(path: str | Path, format: str | None = None, allow_possible: bool = False) -> AlignmentFile:
@@ -112,10 +126,9 @@ def detect_format(text: bytes) -> str | None:
 
 
 def _table(raw: RawLinks) -> GoldTable:
-    every = LinkTable.build(raw.sentence, raw.source, raw.target, raw.sentences, raw.confidence)
+    every = LinkTable.of_keys(raw.keys, raw.sentences, raw.confidence)
     if not raw.possible.any():
         return GoldTable(every, every)
     sure = ~raw.possible
     confidence = None if raw.confidence is None else raw.confidence[sure]
-    columns = raw.sentence[sure], raw.source[sure], raw.target[sure]
-    return GoldTable(LinkTable.build(*columns, raw.sentences, confidence), every)
+    return GoldTable(LinkTable.of_keys(raw.keys[sure], raw.sentences, confidence), every)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alignment_eval.alignment_file import AlignmentFile, parse_gold_file, parse_hypothesis_file
+from alignment_eval.alignment_file import AlignmentFile, FileInfo, parse_gold_file, parse_hypothesis_file
 from alignment_eval.checks import Texts, Warn, check_range, decide_base
 from alignment_eval.errors import InputError
 from alignment_eval.links import GoldSentence, GoldTable, Link
@@ -47,7 +47,7 @@ class Alignments:
     """
 
     links: GoldTable
-    file: AlignmentFile
+    file: FileInfo
     base: int
     swap: bool
     min_confidence: float | None = None
@@ -115,7 +115,9 @@ def _checked(
     links = file.links.shifted(-base)
     if options.min_confidence is not None:
         links = _confident(links, options.min_confidence, file.name, role)
-    return Alignments(links.transposed() if options.swap else links, file, base, options.swap, options.min_confidence)
+    return Alignments(
+        links.transposed() if options.swap else links, file.info, base, options.swap, options.min_confidence
+    )
 
 
 def _confident(links: GoldTable, threshold: float, name: str, role: str) -> GoldTable:

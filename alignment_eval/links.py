@@ -23,6 +23,8 @@ MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
 #: Sentences whose links are Python objects at a time.
 _BLOCK = 2**13
+#: So many links are looked up at a time, to hold little beside the tables.
+_LOOKED_UP = 2**20
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,13 @@ class GoldSentence:
 def transpose(links: Iterable[Link]) -> Links:
     """The same links with source and target exchanged."""
     return frozenset((j, i) for i, j in links)
+
+
+def packed(
+    sentence: NDArray[np.int64], source: NDArray[np.int64] | int, target: NDArray[np.int64] | int
+) -> NDArray[np.int64]:
+    """Sentence numbers, source and target words as one number a link: the ``keys`` of a :class:`LinkTable`."""
+    return (((sentence << INDEX_BITS) + source) << INDEX_BITS) + target
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +93,25 @@ class LinkTable:
             InputError: a number is negative or too large, a sentence is beyond ``sentences``, or the confidences are
                 not as many as the links or not finite.
         """
-        if sentences > _MAX_SENTENCE:
-            raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
-        for what, values, limit in (
-            ("sentence", sentence, sentences - 1),
-            ("source", source, MAX_INDEX),
-            ("target", target, MAX_INDEX),
-        ):
-            if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
-                raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
-        return cls._sorted((((sentence << INDEX_BITS) | source) << INDEX_BITS) | target, sentences, confidence)
+        if sentences <= _MAX_SENTENCE:  # of_keys has the error
+            _check_range("sentence", sentence, sentences - 1)
+            _check_range("source", source, MAX_INDEX)
+            _check_range("target", target, MAX_INDEX)
+        return cls.of_keys(packed(sentence, source, target), sentences, confidence)
 
     @classmethod
-    def _sorted(
+    def of_keys(
         cls, keys: NDArray[np.int64], sentences: int, confidence: NDArray[np.float64] | None = None
     ) -> LinkTable:
-        """The table of ``keys`` in any order; of equal ones the most confident."""
+        """A table of links given as numbers (:func:`packed`) in any order; of equal ones the most confident is kept.
+
+        Raises:
+            InputError: too many sentences, or the confidences are not as many as the links or not finite.
+        """
+        if sentences > _MAX_SENTENCE:
+            raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
         table = cls(keys, sentences, confidence)
-        if (np.diff(keys) > 0).all():
+        if (keys[1:] > keys[:-1]).all():
             return table
         if confidence is None:
             keys = np.sort(keys)  # np.unique hashes, which is many times slower here
@@ -131,7 +141,8 @@ class LinkTable:
     @property
     def source(self) -> NDArray[np.int64]:
         """Source word of each link."""
-        values: NDArray[np.int64] = (self.keys >> INDEX_BITS) & MAX_INDEX
+        values: NDArray[np.int64] = self.keys >> INDEX_BITS
+        values &= MAX_INDEX  # in place: no second array of that size
         return values
 
     @property
@@ -145,10 +156,16 @@ class LinkTable:
 
     def __and__(self, other: LinkTable) -> LinkTable:
         """The links that are in both tables."""
-        if not len(self) or not len(other):
-            return self._at(slice(0))
-        place = np.minimum(np.searchsorted(other.keys, self.keys), len(other) - 1)
-        return self._at(other.keys[place] == self.keys)
+        return self._at(self.which_in(other))
+
+    def which_in(self, other: LinkTable) -> NDArray[np.bool_]:
+        """Which of the links are in the other table too, [links]."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for start in range(0, len(self) if len(other) else 0, _LOOKED_UP):
+            keys = self.keys[start : start + _LOOKED_UP]
+            place = np.minimum(np.searchsorted(other.keys, keys), len(other) - 1)
+            found[start : start + _LOOKED_UP] = other.keys[place] == keys
+        return found
 
     def __or__(self, other: LinkTable) -> LinkTable:
         """The links that are in either table."""
@@ -156,7 +173,7 @@ class LinkTable:
         both = None
         if self.confidence is not None and other.confidence is not None:
             both = np.concatenate([self.confidence, other.confidence])
-        return LinkTable._sorted(keys, max(self.sentences, other.sentences), both)
+        return LinkTable.of_keys(keys, max(self.sentences, other.sentences), both)
 
     def transposed(self) -> LinkTable:
         """The same links with source and target exchanged."""
@@ -170,7 +187,10 @@ class LinkTable:
         """
         if not by:
             return self
-        return LinkTable.build(self.sentence, self.source + by, self.target + by, self.sentences, self.confidence)
+        if len(self):
+            for what, values in (("source", self.source), ("target", self.target)):
+                _check_range(what, np.array([values.min() + by, values.max() + by]), MAX_INDEX)
+        return replace(self, keys=self.keys + (by << INDEX_BITS) + by)
 
     def head(self, sentences: int) -> LinkTable:
         """The links of the first ``sentences`` sentences."""
@@ -199,7 +219,8 @@ class LinkTable:
 
     def per_sentence(self) -> NDArray[np.int64]:
         """Number of links of each sentence, [sentences]."""
-        return np.bincount(self.sentence, minlength=self.sentences).astype(np.int64)
+        starts = np.searchsorted(self.keys, packed(np.arange(self.sentences + 1), 0, 0))
+        return np.diff(starts).astype(np.int64)
 
     def each_sentence(self) -> Iterator[Links]:
         """One set a sentence, without holding those of the whole corpus."""
@@ -224,7 +245,7 @@ class GoldTable:
     possible: LinkTable
 
     def __post_init__(self) -> None:
-        if self.possible is not self.sure:
+        if self.possible is not self.sure and not self.sure.which_in(self.possible).all():
             object.__setattr__(self, "possible", self.possible | self.sure)
 
     @classmethod
@@ -265,6 +286,12 @@ class GoldTable:
         """One :class:`~alignment_eval.links.GoldSentence` a sentence."""
         pairs = zip(self.sure.to_sentences(), self.possible.to_sentences())
         return [GoldSentence(sure, possible) for sure, possible in pairs]
+
+
+def _check_range(what: str, values: NDArray[np.int64], limit: int) -> None:
+    """Raise InputError for values that are negative or beyond ``limit``."""
+    if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
+        raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
 
 
 def _first_of_equals(keys: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.links import packed
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -60,30 +61,45 @@ _Read = Callable[[bytes], Optional[_Columns]]
 
 @dataclass(frozen=True, eq=False)
 class RawLinks:
-    """Links as they stand in a file: arrays [links], the sentence counted from 0; and the number of sentences.
+    """Links as they stand in a file, doubled ones too: arrays [links]; and the number of sentences.
 
-    ``confidence`` is None where the file has none.
+    ``keys`` are sentences from 0 and the indices of the file (:func:`~alignment_eval.links.packed`); ``confidence`` is
+    None where the file has none.
     """
 
-    sentence: IntArray
-    source: IntArray
-    target: IntArray
+    keys: IntArray
     possible: NDArray[np.bool_]
     sentences: int
     confidence: FloatArray | None = None
 
-    @classmethod
-    def joined(cls, pieces: Sequence[RawLinks], sentences: int) -> RawLinks:
-        """The links of all pieces; their confidences if all pieces have them."""
-        none = np.empty(0, dtype=np.int64)
-        confidences = [piece.confidence for piece in pieces if piece.confidence is not None]
-        return cls(
-            np.concatenate([none, *(piece.sentence for piece in pieces)]),
-            np.concatenate([none, *(piece.source for piece in pieces)]),
-            np.concatenate([none, *(piece.target for piece in pieces)]),
-            np.concatenate([np.empty(0, dtype=np.bool_), *(piece.possible for piece in pieces)]),
+
+class _Collector:
+    """The links of all pieces, in buffers that grow in place: pieces kept to be joined would be held twice."""
+
+    def __init__(self) -> None:
+        self._keys, self._possible = bytearray(), bytearray()
+        self._confidence: bytearray | None = None
+
+    def add(self, piece: RawLinks) -> None:
+        """Add the links of a piece: of all pieces, or of none, with confidences."""
+        keys, possible, confidence = piece.keys, piece.possible, piece.confidence
+        if not (keys[1:] >= keys[:-1]).all():  # here and not later, where it would be a second array of all links
+            order = np.argsort(keys, kind="stable")
+            keys, possible = keys[order], possible[order]
+            confidence = None if confidence is None else confidence[order]
+        self._keys += keys.tobytes()
+        self._possible += possible.tobytes()
+        if confidence is not None:
+            self._confidence = bytearray() if self._confidence is None else self._confidence
+            self._confidence += confidence.tobytes()
+
+    def links(self, sentences: int) -> RawLinks:
+        """All that was added; the buffers take no more."""
+        return RawLinks(
+            np.frombuffer(self._keys, dtype=np.int64),
+            np.frombuffer(self._possible, dtype=np.bool_),
             sentences,
-            np.concatenate(confidences) if pieces and len(confidences) == len(pieces) else None,
+            None if self._confidence is None else np.frombuffer(self._confidence, dtype=np.float64),
         )
 
 
@@ -110,13 +126,13 @@ def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = Fals
 
 
 def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read: _Read) -> RawLinks:
-    pieces = []
+    links = _Collector()
     lines = 0
     for chunk in chunks:
         numbers = range(lines, lines + chunk.count(b"\n"))
-        pieces.append(_pairs(chunk, name, numbers, numbers, allow_possible, read))
+        links.add(_pairs(chunk, name, numbers, numbers, allow_possible, read))
         lines = numbers.stop
-    return RawLinks.joined(pieces, lines)
+    return links.links(lines)
 
 
 def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
@@ -149,7 +165,7 @@ def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = Fal
     best = _first_of_each(ids, lines, name)
     chunk = b"".join(bodies[k] + b"\n" for k in best)
     links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False, _pair_columns)
-    return RawLinks.joined([links], len(best))
+    return replace(links, sentences=len(best))
 
 
 def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[int]:
@@ -192,7 +208,7 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
         name: the file, for messages.
         allow_possible: whether ``P`` may occur.
     """
-    pieces = []
+    links = _Collector()
     lines = sentences = 0
     scored = False
     for chunk in chunks:
@@ -206,13 +222,13 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
         wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible) or not np.isfinite(confidence).all()
         if wrong or len(rows) != count:
             _check_naacl(chunk, name, lines, allow_possible)
-        pieces.append(RawLinks(columns[0] - 1, columns[1], columns[2], possible, 0, confidence))
+        links.add(RawLinks(packed(columns[0] - 1, columns[1], columns[2]), possible, 0, confidence))
         sentences = max(sentences, int(columns[0].max(initial=0)))
         lines += count
     if not sentences:
         raise InputError(f"{name}: no links in it: expected NAACL lines 'sentence i j [S|P] [confidence]'")
-    links = RawLinks.joined(pieces, sentences)
-    return links if scored else replace(links, confidence=None)
+    every = links.links(sentences)
+    return every if scored else replace(every, confidence=None)
 
 
 def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> None:
@@ -243,8 +259,8 @@ def _pairs(
     if not allow_possible and columns.possible.any():
         place = f"{name}:{numbers[int(columns.line[columns.possible.argmax()])] + 1}"
         raise _possible_error(place, "p")
-    sentence = np.asarray(sentences, dtype=np.int64)[columns.line]
-    return RawLinks(sentence, columns.source, columns.target, columns.possible, 0, columns.confidence)
+    keys = packed(np.asarray(sentences, dtype=np.int64)[columns.line], columns.source, columns.target)
+    return RawLinks(keys, columns.possible, 0, columns.confidence)
 
 
 def _pair_columns(chunk: bytes) -> _Columns | None:
