@@ -1,4 +1,4 @@
-"""From maps to word alignments: the named extraction rules.
+"""From maps to word alignments: which maps are read, combined, and turned into links by a rule.
 
 Everything is computed in float64 and for any leading axes (layers, heads) at once, so that one
 head extracted alone and a sweep over all of them give the same links.
@@ -7,30 +7,66 @@ head extracted alone and a sweep over all of them give the same links.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.links import Links
+from alignment_eval.links import Link, Links
 from alignment_eval.maps import KINDS, Array, SentenceMaps, Side
+from alignment_eval.rules import NULLS, Choices, apply_rule, rule_of
+from alignment_eval.rules import RULES as RULES  # options take it from here
 from alignment_eval.subwords import word_strings
-from alignment_eval.word_maps import SETTINGS, check_pair, require_known, token_rows, word_map
+from alignment_eval.word_maps import (
+    COMBINATIONS,
+    FLOOR,
+    SETTINGS,
+    UnitMap,
+    combine,
+    require_known,
+    row_shares,
+    unit_map,
+    word_map,
+)
 
-#: Rule -> the treatments of the null column that it knows; the first is its default.
-RULES: dict[str, tuple[str, ...]] = {"kobayashi2020": ("allow", "mask"), "shift-att": ("mask",)}
 
-NULLS = ("allow", "mask")
+@dataclass(frozen=True, order=True)
+class MapName:
+    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0."""
 
-_UNALIGNED = -1
+    layer: int
+    head: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+
+
+def parse_maps(text: str) -> tuple[MapName, ...]:
+    """The maps that ``1.2,0.3,1`` names: head 2 of layer 1, head 3 of layer 0 and the whole of layer 1.
+
+    Raises:
+        UsageError: the text is of another form.
+    """
+    matches = [re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", part.strip()) for part in text.split(",")]
+    names = [MapName(int(m[1]), None if m[2] is None else int(m[2])) for m in matches if m is not None]
+    if len(names) < len(matches):
+        raise UsageError(
+            f"heads {text!r}: expected LAYER.HEAD for a head or LAYER for the map of a whole layer, from 0, separated "
+            f"by commas, such as 1.2,0.3,1"
+        )
+    return tuple(names)
 
 
 @dataclass(frozen=True)
 class ExtractionOptions:
-    """Which map, and how links are read from it; names are checked on construction.
+    """Which maps, and how links are read from them; names are checked on construction.
+
+    One map is named by ``layer`` and ``head``, several by ``heads``; of ``heads`` with a single name, ``layer``
+    and ``head`` are made.
 
     Attributes:
         kind: a map kind (:data:`alignment_eval.maps.KINDS`).
@@ -38,55 +74,108 @@ class ExtractionOptions:
         head: the head's number, from 0; None: the map of the whole layer.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
             alignment with input: the row after, where it is the decoder input.
-        rule: ``kobayashi2020`` (:func:`choose_words`) or ``shift-att`` (:func:`choose_subwords`).
+        rule: a rule of :mod:`alignment_eval.rules`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
             ``mask``: they are barred.  None becomes the rule's default.
         final_punctuation: tie the final marks to each other (:func:`final_marks`).
+        heads: maps to be combined.
+        combine: how (:func:`alignment_eval.word_maps.combine`); without meaning for a single map.
 
     Raises:
-        UsageError: an unknown name, or a ``null`` that the rule does not know.
+        UsageError: an unknown name, a ``null`` that the rule does not know, no map named, or one named twice.
     """
 
     kind: str
-    layer: int
+    layer: int | None = None
     head: int | None = None
     setting: str = "awi"
     rule: str = "kobayashi2020"
     null: str | None = None
     final_punctuation: bool = False
+    heads: tuple[MapName, ...] = ()
+    combine: str = "mean"
 
     def __post_init__(self) -> None:
         require_known("map kind", self.kind, KINDS)
         require_known("setting", self.setting, SETTINGS)
-        require_known("rule", self.rule, RULES)
-        object.__setattr__(self, "null", RULES[self.rule][0] if self.null is None else self.null)
+        require_known("combination", self.combine, COMBINATIONS)
+        self._name_maps()
+        rule = rule_of(self.rule)
+        object.__setattr__(self, "rule", rule.name)
+        object.__setattr__(self, "null", rule.nulls[0] if self.null is None else self.null)
         require_known("null", str(self.null), NULLS)
-        if self.null not in RULES[self.rule]:
+        if self.null not in rule.nulls:
             raise UsageError(
                 f"null {self.null!r} with rule {self.rule!r}: that rule always masks the special source tokens, "
                 f"expected null 'mask'; leave it out or take rule 'kobayashi2020'"
             )
 
+    def _name_maps(self) -> None:
+        if (self.layer is None) == (not self.heads):
+            raise UsageError("maps are named by a layer (and a head) or by heads: expected one of the two")
+        if self.heads and self.head is not None:
+            raise UsageError(f"head {self.head} beside heads {self.map_names}: expected one of the two")
+        if len(set(self.heads)) < len(self.heads):
+            raise UsageError(f"heads {self.map_names}: one is named twice: expected each once")
+        if len(self.heads) == 1:
+            object.__setattr__(self, "layer", self.heads[0].layer)
+            object.__setattr__(self, "head", self.heads[0].head)
+            object.__setattr__(self, "heads", ())
 
-@dataclass(frozen=True)
-class Choices:
-    """What the units of a target sentence (words or subwords) chose.
+    @property
+    def maps(self) -> tuple[MapName, ...]:
+        """The maps that are read, in the order in which they are combined."""
+        return (MapName(self.layer, self.head),) if self.layer is not None else self.heads
 
-    ``target_words`` [K] is the target word of each unit, ``source_words`` [..., K] the source word it chose,
-    -1 where it stays unaligned.  Units of one word may choose the same source word: that is one link.
+    @property
+    def map_names(self) -> str:
+        """The maps as :func:`parse_maps` reads them."""
+        return ",".join(map(str, self.maps))
+
+    def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
+        """The same extraction from other maps."""
+        return replace(self, layer=None, head=None, heads=tuple(maps))
+
+    def fields(self) -> dict[str, str | int | float | bool | None]:
+        """What a signature says of the extraction."""
+        maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
+        if self.heads:
+            floor = {"floor": FLOOR} if self.combine == "product" else {}
+            maps = {"heads": self.map_names, "combine": self.combine, **floor}
+        return {
+            "kind": self.kind,
+            **maps,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class WordLinks:
+    """Links of one sentence, and the map that says how sure they are.
+
+    ``linked`` is bool [source words, target words]; ``shares`` float64 [target words, source words + 1], the word
+    map (null last) with each row divided by its sum.
     """
 
-    target_words: NDArray[np.intp]
-    source_words: NDArray[np.intp]
+    linked: NDArray[np.bool_]
+    shares: NDArray[np.float64]
 
-    def linked(self, source_count: int, target_count: int) -> NDArray[np.bool_]:
-        """The links as a matrix [..., source words, target words], true where linked."""
-        leading = self.source_words.shape[:-1]
-        # One row more: unaligned units (-1) write there.
-        matrix = np.zeros((math.prod(leading), source_count + 1, target_count), dtype=np.bool_)
-        source_words = self.source_words.reshape(len(matrix), len(self.target_words))
-        matrix[np.arange(len(matrix))[:, None], source_words, self.target_words] = True
-        return matrix[:, :-1].reshape(*leading, source_count, target_count)
+    @property
+    def links(self) -> Links:
+        """The links as a set."""
+        return links_of(self.linked)
+
+    def confidences(self, least: float = 0) -> dict[Link, float]:
+        """Each link with its share of its row, a number from 0 to 1; only those of ``least`` or more."""
+        return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
+
+
+def links_of(linked: NDArray[np.bool_]) -> Links:
+    """The links of a matrix [source words, target words]."""
+    return frozenset(zip(*(axis.tolist() for axis in np.nonzero(linked))))
 
 
 def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
@@ -96,16 +185,32 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
         InputError: the sentence has no maps, the kind, layer or head was not recorded, a map holds NaN or an
             infinity, word indices are no count from 0, or AWI asks for a row beyond the map.
     """
-    maps = stacked_maps(sentence, options.kind)[sentence.layer_index(options.layer)]
-    heads = len(maps) - 1
-    if options.head is not None and not 0 <= options.head < heads:
-        known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
-        if not heads:
-            known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
-        raise InputError(f"head {options.head} is not in the records: {known}")
-    chosen = choose(maps[heads if options.head is None else options.head], sentence, options)
-    pairs = zip(chosen.source_words.tolist(), chosen.target_words.tolist())
-    return frozenset((i, j) for i, j in pairs if i != _UNALIGNED)
+    return word_links(sentence, options).links
+
+
+def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+    """The links of one sentence with their confidences; errors as for :func:`extract`."""
+    stacked = stacked_maps(sentence, options.kind)
+    heads = stacked.shape[1] - 1
+    for name in options.maps:
+        if name.head is not None and not 0 <= name.head < heads:
+            known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
+            if not heads:
+                known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
+            raise InputError(f"head {name.head} is not in the records: {known}")
+    maps = np.stack(
+        [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
+    )
+    rule = rule_of(options.rule)
+    units = unit_maps(maps, sentence, options.setting, rule.units)
+    units = replace(units, scores=combine(units.scores, options.combine))
+    words = units.scores
+    if rule.units != "words":  # confidences are those of words under every rule
+        words = combine(word_map(maps, sentence.source, sentence.target, options.setting), options.combine)
+    return WordLinks(
+        choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
+        row_shares(words),
+    )
 
 
 def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
@@ -125,85 +230,29 @@ def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
     return maps
 
 
-def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
-    """Apply the rule of ``options`` to ``maps`` [..., T, S] of ``sentence``.
-
-    Kind, layer and head of ``options`` are not read: they say which maps, and those are given.
-
-    Raises:
-        InputError: word indices are no count from 0, or AWI asks for a row beyond the map.
-    """
-    source, target = sentence.source, sentence.target
+def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
+    """:func:`alignment_eval.word_maps.unit_map` of ``maps`` [..., T, S]; its errors name the sentence."""
     try:
-        if options.rule == "kobayashi2020":
-            return choose_words(maps, source, target, options.setting, options.null, options.final_punctuation)
-        return choose_subwords(maps, source, target, options.setting, options.final_punctuation)
+        return unit_map(maps, sentence.source, sentence.target, setting, units)
     except InputError as error:
         raise InputError(f"sentence {sentence.id}: {error}") from error
 
 
-def choose_words(
-    maps: Array, source: Side, target: Side, setting: str, null: str | None = "allow", final_punctuation: bool = False
-) -> Choices:
-    """Rule ``kobayashi2020`` (Kobayashi et al. 2020, section 5): each target word takes one source word or none.
+def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
+    """Apply the rule of ``options`` to each of ``maps`` [..., T, S] of ``sentence``.
 
-    Argmax of the word map over the source words and the null column, ties to the first; a target word stays
-    unaligned where null wins.  With ``null="mask"`` the null column is barred.
+    Kind, layer and heads of ``options`` are not read: they say which maps, and those are given.
 
-    Args:
-        maps: [..., T, S].
-        source: the S source tokens.
-        target: the T target tokens.
-        setting: ``awo`` or ``awi``.
-        null: ``allow`` or ``mask``.
-        final_punctuation: see :func:`final_marks`.
+    Raises:
+        InputError: word indices are no count from 0, or AWI asks for a row beyond the map.
     """
-    scores = word_map(maps, source, target, setting)
-    final = final_punctuation and final_marks(source, target)
-    if null == "mask":
-        scores[..., -1] = -np.inf
-    if final:
-        scores[..., :-1, -2] = -np.inf
-    # The null column is the last one: its index is turned into "unaligned" by this table.
-    words = np.append(np.arange(source.word_count), _UNALIGNED)
-    chosen = _choose(scores, words)
-    if final:
-        chosen[..., -1] = source.word_count - 1
-    return Choices(np.arange(target.word_count), chosen)
+    return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def choose_subwords(maps: Array, source: Side, target: Side, setting: str, final_punctuation: bool = False) -> Choices:
-    """Rule ``shift-att`` (Chen et al. 2020): each target subword takes one source subword.
-
-    Argmax over the ordinary source subwords, ties to the first; special tokens are barred, so that every subword
-    aligns.  A word pair is linked if any of its subword pairs is.  The published Shift-Att has setting ``awi``.
-    Arguments as for :func:`choose_words`.
-    """
-    check_pair(maps, source, target)
-    columns, rows = np.flatnonzero(~source.special), token_rows(target, setting)
-    source_words, target_words = source.words[columns], target.words[~target.special]
-    scores = maps[..., rows, :][..., columns].astype(np.float64)
-    final = final_punctuation and final_marks(source, target)
-    if final:
-        last_target = target_words == target.word_count - 1
-        barred = ~last_target[:, None] & (source_words == source.word_count - 1)
-        scores[..., barred] = -np.inf
-    chosen = _choose(scores, source_words)
-    if final:
-        chosen[..., last_target] = source.word_count - 1
-    return Choices(target_words.astype(np.intp), chosen)
-
-
-def _choose(scores: NDArray[np.float64], words: Array) -> NDArray[np.intp]:
-    """For each row of ``scores`` [..., K, N] the word (of ``words`` [N]) of the largest, first of equals.
-
-    -1 where every column is barred (-inf) or there is none.
-    """
-    if not len(words):
-        return np.full(scores.shape[:-1], _UNALIGNED, dtype=np.intp)
-    chosen: NDArray[np.intp] = words[scores.argmax(axis=-1)].astype(np.intp)
-    chosen[scores.max(axis=-1) == -np.inf] = _UNALIGNED
-    return chosen
+def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
+    """Apply the rule of ``options`` to each of the maps ``units``, which are between the rule's units."""
+    final = options.final_punctuation and final_marks(sentence.source, sentence.target)
+    return apply_rule(rule_of(options.rule), units, options.null, final)
 
 
 def final_marks(source: Side, target: Side) -> bool:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from alignment_eval.aer import Counts, aer, precision, recall
 from alignment_eval.checks import Texts
 from alignment_eval.errors import InputError
-from alignment_eval.extract import RULES, ExtractionOptions, choose, stacked_maps
+from alignment_eval.extract import ExtractionOptions, choose, stacked_maps
 from alignment_eval.links import GoldSentence, Links
 from alignment_eval.maps import SentenceMaps
+from alignment_eval.rules import rule_of
 
 #: The columns of a sweep's table; a head of <NA> is the whole layer.
 COLUMNS = (
@@ -44,7 +45,7 @@ def configurations(
         for kind in kinds
         for setting in settings
         for rule in rules
-        for null in RULES.get(rule, (None,))  # an unknown rule is named by ExtractionOptions
+        for null in rule_of(rule).nulls
     ]
 
 

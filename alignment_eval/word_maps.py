@@ -1,4 +1,4 @@
-"""Word maps: the rows and columns of a map merged from subwords to words.
+"""Word maps: the rows and columns of a map merged from subwords to words, and several maps combined into one.
 
 A word map is [target words, source words + 1]; the last column stands for null.
 """
@@ -6,6 +6,8 @@ A word map is [target words, source words + 1]; the last column stands for null.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,28 @@ from alignment_eval.maps import Array, Side
 #: Setting -> how many rows after its own index a target token's row lies.  Row r of a map predicts target
 #: token r and has decoder input r, the token before it.
 SETTINGS: dict[str, int] = {"awo": 0, "awi": 1}
+
+#: What the rows and columns of a :class:`UnitMap` stand for.
+UNITS = ("words", "subwords")
+
+#: Ways to combine maps (:func:`combine`).
+COMBINATIONS = ("mean", "product")
+
+#: The least share that ``product`` takes the logarithm of: no single map can forbid a link.
+FLOOR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class UnitMap:
+    """Maps between the units, words or subwords, that rules choose among.
+
+    ``scores`` is float64 [..., K, N]; ``row_words`` [K] the target word of each row; ``column_words`` [N] the source
+    word of each column, -1 for null.
+    """
+
+    scores: NDArray[np.float64]
+    row_words: NDArray[np.intp]
+    column_words: NDArray[np.intp]
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
@@ -60,6 +84,53 @@ def word_map(maps: Array, source: Side, target: Side, setting: str) -> NDArray[n
     lengths = np.bincount(words, minlength=target.word_count)
     merged: NDArray[np.float64] = np.add.reduceat(columns, run_starts(words), axis=-2) / lengths[:, None]
     return merged
+
+
+def unit_map(maps: Array, source: Side, target: Side, setting: str, units: str) -> UnitMap:
+    """The maps between words (:func:`word_map`) or subwords; those have a null column for each special source token.
+
+    Arguments and errors as for :func:`word_map`; ``units`` is one of :data:`UNITS`.
+    """
+    require_known("units", units, UNITS)
+    if units == "words":
+        scores = word_map(maps, source, target, setting)
+        return UnitMap(scores, np.arange(target.word_count), np.append(np.arange(source.word_count), -1))
+    check_pair(maps, source, target)
+    scores = maps[..., token_rows(target, setting), :].astype(np.float64)
+    columns = np.where(source.special, -1, source.words).astype(np.intp)
+    return UnitMap(scores, target.words[~target.special].astype(np.intp), columns)
+
+
+def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row of ``scores`` [..., K, N], none below 0, divided by its sum; a row of zeros stays so."""
+    if not scores.shape[-1]:
+        return scores
+    # One order of summation, whatever stands beside a map: see word_map.
+    sums = np.add.reduceat(np.ascontiguousarray(scores), [0], axis=-1)
+    return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
+
+
+def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+    """What :func:`combine` adds up: the row shares of ``scores`` [..., K, N], or the logarithms of them."""
+    require_known("combination", how, COMBINATIONS)
+    shares = row_shares(scores)
+    return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
+
+
+def combined(total: NDArray[np.float64], count: int, how: str) -> NDArray[np.float64]:
+    """The combination of ``count`` maps whose :func:`terms` add up to ``total``."""
+    return total / count if how == "mean" else np.exp(total / count)
+
+
+def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+    """One map from several, ``scores`` [M, K, N] to [K, N].
+
+    Rows are divided by their sums first, null included, so that every map has the same say about every word.
+    ``mean`` is then the arithmetic mean, ``product`` the geometric one of shares of :data:`FLOOR` or more.  A single
+    map is returned as it is: dividing would only round it.  Terms are added in the order given.
+    """
+    added = terms(scores, how)
+    return scores[0] if len(scores) == 1 else combined(reduce(np.add, added), len(scores), how)
 
 
 def token_rows(target: Side, setting: str) -> NDArray[np.intp]:

@@ -5,53 +5,82 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from alignment_eval.errors import InputError
-from alignment_eval.extract import NULLS, RULES, ExtractionOptions, extract, max_norm_layer
-from alignment_eval.formats import format_pharaoh_line
-from alignment_eval.links import Links
-from alignment_eval.maps import KINDS
+from alignment_eval.choice import Choice, check_maps, model_warning, read_choice, same_sentences, text_hash
+from alignment_eval.commands.reading import finite_number
+from alignment_eval.directions import JOINS, Words, check_join, check_same_text, join, words_of
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
+from alignment_eval.formats import format_pharaoh_line, format_scored_line, warn_on_stderr
+from alignment_eval.maps import KINDS, SentenceMaps
 from alignment_eval.records import Records
-from alignment_eval.signature import signature
+from alignment_eval.rules import NULLS, RULE_NAMES
+from alignment_eval.signature import Value, signature
 from alignment_eval.textfiles import write_lines
-from alignment_eval.word_maps import SETTINGS
+from alignment_eval.word_maps import COMBINATIONS, FLOOR, SETTINGS
 
 MAX_NORM = "max-norm"
 _EPILOG = """\
-Example, after make demo:
+Examples, after make demo:
   align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule kobayashi2020
+  align-eval extract out/demo/forced --kind attn_n --heads 1.0,1.2,2 --combine product --setting awo \\
+      --rule threshold=0.2 --confidences
 """
+#: The options that a choice file takes the place of.
+_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null", "final_punctuation")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
     parser.epilog = _EPILOG
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
-    parser.add_argument("--kind", required=True, metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
-    parser.add_argument(
+    group = parser.add_argument_group("maps", "kind, setting, rule and one of --layer and --heads are required")
+    group.add_argument("--kind", metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
+    group.add_argument(
         "--layer",
-        required=True,
         type=layer_number,
         metavar="N",
         help=f"decoder layer, from 0; {MAX_NORM}: that of the highest mean norm, a choice without gold (AWI only)",
     )
-    parser.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
-    parser.add_argument(
+    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
+    group.add_argument(
+        "--heads", metavar="MAPS", help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1"
+    )
+    group.add_argument(
+        "--combine",
+        choices=COMBINATIONS,
+        help=f"of the maps' rows, each divided by its sum: the arithmetic mean (default) or the product, which is the "
+        f"geometric mean of shares of {FLOOR:g} or more",
+    )
+    group.add_argument(
         "--setting",
-        required=True,
         metavar="SETTING",
         help=f"{', '.join(SETTINGS)}: alignment of a target word by the row that outputs it, or has it as input",
     )
-    parser.add_argument("--rule", required=True, metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
-    parser.add_argument(
+    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)}")
+    group.add_argument(
         "--null",
         metavar="NULL",
         help=f"{', '.join(NULLS)}: may </s> and tags win, the word then stays unaligned (default: the rule's own)",
     )
-    parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
-    parser.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
+    group = parser.add_argument_group("both directions")
+    group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
+    group.add_argument(
+        "--join",
+        choices=JOINS,
+        help="mutual: the links that both directions have; average: the rule on the mean of their word maps",
+    )
+    group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
+    group = parser.add_argument_group("output")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
+    group.add_argument(
+        "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
+    )
+    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
 
 
 def layer_number(text: str) -> int | str:
@@ -61,9 +90,92 @@ def layer_number(text: str) -> int | str:
     raise argparse.ArgumentTypeError(f"{text!r}: expected a layer number, from 0, or {MAX_NORM}")
 
 
+@dataclass(frozen=True)
+class Reverse:
+    """The other direction, read: links and words of each sentence that has maps, status of each that has none."""
+
+    records: Records
+    options: ExtractionOptions
+    join: str
+    links: Mapping[int, WordLinks]
+    words: Mapping[int, Words]
+    skipped: Mapping[int, str]
+
+    def fields(self) -> dict[str, Value]:
+        """What a signature says of it."""
+        return {
+            "join": self.join,
+            "reverse": self.records.info.signature_hash,
+            "reverse_heads": self.options.map_names,
+        }
+
+
 def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
-    options = ExtractionOptions(
+    check_usage(args)
+    choice = None if args.choice is None else read_choice(args.choice)
+    options = stated_options(args) if choice is None else choice.extraction
+    if args.reverse is not None:
+        check_join(args.join, options)
+    records = Records(args.records)
+    if args.layer == MAX_NORM:
+        options = replace(options, layer=max_norm_layer(records.best(), options.setting))
+    if choice is not None:
+        check_maps(choice, args.choice, options.maps, records.info, args.records)
+    reverse = None if args.reverse is None else read_reverse(args, options, choice)
+    keep_words = reverse is not None or choice is not None
+    lines, skipped, words = extract_all(
+        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words
+    )
+    write_lines(args.output, (lines.get(id_, "") for id_ in range(records.info.size)))
+    warn_skipped(skipped, records.info.size, "their lines are blank")
+    if not records.info.forced:
+        warn_on_stderr(
+            f"{records.directory} holds maps of the model's own translations: these links are of their words, "
+            f"and cannot be scored against gold of the references (record with --score-reference for that)"
+        )
+    if choice is not None:
+        for warning in choice_warnings(choice, args.choice, records, words):
+            warn_on_stderr(warning)
+    print(
+        signature(
+            records=records.info.signature_hash,
+            **options.fields(),
+            **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
+            **({} if reverse is None else reverse.fields()),
+            **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
+            **({} if choice is None else choice.fields()),
+        ),
+        file=sys.stderr,
+    )
+
+
+def check_usage(args: argparse.Namespace) -> None:
+    """Check which options stand together.
+
+    Raises:
+        UsageError: one is missing, or one too many.
+    """
+    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
+    given = [name for name, value in values.items() if value is not None and value is not False]
+    if args.choice is not None and given:
+        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
+    missing = [f"--{name}" for name in ("kind", "setting", "rule") if f"--{name}" not in given]
+    if args.choice is None and missing:
+        raise UsageError(f"{', '.join(missing)} missing: expected --kind, --setting and --rule, or --choice")
+    if args.choice is None and ("--layer" in given) == ("--heads" in given):
+        raise UsageError("maps are named by --layer (and --head) or by --heads: expected one of the two")
+    if (args.reverse is None) != (args.join is None):
+        raise UsageError("only one of --reverse and --join is given: expected both or neither")
+    if args.reverse is None and args.reverse_heads is not None:
+        raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
+    if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
+        raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
+
+
+def stated_options(args: argparse.Namespace) -> ExtractionOptions:
+    """The extraction that the options name; layer 0 stands for ``max-norm``."""
+    return ExtractionOptions(
         kind=args.kind,
         layer=0 if args.layer == MAX_NORM else args.layer,
         head=args.head,
@@ -71,45 +183,114 @@ def run(args: argparse.Namespace) -> None:
         rule=args.rule,
         null=args.null,
         final_punctuation=args.final_punctuation,
+        heads=() if args.heads is None else parse_maps(args.heads),
+        combine=args.combine or "mean",
     )
-    records = Records(args.records)
-    if args.layer == MAX_NORM:
-        options = replace(options, layer=max_norm_layer(records.best(), options.setting))
-    links, skipped = extract_all(records, options)
-    ids = range(records.info.size)
-    write_lines(args.output, (format_pharaoh_line(links.get(id_, frozenset())) for id_ in ids))
-    warn_skipped(skipped, records.info.size, "their lines are blank")
-    if not records.info.forced:
-        print(
-            f"warning: {records.directory} holds maps of the model's own translations: these links are of their words, "
-            f"and cannot be scored against gold of the references (record with --score-reference for that)",
-            file=sys.stderr,
-        )
-    chosen = {"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}
-    print(signature(records=records.info.signature_hash, **asdict(options), **chosen), file=sys.stderr)
 
 
-def extract_all(records: Records, options: ExtractionOptions) -> tuple[dict[int, Links], dict[int, str]]:
-    """The links of each sentence that has maps, and the status of each that has none, by id.
+def read_reverse(args: argparse.Namespace, options: ExtractionOptions, choice: Choice | None) -> Reverse:
+    """Read the records of the other direction.
 
     Raises:
-        InputError: a sentence has no best hypothesis, or an error of :func:`extract` or of the records.
+        InputError: an error of the records, of :func:`alignment_eval.extract.extract` or of the choice's maps.
     """
-    links: dict[int, Links] = {}
+    records = Records(args.reverse)
+    if args.reverse_heads is not None:
+        options = options.with_maps(parse_maps(args.reverse_heads))
+    elif choice is not None:
+        options = choice.reverse_extraction
+        check_maps(choice, args.choice, options.maps, records.info, args.reverse)
+    links: dict[int, WordLinks] = {}
+    words: dict[int, Words] = {}
     skipped: dict[int, str] = {}
+    try:
+        for sentence in best_of_each(records, options):
+            if sentence.ok:
+                links[sentence.id], words[sentence.id] = word_links(sentence, options), words_of(sentence)
+            else:
+                skipped[sentence.id] = f"{sentence.status} in the other direction"
+    except InputError as error:
+        raise InputError(f"{args.reverse}: {error}") from error
+    return Reverse(records, options, args.join, links, words, skipped)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What is printed of a sentence: links, or links with confidences; those of ``least`` or more, if that is given."""
+
+    confidences: bool = False
+    least: float | None = None
+
+    def of(self, found: WordLinks) -> str:
+        """The line of a sentence."""
+        links = found.confidences(self.least or 0)
+        return format_scored_line(links) if self.confidences else format_pharaoh_line(links)
+
+
+def extract_all(
+    records: Records, options: ExtractionOptions, lines: Lines, reverse: Reverse | None, keep_words: bool
+) -> tuple[dict[int, str], dict[int, str], dict[int, Words]]:
+    """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
+
+    Words are gathered only with ``keep_words``.
+
+    Raises:
+        InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
+            :func:`alignment_eval.extract.extract` or of the records.
+    """
+    if reverse is not None and reverse.records.info.size != records.info.size:
+        raise InputError(
+            f"{reverse.records.directory}: records of {reverse.records.info.size} sentences, but {records.directory} "
+            f"of {records.info.size}: expected the same sentence pairs, source and target exchanged"
+        )
+    done: dict[int, str] = {}
+    words: dict[int, Words] = {}
+    skipped: dict[int, str] = {}
+    for sentence in best_of_each(records, options):
+        status = sentence.status if reverse is None or not sentence.ok else reverse.skipped.get(sentence.id, "ok")
+        if status != "ok":
+            skipped[sentence.id] = status
+            continue
+        found = word_links(sentence, options)
+        if reverse is not None:
+            found = join(reverse.join, sentence, options, found, reverse.links[sentence.id])
+        done[sentence.id] = lines.of(found)
+        if keep_words:
+            words[sentence.id] = words_of(sentence)
+    if reverse is not None:
+        check_same_text((words[id_], reverse.words[id_]) for id_ in words)
+    return done, skipped, words
+
+
+def best_of_each(records: Records, options: ExtractionOptions) -> Iterator[SentenceMaps]:
+    """The best hypothesis of every sentence.
+
+    Raises:
+        InputError: a sentence has none, or the records lack a layer that is to be read.
+    """
+    seen = set()
     for sentence in records.best():
-        sentence.layer_index(options.layer)  # an unknown layer is an error even if all sentences were skipped
-        if sentence.ok:
-            links[sentence.id] = extract(sentence, options)
-        else:
-            skipped[sentence.id] = sentence.status
+        for name in options.maps:
+            sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
+        seen.add(sentence.id)
+        yield sentence
     for id_ in range(records.info.size):
-        if id_ not in links and id_ not in skipped:
+        if id_ not in seen:
             raise InputError(
                 f"{records.directory}: sentence {id_} has no hypothesis of rank 0: expected one a sentence; "
                 f"run again with --norm-records-overwrite"
             )
-    return links, skipped
+
+
+def choice_warnings(choice: Choice, name: str, records: Records, words: Mapping[int, Words]) -> Iterator[str]:
+    """What a reader of figures of these links must know of the choice."""
+    if warning := model_warning(choice, name, records.info, records.directory):
+        yield warning
+    if choice.gold is not None and same_sentences(choice, records.info, text_hash(words.items())):
+        yield (
+            f"{name}: THESE ARE THE SENTENCES THE CHOICE WAS MADE ON: an AER of these links is an optimistic figure, "
+            f"not a result; report one on other sentences"
+        )
 
 
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:

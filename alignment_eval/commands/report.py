@@ -7,16 +7,22 @@ import sys
 from pathlib import Path
 
 from alignment_eval.commands.extract import warn_skipped
-from alignment_eval.commands.reading import add_gold_arguments, add_text_arguments, reading_fields, texts_of
+from alignment_eval.commands.reading import (
+    add_gold_arguments,
+    add_text_arguments,
+    gold_options,
+    reading_fields,
+    texts_of,
+)
 from alignment_eval.commands.resampling import add_resampling_arguments, resampling_fields, resampling_of, warn_of_few
 from alignment_eval.commands.sweep import check_forced, gold_of_records
 from alignment_eval.errors import InputError
-from alignment_eval.extract import NULLS, RULES
-from alignment_eval.formats import warn_on_stderr
+from alignment_eval.formats import read_gold, warn_on_stderr
 from alignment_eval.maps import KINDS
 from alignment_eval.records import Records
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
+from alignment_eval.rules import NULLS, RULES
 from alignment_eval.signature import signature
 from alignment_eval.textfiles import write_lines
 from alignment_eval.word_maps import SETTINGS
@@ -69,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
         resampling=resampling_of(args),
     )
     texts = texts_of(args)
-    gold = gold_of_records(args, records, texts)
+    gold = gold_of_records(read_gold(args.gold, gold_options(args), texts), records)
     warn_of_few(records.info.size)
 
     from tqdm import tqdm

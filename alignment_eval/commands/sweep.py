@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +23,18 @@ from alignment_eval.commands.reading import (
     texts_of,
 )
 from alignment_eval.errors import InputError
-from alignment_eval.extract import RULES
+from alignment_eval.extract import ExtractionOptions
 from alignment_eval.formats import Alignments, read_gold
 from alignment_eval.heatmap import CONFIGURATION, layer_label, save_heatmaps
 from alignment_eval.maps import KINDS
 from alignment_eval.records import Records
-from alignment_eval.signature import signature
+from alignment_eval.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.signature import Value, signature
 from alignment_eval.sweep import SweepResult, configurations, sweep
 from alignment_eval.word_maps import SETTINGS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from alignment_eval.checks import Texts
 
 ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
@@ -55,11 +54,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
     add_gold_arguments(parser)
     add_text_arguments(parser)
-    for name, known in (("kinds", KINDS), ("settings", SETTINGS), ("rules", RULES)):
-        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=f"default: all of {', '.join(known)}")
+    add_configuration_arguments(parser)
     parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for table, JSON and heatmaps")
     parser.add_argument("--overwrite", action="store_true", help="replace a DIR that sweep wrote")
+
+
+def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--kinds``, ``--settings`` and ``--rules``."""
+    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
+    for name, known, others in (("kinds", KINDS, ""), ("settings", SETTINGS, ""), ("rules", RULES, more)):
+        help_ = f"default: all {'that were recorded ' if known is KINDS else ''}of {', '.join(known)}{others}"
+        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=help_)
+
+
+def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:
+    """The configurations that ``--kinds``, ``--settings`` and ``--rules`` ask for."""
+    kinds, settings, rules = (
+        list(dict.fromkeys(getattr(args, name) or known))
+        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
+    )
+    names = dict.fromkeys(rule_of(rule).name for rule in rules)  # threshold=0.2 and threshold=.2 are one
+    return configurations(kinds, settings, list(names), args.final_punctuation)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -68,13 +84,9 @@ def run(args: argparse.Namespace) -> None:
     check_free(out, args.overwrite)
     records = Records(args.records)
     check_forced(records)
-    kinds, settings, rules = (
-        list(dict.fromkeys(getattr(args, name) or known))
-        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
-    )
-    options = configurations(kinds, settings, rules, args.final_punctuation)
+    options = configurations_of(args, records)
     texts = texts_of(args)
-    gold = gold_of_records(args, records, texts)
+    gold = gold_of_records(read_gold(args.gold, gold_options(args), texts), records)
 
     from tqdm import tqdm
 
@@ -84,15 +96,22 @@ def run(args: argparse.Namespace) -> None:
     signed = signature(
         records=records.info.signature_hash,
         **reading_fields("gold", gold),
-        kinds=",".join(kinds),
-        settings=",".join(settings),
-        rules=",".join(rules),
-        final_punctuation=args.final_punctuation,
+        **configuration_fields(options),
     )
     with new_directory(out, args.overwrite) as directory:
         write_result(result, signed, records, directory)
     print(report(result.table, records.info.size))
     print(signed, file=sys.stderr)
+
+
+def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
+    """What a signature says of configurations."""
+    return {
+        "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
+        "settings": ",".join(dict.fromkeys(option.setting for option in options)),
+        "rules": ",".join(dict.fromkeys(option.rule for option in options)),
+        "final_punctuation": options[0].final_punctuation,
+    }
 
 
 def check_forced(records: Records) -> None:
@@ -108,19 +127,18 @@ def check_forced(records: Records) -> None:
         )
 
 
-def gold_of_records(args: argparse.Namespace, records: Records, texts: Texts | None) -> Alignments:
+def gold_of_records(gold: Alignments, records: Records) -> Alignments:
     """The gold, of as many sentences as the records.
 
     Raises:
         InputError: it has more or fewer.
     """
-    gold = read_gold(args.gold, gold_options(args), texts)
     size, found = records.info.size, gold.links.sentences
     if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
         return replace(gold, links=gold.links.with_sentences(size))
     if found != size:
         raise InputError(
-            f"{args.gold}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
+            f"{gold.file.name}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
             f"are they of the same text?"
         )
     return gold

@@ -1,0 +1,110 @@
+"""Links from both directions: the maps of a source-target model and of a target-source model on the same pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extract import ExtractionOptions, WordLinks, choose_units
+from alignment_eval.maps import SentenceMaps
+from alignment_eval.rules import rule_of
+from alignment_eval.subwords import word_strings
+from alignment_eval.word_maps import UnitMap, require_known, row_shares
+
+#: How two directions become one alignment (:func:`join`).
+JOINS = ("mutual", "average")
+
+#: Below this share of equal words two runs are said to be of different texts.
+SAME_TEXT = 0.5
+
+#: The words of a sentence pair, source and target.
+Words = tuple[list[str], list[str]]
+
+
+def check_join(how: str, options: ExtractionOptions) -> None:
+    """Check that two directions can be joined so under the rule of ``options``.
+
+    Raises:
+        UsageError: ``how`` is unknown, or ``average`` is asked of a rule of subwords.
+    """
+    require_known("join", how, JOINS)
+    if how == "average" and rule_of(options.rule).units != "words":
+        raise UsageError(
+            f"join 'average' with rule {options.rule!r}: that rule reads maps between subwords, which the two models "
+            f"may cut differently: expected a rule of words, such as kobayashi2020; or take join 'mutual'"
+        )
+
+
+def join(
+    how: str, sentence: SentenceMaps, options: ExtractionOptions, forward: WordLinks, reverse: WordLinks
+) -> WordLinks:
+    """One alignment of a sentence pair from its two directions.
+
+    ``mutual``: the links that both have; with a rule of one choice a word, the mutual argmax.  A link's share is the
+    smaller of its two.
+
+    ``average``: the rule is applied to the mean of the two word maps, (F + Rᵀ) / 2, where F and R are
+    ``shares`` of the two: each row, null included, sums to 1.  R has no null column for *target* words: there
+    it counts as 0, so that null has half of F's share.
+
+    Args:
+        how: one of :data:`JOINS`.
+        sentence: the pair in the forward direction.
+        options: the rule, of both directions.
+        forward: links and shares of source → target, as :func:`alignment_eval.extract.word_links` has them.
+        reverse: those of target → source: ``linked`` is [target words, source words].
+
+    Raises:
+        InputError: the two are not of as many words.
+        UsageError: as :func:`check_join`.
+    """
+    check_join(how, options)
+    if forward.linked.shape != reverse.linked.shape[::-1]:
+        source, target = forward.linked.shape
+        raise InputError(
+            f"sentence {sentence.id} (line {sentence.id + 1}): {source} source and {target} target words, but the "
+            f"other direction has {reverse.linked.shape[1]} and {reverse.linked.shape[0]}: expected records of the "
+            f"same sentence pairs, source and target exchanged"
+        )
+    words, null = forward.shares[:, :-1], forward.shares[:, -1:]
+    back = reverse.shares[:, :-1].T
+    if how == "mutual":
+        shares = np.concatenate([np.minimum(words, back), null], axis=1)
+        return WordLinks(forward.linked & reverse.linked.T, shares)
+    average = np.concatenate([(words + back) / 2, null / 2], axis=1)
+    target, source = words.shape
+    units = UnitMap(average, np.arange(target), np.append(np.arange(source), -1))
+    return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(average))
+
+
+def words_of(sentence: SentenceMaps) -> Words:
+    """The words of a sentence pair, source and target."""
+    return (
+        word_strings(sentence.source.tokens, sentence.source.words),
+        word_strings(sentence.target.tokens, sentence.target.words),
+    )
+
+
+def check_same_text(pairs: Iterable[tuple[Words, Words]]) -> None:
+    """Check that the pairs of a corpus are the same in both directions.
+
+    Unknown words and different normalisation may change some of them, so at least :data:`SAME_TEXT` must be equal.
+
+    Args:
+        pairs: the words of each sentence pair in the forward and in the reverse direction, of as many words.
+
+    Raises:
+        InputError: fewer are equal.
+    """
+    equal = total = 0
+    for forward, reverse in pairs:
+        for mine, its in zip(forward, reversed(reverse)):
+            total += len(mine)
+            equal += sum(a.casefold() == b.casefold() for a, b in zip(mine, its))
+    if equal < SAME_TEXT * total:
+        raise InputError(
+            f"only {equal} of {total} words are the same in the two directions: expected records of the same sentence "
+            f"pairs, source and target exchanged"
+        )
