@@ -22,6 +22,7 @@ COMMANDS = {
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
     "score": "score word alignments against gold: AER, precision, recall",
+    "select": "choose heads, layers and rule on a development gold, or by agreement of two directions",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
 }
 
