@@ -23,6 +23,7 @@ COMMANDS = {
     "extract": "turn recorded maps into word alignments",
     "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",
+    "select": "choose heads, layers and rule on a development gold, or by agreement of two directions",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "make one alignment of those of the two directions",
 }

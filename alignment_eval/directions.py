@@ -61,13 +61,7 @@ def join(
         UsageError: as :func:`check_join`.
     """
     check_join(how, options)
-    if forward.linked.shape != reverse.linked.shape[::-1]:
-        source, target = forward.linked.shape
-        raise InputError(
-            f"sentence {sentence.id} (line {sentence.id + 1}): {source} source and {target} target words, but the "
-            f"other direction has {reverse.linked.shape[1]} and {reverse.linked.shape[0]}: expected records of the "
-            f"same sentence pairs, source and target exchanged"
-        )
+    check_same_size(sentence, reverse.linked.shape)
     words, null = forward.shares[:, :-1], forward.shares[:, -1:]
     back = reverse.shares[:, :-1].T
     if how == "mutual":
@@ -77,6 +71,25 @@ def join(
     target, source = words.shape
     units = UnitMap(average, np.arange(target), np.append(np.arange(source), -1))
     return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(average))
+
+
+def check_same_size(sentence: SentenceMaps, reverse: tuple[int, ...]) -> None:
+    """Check that a sentence pair is as long in both directions.
+
+    Args:
+        sentence: the pair.
+        reverse: the number of source words and of target words in the other direction.
+
+    Raises:
+        InputError: it is not.
+    """
+    source, target = sentence.source.word_count, sentence.target.word_count
+    if (target, source) != reverse:
+        raise InputError(
+            f"sentence {sentence.id} (line {sentence.id + 1}): {source} source and {target} target words, but the "
+            f"other direction has {reverse[1]} and {reverse[0]} of them: expected records of the same sentence pairs, "
+            f"source and target exchanged"
+        )
 
 
 def words_of(sentence: SentenceMaps) -> Words:

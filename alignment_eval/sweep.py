@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,25 +71,38 @@ def sweep(
         InputError: ids are not those of the gold, a sentence has fewer words than the gold links or not those of
             the texts, no sentence has maps, or one of the errors of :func:`alignment_eval.extract.extract`.
     """
-    hits = [_Hits() for _ in options]
+    hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
     skipped: dict[int, str] = {}
-    seen: set[int] = set()
     layers: tuple[int, ...] = ()
-    for sentence in sentences:
-        check_id(sentence.id, seen, gold)
-        if not sentence.ok:
-            skipped[sentence.id] = sentence.status
-            continue
-        check_words(sentence, gold[sentence.id], texts)
+    for sentence in scorable(sentences, gold, texts, skipped):
         layers = sentence.layers
         _count(sentence, gold[sentence.id], options, hits)
+    sure = sum(len(sentence.sure) for sentence in gold)
+    blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
+    return SweepResult(pd.concat(blocks, ignore_index=True), skipped)
+
+
+def scorable(
+    sentences: Iterable[SentenceMaps], gold: Sequence[GoldSentence], texts: Texts | None, skipped: dict[int, str]
+) -> Iterator[SentenceMaps]:
+    """The sentences that have maps, once all is checked; the others go to ``skipped``, id -> status.
+
+    Raises:
+        InputError: ids are not those of the gold, a sentence has fewer words than the gold links or not those of
+            the texts, or no sentence has maps.
+    """
+    seen: set[int] = set()
+    for sentence in sentences:
+        check_id(sentence.id, seen, gold)
+        if sentence.ok:
+            check_words(sentence, gold[sentence.id], texts)
+            yield sentence
+        else:
+            skipped[sentence.id] = sentence.status
     if len(seen) != len(gold):
         raise InputError(f"{len(seen)} sentences in the records, {len(gold)} in the gold: expected as many of each")
-    if not layers:
+    if len(skipped) == len(seen):
         raise InputError("no sentence has maps: expected some to score; see the reasons in the records' status column")
-    sure = sum(len(sentence.sure) for sentence in gold)
-    blocks = [_block(option, hit.total, layers, sure) for option, hit in zip(options, hits)]
-    return SweepResult(pd.concat(blocks, ignore_index=True), skipped)
 
 
 def check_words(sentence: SentenceMaps, gold: GoldSentence, texts: Texts | None = None) -> None:
@@ -115,27 +128,44 @@ def check_words(sentence: SentenceMaps, gold: GoldSentence, texts: Texts | None 
             )
 
 
-class _Hits:
-    """|A|, |A∩S| and |A∩P| of every map, [L, H + 1, 3], summed over sentences."""
+@dataclass(frozen=True, eq=False)
+class GoldMatrix:
+    """The gold of one sentence as matrices [source words, target words]."""
 
-    def __init__(self) -> None:
-        self.total: NDArray[np.int64] = np.zeros((1, 1, 3), dtype=np.int64)
+    sure: NDArray[np.bool_]
+    possible: NDArray[np.bool_]
 
-    def add(self, linked: NDArray[np.bool_], sure: NDArray[np.bool_], possible: NDArray[np.bool_]) -> None:
-        """Count one sentence: ``linked`` [L, H + 1, source words, target words], gold [source words, target words]."""
-        flat = linked.reshape(*linked.shape[:2], -1)
-        counts = [flat.sum(axis=-1), flat[..., sure.ravel()].sum(axis=-1), flat[..., possible.ravel()].sum(axis=-1)]
-        self.total = self.total + np.stack(counts, axis=-1)
+    @classmethod
+    def of(cls, gold: GoldSentence, sentence: SentenceMaps) -> GoldMatrix:
+        """The gold of ``sentence``."""
+        shape = sentence.source.word_count, sentence.target.word_count
+        return cls(_matrix(gold.sure, shape), _matrix(gold.possible, shape))
+
+    def hits(self, linked: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """|A|, |A∩S| and |A∩P|, [..., 3], of hypotheses [..., source words, target words]."""
+        flat = linked.reshape(*linked.shape[:-2], -1)
+        return np.stack(
+            [
+                flat.sum(axis=-1),
+                flat[..., self.sure.ravel()].sum(axis=-1),
+                flat[..., self.possible.ravel()].sum(axis=-1),
+            ],
+            axis=-1,
+        )
+
+
+def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:
+    """AER [...] of hits [..., 3] summed over a corpus with so many sure links."""
+    return aer(Counts(hits[..., 0], np.full(hits.shape[:-1], sure), hits[..., 1], hits[..., 2]))
 
 
 def _count(
-    sentence: SentenceMaps, gold: GoldSentence, options: Sequence[ExtractionOptions], hits: Sequence[_Hits]
+    sentence: SentenceMaps, gold: GoldSentence, options: Sequence[ExtractionOptions], hits: list[NDArray[np.int64]]
 ) -> None:
-    shape = sentence.source.word_count, sentence.target.word_count
-    sure, possible = _matrix(gold.sure, shape), _matrix(gold.possible, shape)
+    matrix = GoldMatrix.of(gold, sentence)
     maps = {kind: stacked_maps(sentence, kind) for kind in dict.fromkeys(option.kind for option in options)}
-    for option, hit in zip(options, hits):
-        hit.add(choose(maps[option.kind], sentence, option).linked(*shape), sure, possible)
+    for k, option in enumerate(options):
+        hits[k] = hits[k] + matrix.hits(choose(maps[option.kind], sentence, option).linked(*matrix.sure.shape))
 
 
 def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -21,6 +21,11 @@ def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--gold`` and how to read it."""
     group = parser.add_argument_group("gold")
     group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    add_gold_reading(group)
+
+
+def add_gold_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read gold."""
     _add_reading(group, "gold", GOLD_FORMATS, "auto, which warns; 1 for naacl")
 
 
