@@ -38,11 +38,13 @@ class FileInfo:
         name: the file, for messages.
         format: one of :data:`HYPOTHESIS_FORMATS`.
         hash: short hash of the content.
+        doubled: links that stand in it once more; they count once.
     """
 
     name: str
     format: str
     hash: str
+    doubled: int
 
     def where(self, sentence: int) -> str:
         """The place of a sentence (numbered from 0), for messages."""
@@ -65,7 +67,7 @@ class AlignmentFile(FileInfo):
     @property
     def info(self) -> FileInfo:
         """The same without the links."""
-        return FileInfo(self.name, self.format, self.hash)
+        return FileInfo(self.name, self.format, self.hash, self.doubled)
 
 
 def parse_hypothesis_file(path: str | Path, format: str | None = None, allow_possible: bool = False) -> AlignmentFile:
@@ -112,7 +114,8 @@ def _read(
             f"{', '.join(known)}; are gold and hypothesis exchanged?"
         )
     raw = _PARSERS[format](chain([first], chunks), text.name, allow_possible)
-    return AlignmentFile(text.name, format, text.hash.short, _table(raw))
+    links = _table(raw)
+    return AlignmentFile(text.name, format, text.hash.short, len(raw.keys) - len(links.possible), links)
 
 
 def detect_format(text: bytes) -> str | None:

@@ -18,6 +18,7 @@ from alignment_eval.errors import InputError, UsageError
 #: ``add_arguments(parser)`` and ``run(args)``.
 COMMANDS = {
     "compare": "compare systems with a baseline: differences, intervals and paired significance tests",
+    "convert": "write an alignment file in another format",
     "doctor": "name the misreading of the files, if any, that explains a high AER",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",

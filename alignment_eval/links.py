@@ -224,13 +224,33 @@ class LinkTable:
 
     def each_sentence(self) -> Iterator[Links]:
         """One set a sentence, without holding those of the whole corpus."""
+        for inside, bounds in self._blocks():
+            pairs = self._pairs(inside)
+            yield from (frozenset(pairs[start:end]) for start, end in bounds)
+
+    def each_scored(self) -> Iterator[dict[Link, float]]:
+        """The links of each sentence with their confidences, in rising order.
+
+        Raises:
+            InputError: the links have no confidences.
+        """
+        if self.confidence is None:
+            raise InputError("links without confidences: expected links with scores, i-j:p")
+        for inside, bounds in self._blocks():
+            scored = list(zip(self._pairs(inside), self.confidence[inside].tolist()))
+            yield from (dict(scored[start:end]) for start, end in bounds)
+
+    def _blocks(self) -> Iterator[tuple[slice, list[tuple[int, int]]]]:
+        """Where the links of :data:`_BLOCK` sentences stand, and between what bounds in there those of each."""
         bounds = np.concatenate([[0], np.cumsum(self.per_sentence())])
         for first in range(0, self.sentences, _BLOCK):
-            block = bounds[first : first + _BLOCK + 1]
-            part = LinkTable(self.keys[block[0] : block[-1]], self.sentences)
-            pairs = list(zip(part.source.tolist(), part.target.tolist()))
-            ends = (block - block[0]).tolist()
-            yield from (frozenset(pairs[start:end]) for start, end in zip(ends[:-1], ends[1:]))
+            ends = bounds[first : first + _BLOCK + 1]
+            local = (ends - ends[0]).tolist()
+            yield slice(ends[0], ends[-1]), list(zip(local[:-1], local[1:]))
+
+    def _pairs(self, inside: slice) -> list[Link]:
+        part = LinkTable(self.keys[inside], self.sentences)
+        return list(zip(part.source.tolist(), part.target.tolist()))
 
     def to_sentences(self) -> list[Links]:
         """One set a sentence."""

@@ -62,9 +62,19 @@ def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) 
     group.add_argument("--target", required=required, metavar="FILE", help="target text")
 
 
-def _add_reading(group: argparse._ArgumentGroup, role: str, formats: tuple[str, ...], base: str) -> None:
+def add_input_reading(group: argparse._ArgumentGroup, role: str) -> None:
+    """Declare how to read alignments of any format, the format as ``--<role>``."""
+    _add_reading(group, role, HYPOTHESIS_FORMATS, "0; 1 for naacl", format_option=f"--{role}")
+
+
+def _add_reading(
+    group: argparse._ArgumentGroup, role: str, formats: tuple[str, ...], base: str, format_option: str | None = None
+) -> None:
     group.add_argument(
-        f"--{role}-format", choices=formats, help=f"{', '.join(formats)} (default: told from the content)"
+        format_option or f"--{role}-format",
+        dest=f"{role}_format",
+        choices=formats,
+        help=f"{', '.join(formats)} (default: told from the content)",
     )
     group.add_argument(
         f"--{role}-base", choices=BASES, help=f"number of the first word, or auto: told from the data (default: {base})"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval import links
 from alignment_eval.errors import InputError
 from alignment_eval.links import MAX_INDEX, GoldSentence, GoldTable, Link, Links, LinkTable, transpose
 
@@ -164,3 +165,15 @@ def test_too_many_sentences_is_an_error() -> None:
     empty = np.empty(0, dtype=np.int64)
     with pytest.raises(InputError, match="100000000 sentences: at most 8388607 fit"):
         LinkTable.build(empty, empty, empty, 10**8)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_sentences_come_in_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(links, "_BLOCK", size)
+    corpus: list[Scored] = [{(2, 1): 2.0, (0, 3): 0.5}, {}, {}, {(0, 0): 1.0}, {}]
+    table = scored_table(corpus)
+    assert list(table.each_sentence()) == [frozenset(row) for row in corpus]
+    assert list(table.each_scored()) == corpus
+    assert [list(row) for row in table.each_scored()] == [sorted(row) for row in corpus]
+    with pytest.raises(InputError, match="links without confidences: expected links with scores"):
+        next(replace(table, confidence=None).each_scored())
