@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> None:
         options = replace(options, layer=max_norm_layer(records.best(), options.setting))
     if choice is not None:
         check_maps(choice, args.choice, options.maps, records.info, args.records)
-    reverse = None if args.reverse is None else read_reverse(args, options, choice)
+    reverse = None if args.reverse is None else read_reverse(args, records, options, choice)
     keep_words = reverse is not None or choice is not None
     lines, skipped, words = extract_all(
         records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words
@@ -188,30 +188,47 @@ def stated_options(args: argparse.Namespace) -> ExtractionOptions:
     )
 
 
-def read_reverse(args: argparse.Namespace, options: ExtractionOptions, choice: Choice | None) -> Reverse:
-    """Read the records of the other direction.
+def open_reverse(directory: str, records: Records) -> Records:
+    """The records of the other direction.
+
+    Raises:
+        InputError: they are of more or fewer sentences than ``records``, or an error of theirs.
+    """
+    reverse = Records(directory)
+    if reverse.info.size != records.info.size:
+        raise InputError(
+            f"{directory}: records of {reverse.info.size} sentences, but {records.directory} of {records.info.size}: "
+            f"expected the same sentence pairs, source and target exchanged"
+        )
+    return reverse
+
+
+def read_reverse(
+    args: argparse.Namespace, records: Records, options: ExtractionOptions, choice: Choice | None
+) -> Reverse:
+    """Read the records of the other direction of ``records``.
 
     Raises:
         InputError: an error of the records, of :func:`alignment_eval.extract.extract` or of the choice's maps.
     """
-    records = Records(args.reverse)
+    back = open_reverse(args.reverse, records)
     if args.reverse_heads is not None:
         options = options.with_maps(parse_maps(args.reverse_heads))
     elif choice is not None:
         options = choice.reverse_extraction
-        check_maps(choice, args.choice, options.maps, records.info, args.reverse)
+        check_maps(choice, args.choice, options.maps, back.info, args.reverse)
     links: dict[int, WordLinks] = {}
     words: dict[int, Words] = {}
     skipped: dict[int, str] = {}
     try:
-        for sentence in best_of_each(records, options):
+        for sentence in best_of_each(back, options):
             if sentence.ok:
                 links[sentence.id], words[sentence.id] = word_links(sentence, options), words_of(sentence)
             else:
                 skipped[sentence.id] = f"{sentence.status} in the other direction"
     except InputError as error:
         raise InputError(f"{args.reverse}: {error}") from error
-    return Reverse(records, options, args.join, links, words, skipped)
+    return Reverse(back, options, args.join, links, words, skipped)
 
 
 @dataclass(frozen=True)
@@ -238,11 +255,6 @@ def extract_all(
         InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
             :func:`alignment_eval.extract.extract` or of the records.
     """
-    if reverse is not None and reverse.records.info.size != records.info.size:
-        raise InputError(
-            f"{reverse.records.directory}: records of {reverse.records.info.size} sentences, but {records.directory} "
-            f"of {records.info.size}: expected the same sentence pairs, source and target exchanged"
-        )
     done: dict[int, str] = {}
     words: dict[int, Words] = {}
     skipped: dict[int, str] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from alignment_eval.choice import FIGURES, Choice, text_hash
-from alignment_eval.commands.extract import warn_skipped
+from alignment_eval.commands.extract import open_reverse, warn_skipped
 from alignment_eval.commands.reading import (
     add_gold_reading,
     add_text_arguments,
@@ -148,7 +148,7 @@ def _by_agreement(
 ) -> tuple[Selection, dict[str, Value]]:
     if texts_of(args) is not None:
         raise UsageError("--source and --target beside --reverse: they check a gold; expected --dev-gold, or neither")
-    reverse = Records(args.reverse)
+    reverse = open_reverse(args.reverse, records)
     check_forced(reverse)
     selection = select_by_agreement(sentences, reverse.best(), options)
     warn_skipped(selection.skipped, records.info.size, "in one direction at least; they are left out")

@@ -316,3 +316,20 @@ def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
     assert (status, out) == (1, "")
     assert "maps of the model's own translations" in err
     assert "record with --score-reference" in err
+
+
+def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records, gold = inputs
+    out = tmp_path / "out"
+    given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")
+    for _ in range(2):  # the second run replaces the files of the first
+        status, printed, signature = call(
+            capsys, records, *given, "--rules", "threshold=0.2", "threshold=.20", "top-k=2"
+        )
+        assert status == 0
+    assert "|rules:threshold=0.2,top-k=2|" in signature
+    assert "rule threshold=0.2, null allow" in printed
+    expected = sweep(Records(records).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
+    table = pd.read_csv(out / "sweep.csv", float_precision="round_trip")
+    assert table["aer"].tolist() == expected.table["aer"].tolist()
+    assert (out / "heads-attn_w-awi-top-k=2-mask.svg").exists()

@@ -68,6 +68,17 @@ def test_sweep(files: Path, align_eval: Callable[..., Any]) -> None:
     assert list(content["rows"][0]) == documented(section)
 
 
+def test_select(files: Path, align_eval: Callable[..., Any]) -> None:
+    choice = files / "choice"
+    done = align_eval(
+        *("select", files / "records", "--dev-gold", files / "gold", "--gold-base", 0, "--output", choice),
+        *("--kinds", "attn_w", "--max-heads", 1),
+    )
+    assert done.returncode == 0, done.stderr
+    content = json.loads(choice.read_text())
+    assert list(content) == documented(page="commands/select.md")
+
+
 def test_doctor(files: Path, align_eval: Callable[..., Any]) -> None:
     arguments = ("--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", "--format", "json")
     done = align_eval("doctor", *arguments)
