@@ -138,12 +138,14 @@ class SentenceMaps:
         Raises:
             InputError: the kind is unknown or was not recorded.
         """
-        self._require(kind)
-        if kind in ("attn_w", "attnres_w"):
-            mean: Array = self._array("head_attn_w").mean(axis=1, dtype=np.float64)
-            return mean if kind == "attn_w" else 0.5 * mean
         # The residual of encoder-decoder attention is no source token: source columns are those without it.
-        return self._array("layer_attn_n" if kind == "attnres_n" else f"layer_{kind}")
+        name = {"attn_w": "head_attn_w", "attnres_w": "head_attn_w", "attnres_n": "layer_attn_n"}.get(kind)
+        name = name or f"layer_{kind}"
+        self._require(kind, name)
+        if name != "head_attn_w":
+            return self._array(name)
+        mean: Array = self._array(name).mean(axis=1, dtype=np.float64)
+        return mean if kind == "attn_w" else 0.5 * mean
 
     def layer_index(self, layer: int) -> int:
         """The index on the L axis of layer number ``layer`` (fairseq's, from 0).
@@ -164,12 +166,13 @@ class SentenceMaps:
             return heads and "layer_attn_n" in self.arrays
         return all(name in self.arrays for name in KINDS[kind])
 
-    def _require(self, kind: str) -> None:
+    def _require(self, kind: str, name: str | None = None) -> None:
+        """Raise unless ``kind`` can be read: the one quantity ``name``, or all that it has."""
         if kind not in KINDS:
             raise InputError(f"unknown map kind {kind!r}: expected one of {', '.join(KINDS)}")
         if not self.ok:
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
-        if not self._has(kind):
+        if not (self._has(kind) if name is None else name in self.arrays):
             raise InputError(
                 f"map kind {kind!r} is not in the records (they hold {', '.join(self.kinds) or 'none'}): "
                 f"record it with --norm-record-kinds"

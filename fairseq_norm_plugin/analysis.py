@@ -25,7 +25,7 @@ from torch import Tensor
 from alignment_eval.subwords import MARKS
 from fairseq_norm_plugin.block_maps import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.blocks import Block
-from fairseq_norm_plugin.layers import DECODER_CROSS, DECODER_SELF
+from fairseq_norm_plugin.layers import DECODER_SELF, mixing_positions
 from fairseq_norm_plugin.norms import transformed_norms
 
 #: Classes of tokens; ``other`` takes what is none of the rest.
@@ -115,11 +115,7 @@ class BlockStatistics:
 
     def _add_mixing(self, block: Block, row_tokens: Tensor) -> None:
         real = row_tokens.ne(self.rows.pad)
-        mixes = real.clone()
-        if self.type == DECODER_SELF:  # the first position sees itself alone
-            mixes &= real.cumsum(1) > 1
-        elif self.type != DECODER_CROSS:
-            mixes &= real.sum(1, keepdim=True) > 1
+        mixes = mixing_positions(self.type, real)
         self.left_out += int((real & ~mixes).sum())
         ids = row_tokens[mixes].cpu()
         self._row_counts.index_add_(0, ids, torch.ones(len(ids), dtype=torch.float64))

@@ -108,8 +108,21 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             known_factor=factor,
         )
 
+    def train(self, mode: bool = True) -> NormAttention:
+        """torch's; what was computed from the parameters is forgotten once they may be trained."""
+        if mode:
+            self._weights = None
+        super().train(mode)
+        return self
+
     def block_weights(self) -> BlockWeights:
-        """The block's parameters, with what was computed from them, until one of them changes."""
+        """The block's parameters, with what was computed from them, until one of them changes.
+
+        Optimisers that write to ``parameter.data``, as fairseq's do, leave no trace in its version: so nothing is
+        kept in training mode, and nothing from before it.
+        """
+        if self.training:
+            return self.site.weights()
         version = tuple((p.data_ptr(), p._version, p.dtype, p.device) for p in self.site.parameters())
         if self._weights is None or self._weights[0] != version:
             self._weights = (version, self.site.weights())

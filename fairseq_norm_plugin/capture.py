@@ -24,15 +24,23 @@ class MapCapture(Generic[Value]):
         layers: layer numbers, from 0.
         compute: from a :class:`~fairseq_norm_plugin.blocks.Block` to what is kept of it.
         needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.
+        first_pass: whether of several passes the first is meant (``transformer_align`` with full context runs its
+            decoder a second time, not causally); else a second is an error.
     """
 
     def __init__(
-        self, block: str, layers: Sequence[int], compute: Callable[[Block], Value], needs_norms: bool = True
+        self,
+        block: str,
+        layers: Sequence[int],
+        compute: Callable[[Block], Value],
+        needs_norms: bool = True,
+        first_pass: bool = False,
     ) -> None:
         self.block = block
         self.layers = tuple(layers)
         self.needs_norms = needs_norms
         self._compute = compute
+        self._first_pass = first_pass
         self._taken: dict[int, Value] = {}
 
     def wants(self, block: str, layer: int) -> bool:
@@ -42,6 +50,8 @@ class MapCapture(Generic[Value]):
     def receive(self, layer: int, block: Block) -> None:
         """Called by the attention of ``layer``, once a pass."""
         if layer in self._taken:
+            if self._first_pass:
+                return
             raise RuntimeError(f"layer {layer} ran twice in one forward pass: which of its maps is meant is unclear")
         self._taken[layer] = self._compute(block)
 

@@ -168,6 +168,18 @@ def _layers(model: Any, stack: str) -> list[Any]:
     return [] if layers is None else [layers[number] for number in range(len(layers))]
 
 
+def mixing_positions(type_: str, real: Tensor) -> Tensor:
+    """The positions that have something to mix, bool [B, T]: they are no pads and see more than themselves.
+
+    Args:
+        type_: block type (:data:`BLOCK_TYPES`).
+        real: which target positions are no pads, bool [B, T].
+    """
+    if type_ == DECODER_SELF:  # the first position sees itself alone
+        return real & (real.cumsum(1) > 1)
+    return real if type_ == DECODER_CROSS else real & (real.sum(1, keepdim=True) > 1)
+
+
 def wide(tensor: Tensor) -> Tensor:
     """In float32 at least: maps of fp16 models are computed in float32."""
     tensor = tensor.detach()

@@ -71,12 +71,15 @@ class Recorder:
         model: the model.
         recorded: what is recorded.
         sample: the batch.
+        first_pass: of several decoder passes take the first, not an error.
 
     Raises:
         InputError: a kind needs blocks that the model has not.
     """
 
-    def __init__(self, model: nn.Module, recorded: RecordedMaps, sample: dict[str, Any]) -> None:
+    def __init__(
+        self, model: nn.Module, recorded: RecordedMaps, sample: dict[str, Any], first_pass: bool = False
+    ) -> None:
         self._layers = recorded.layers
         names = [name for name in recorded.quantities if name not in _ROLLOUTS]
         self._words: list[Sequence[int]] = []
@@ -85,8 +88,9 @@ class Recorder:
             rows = zip(sample["id"].tolist(), sample["net_input"]["src_tokens"])
             self._words = [recorded.source_words(id_, row) for id_, row in rows]
         self._order = list(range(len(sample["id"])))
+        needs_norms = set(names) - {"head_attn_w"} != set()
         self._cross = MapCapture(
-            DECODER_CROSS, self._layers, partial(self._quantities, names=names), set(names) - {"head_attn_w"} != set()
+            DECODER_CROSS, self._layers, partial(self._quantities, names=names), needs_norms, first_pass
         )
         self._rollouts: dict[str, tuple[MapCapture[Tensor], ...]] = {}
         for name in recorded.quantities:

@@ -25,7 +25,8 @@ from fairseq_norm_plugin.generator import (
     NormSequenceScorer,
     PrintedMap,
 )
-from fairseq_norm_plugin.options import NormConfig, NormOptions, resolve
+from fairseq_norm_plugin.monitoring import MonitorMixin
+from fairseq_norm_plugin.options import MonitorConfig, NormConfig, NormOptions, resolve
 from fairseq_norm_plugin.quantities import STEPWISE_KINDS, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.sides import dictionary_mark, side
@@ -278,10 +279,10 @@ def _surface(texts: Any, id_: int) -> Optional[list[str]]:
 
 
 @dataclass
-class TranslationNormConfig(TranslationConfig, NormConfig):  # type: ignore[misc]  # fairseq is untyped
+class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's translation options and the plugin's."""
 
 
 @register_task("translation_norm", dataclass=TranslationNormConfig)
-class TranslationNormTask(NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task whose models show their maps."""
+class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
+    """fairseq's ``translation`` task whose models show their maps, in training too."""

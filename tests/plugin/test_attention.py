@@ -133,6 +133,32 @@ def test_weights_changed_in_place_are_noticed(build, make_sample):
     torch.testing.assert_close(layer_norm(), 2 * before)
 
 
+def test_training_steps_that_leave_no_trace_are_noticed(build, make_sample):
+    """fairseq's optimisers write to ``parameter.data``, which does not count as a change of the parameter."""
+    model = build()
+    sample = make_sample(LENGTHS)
+
+    def norms():
+        capture = quantity_capture([1], ("layer_attn_n",))
+        with capturing(norm_attentions(model), capture):
+            forward(model, sample)
+        return capture.take()[0]["layer_attn_n"]
+
+    before = norms()
+    model.train()
+    parameter = norm_attentions(model, DECODER_CROSS)[1].out_proj.weight
+    version = parameter._version
+    parameter.data.mul_(2)
+    assert parameter._version == version
+    model.eval()
+    assert torch.allclose(norms(), 2 * before, rtol=1e-5)
+    model.train()  # a loop that listens while it trains
+    attention = norm_attentions(model, DECODER_CROSS)[1]
+    basis = attention.block_weights().gram_basis.clone()
+    parameter.data.mul_(3)
+    assert torch.allclose(attention.block_weights().gram_basis.abs(), 9 * basis.abs(), rtol=1e-4, atol=1e-5)
+
+
 def test_values_shared_over_beams(build):
     """BART's attention keeps one K and V a sentence for all its beams; the maps are those of repeated ones."""
     attention = norm_attentions(build(), DECODER_CROSS)[0]

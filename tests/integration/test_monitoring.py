@@ -1,0 +1,373 @@
+"""AER on every validation of a training run: its figures, its cost to training (none), and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import random
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq import checkpoint_utils, tasks
+from fairseq_cli import validate
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.formats import ReadOptions, read_gold
+from alignment_eval.records import Records
+from alignment_eval.sweep import configurations, sweep
+from fairseq_norm_plugin.monitor import Monitor
+
+SUBSETS = ("--valid-subset", "test,valid")
+
+
+def words(side):
+    return sum(not token.endswith("@@") for token in side.split())
+
+
+@pytest.fixture(scope="module")
+def gold(texts, tmp_path_factory):
+    """A gold of subset test (texts[2]), base 1: word i with word n - 1 - i for sure, some others possible."""
+    rng = random.Random(3)
+    lines = []
+    for source, target in texts[2]:
+        size = words(source)
+        assert size == words(target)
+        links = [f"{i + 1}-{size - i}" for i in range(size) if rng.random() < 0.8]
+        links += [f"{rng.randint(1, size)}p{rng.randint(1, size)}" for _ in range(2)]
+        lines.append(" ".join(links) + "\n")
+    path = tmp_path_factory.mktemp("gold") / "gold.talp"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def monitored(trained, gold):
+    """Train with monitoring, once a name, and give the last checkpoint."""
+
+    def make(name, *extra, subsets=SUBSETS, path=None, **fields):
+        options = ["--aer-gold", f"test={path or gold}", "--aer-gold-base", 1, *subsets, "--log-format", "json"]
+        return trained(name, *options, *extra, task="translation_norm", **fields)
+
+    return make
+
+
+@pytest.fixture
+def logged(caplog):
+    """The figures of each validation of a subset, as fairseq's JSON log has them."""
+    caplog.set_level(logging.INFO)
+
+    def read(subset):
+        lines = [json.loads(record.message) for record in caplog.records if record.name == subset]
+        return [{key.removeprefix(f"{subset}_"): value for key, value in line.items()} for line in lines]
+
+    return read
+
+
+def halves(lines):
+    """The last figures of two runs of equal length."""
+    return lines[len(lines) // 2 - 1], lines[-1]
+
+
+def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, norm, gold, tmp_path):
+    path = monitored("figures", "--norm-layer", 0, "--norm-map", "attn_w", "--norm-setting", "awi")
+    found = logged("test")[-1]
+    norm("--score-reference", "--gen-subset", "test", "--norm-records", tmp_path / "records", path=path)
+    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
+    links = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    table = sweep(Records(tmp_path / "records").best(), links, options).table
+    layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
+    assert len(layers) == 8
+    for row in layers.itertuples():
+        name = f"aer_l{row.layer}_{row.kind[-1]}_{row.setting}"
+        assert float(found[name]) == round(row.aer, 6), name
+    main = layers[(layers["layer"] == 0) & (layers["kind"] == "attn_w") & (layers["setting"] == "awi")].iloc[0]
+    for name, column in (("aer", "aer"), ("aer_precision", "precision"), ("aer_recall", "recall")):
+        assert float(found[name]) == round(main[column], 6)
+    assert (found["aer_sentences"], found["aer_sentences_gold"]) == ("12", "12")
+    assert not any(key.startswith("aer") for line in logged("valid") for key in line)
+
+
+def test_layers_rules_and_reversed_gold(monitored, logged, gold, tmp_path):
+    swapped = tmp_path / "swapped.talp"
+    lines = gold.read_text(encoding="utf-8").splitlines()
+    turned = [" ".join("".join(reversed(pair.replace("p", " p ").replace("-", " - ").split())) for pair in line.split())
+              for line in lines]  # fmt: skip
+    swapped.write_text("".join(f"{line}\n" for line in turned), encoding="utf-8")
+    monitored("plain", "--norm-rule", "shift-att", "--aer-layers", "0")
+    monitored("swapped", "--norm-rule", "shift-att", "--aer-layers", "0", "--aer-gold-swap", path=swapped)
+    plain, other = halves(logged("test"))
+    names = {key for key in plain if key.startswith("aer_l")}
+    assert names == {f"aer_l0_{kind}_{setting}" for kind in "wn" for setting in ("awo", "awi")}
+    assert {key: plain[key] for key in names} == {key: other[key] for key in names}
+
+
+def test_training_is_untouched(monitored, trained):
+    ours = monitored("watched", "--dropout", 0.2, "--attention-dropout", 0.1, "--aer-mixing", "attnresln_n")
+    theirs = trained("unwatched", "--dropout", 0.2, "--attention-dropout", 0.1, *SUBSETS)
+    states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
+    options = ["--best-checkpoint-metric", "aer", "--patience", 2, "--save-interval-updates", 2, "--lr", "0.02"]
+    path = monitored("best", *options, "--validate-interval-updates", 2, updates=12)
+    figures = [float(line["aer"]) for line in logged("test")]
+    assert len(figures) > 2
+    state = torch.load(path.with_name("checkpoint_best.pt"), weights_only=True)
+    assert state["extra_state"]["best"] == min(figures)
+    assert all(line["aer"] is None for line in logged("valid"))  # not measured there
+
+
+def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
+    from fairseq_norm_plugin.analysis import BlockStatistics, Vocabulary
+    from fairseq_norm_plugin.attention import norm_attentions
+    from fairseq_norm_plugin.capture import MapCapture, capturing
+
+    path = monitored("mixing", "--aer-mixing", "attn_w,attnres_n,attnresln_n")
+    found = logged("test")[-1]
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
+    task.load_dataset("test")
+    dataset, vocabulary = task.dataset("test"), Vocabulary.of(task.source_dictionary)
+    kinds = ("attn_w", "attnres_n", "attnresln_n")
+    for type_ in ("encoder.self", "decoder.self", "decoder.cross"):
+        for layer in range(2):
+            statistics = BlockStatistics(type_, kinds, vocabulary, vocabulary)
+            for i in range(len(dataset)):  # a sentence at a time: no pads
+                sample = dataset.collater([dataset[i]])
+                capture = MapCapture(type_, [layer], lambda block: block)
+                with torch.no_grad(), capturing(norm_attentions(model.eval()), capture):
+                    model(**sample["net_input"])
+                rows = sample["net_input"]["src_tokens"] if type_ == "encoder.self" else sample["target"]
+                columns = sample["target"] if type_ == "decoder.self" else sample["net_input"]["src_tokens"]
+                statistics.add(capture.take()[0], rows, columns)
+            for kind in kinds:
+                expected = float(statistics._mixing[kind].sum() / statistics._row_counts.sum())
+                name = f"mixing_{type_.replace('.', '_')}_l{layer}_{kind}"
+                assert float(found[name]) == pytest.approx(expected, abs=2e-6), name
+
+
+def test_translating_beside_it_changes_nothing(monitored, logged):
+    monitored("no bleu")
+    bleu = ["--eval-bleu", "--eval-bleu-remove-bpe", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}']
+    monitored("bleu beside", *bleu)
+    without, beside = halves(logged("test"))
+    assert "bleu" in beside
+    assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
+
+
+@pytest.mark.parametrize("extra", [[], ["--full-context-alignment"]])
+def test_guided_alignment_keeps_its_probabilities(trained, gold, logged, texts, tmp_path_factory, command, extra,
+                                                 bin_directory):  # fmt: skip
+    directory = tmp_path_factory.mktemp("guided")
+    for name, pairs in (("train", texts[0]), ("test", texts[2])):
+        for lang, side in zip(("xx", "yy"), zip(*pairs)):
+            (directory / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+        lines = [" ".join(f"{i}-{i}" for i in range(min(map(len, map(str.split, pair))))) for pair in pairs]
+        (directory / f"{name}.align").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command(
+        *(bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
+        *("--testpref", directory / "test", "--align-suffix", "align", "--joined-dictionary"),
+        *("--destdir", directory / "bin"),
+    )
+    words = ["--load-alignments", "--criterion", "label_smoothed_cross_entropy_with_alignment", *extra]
+    words += ["--valid-subset", "test", "--log-format", "json", "--alignment-layer", 1]
+    fields = {"data": directory / "bin", "arch": "transformer_align", "updates": 4}
+    ours = trained(
+        f"guided{extra}", *words, "--aer-gold", f"test={gold}", "--aer-gold-base", 1, task="translation_norm", **fields
+    )
+    theirs = trained(f"guided stock{extra}", *words, task="translation_norm", **fields)
+    watched, stock = halves(logged("test"))
+    assert "alignment_loss" in stock
+    same = [key for key in stock if "wps" not in key]
+    assert [watched[key] for key in same] == [stock[key] for key in same]
+    assert math.isfinite(float(watched["aer"]))
+    states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_layer_drop_leaves_every_layer_its_number(monitored, logged):
+    monitored("dropped", "--decoder-layerdrop", 0.5)
+    found = logged("test")[-1]
+    assert math.isfinite(float(found["aer_l0_n_awo"]))
+    assert math.isfinite(float(found["aer_l1_n_awo"]))
+
+
+def test_a_checkpoint_is_used_where_the_gold_is_not(monitored, norm, gold, tmp_path):
+    copy = tmp_path / "gone.talp"
+    copy.write_bytes(gold.read_bytes())
+    path = monitored("elsewhere", path=copy)
+    copy.unlink()
+    assert len(norm("--beam", 1, "--gen-subset", "test", path=path).lines("H")) == 12
+    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    assert model is not None
+
+
+def run_validate(path, data, *extra, overrides="{}"):
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    parser = options.get_validation_parser()
+    words = [data, "--path", path, "--valid-subset", "test", "--cpu", "--max-tokens", 200, *extra]
+    words += ["--task", "translation"]  # not read: the checkpoint's is taken
+    args = options.parse_args_and_arch(parser, input_args=[str(word) for word in words])
+    validate.main(convert_namespace_to_omegaconf(args), Namespace(model_overrides=overrides))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
+    copy = tmp_path / "gold.talp"
+    copy.write_bytes(gold.read_bytes())
+    path = monitored("validated", path=copy)
+    run_validate(path, data, "--num-workers", 0, "--log-format", "json")
+    *_, in_training, afterwards = logged("test")
+    assert afterwards["aer_l1_n_awo"] == in_training["aer_l1_n_awo"]
+    copy.unlink()
+    with pytest.raises(InputError, match=r"gold.talp: the gold of subset test .* is not there: .* --model-overrides"):
+        run_validate(path, data, "--num-workers", 0)
+    run_validate(path, data, "--num-workers", 0, overrides="{'aer_gold': None}")
+
+
+# -- wrong options and wrong gold --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"aer_gold": "test"}, "expected SUBSET=FILE"),
+        ({"aer_gold": "test=a,test=b"}, "each subset once"),
+        ({"aer_gold": "test1=g"}, "subset 'test1' is not validated: --valid-subset is test,valid, expected"),
+        ({"aer_gold_base": None}, "--aer-gold-base is missing: expected 0 or 1"),
+        ({"aer_gold_base": "2"}, "--aer-gold-base is '2': expected 0 or 1"),
+        ({"aer_gold_format": "x"}, "--aer-gold-format 'x': expected one of talp, naacl, pharaoh"),
+        ({"aer_combine_valid_subsets": True}, "--aer-gold with --combine-valid-subsets"),
+        ({"aer_max_valid_steps": 3}, "--max-valid-steps 3: the AER would be that of a part"),
+        ({"norm_layer": 2}, "--norm-layer 2: the model has 2, counted from 0: expected 0 to 1"),
+        ({"aer_layers": "0,7"}, "--aer-layers 7: the model has 2"),
+        ({"norm_map": "alti"}, "--norm-map alti .*: monitoring reads whole layers, by attn_w or attn_n"),
+        ({"norm_heads": "1"}, "leave --norm-heads out"),
+        ({"aer_mixing": "alti"}, "--aer-mixing 'alti': expected some of attn_w, attn_n, attnres_w"),
+        ({"aer_best_metric": "aer", "aer_valid_subset": "valid,test"},
+         "first subset of --valid-subset valid,test steers, and it has no gold: expected --valid-subset test,valid"),
+        ({"aer_best_metric": "aer", "aer_maximize_best": True}, "the smaller the better: leave out --maximize"),
+        ({"aer_best_metric": "aer_recall"}, "the larger the better: expected --maximize-best-checkpoint-metric"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_told_before_training(train_config, changes, message):
+    _, cfg = train_config("--criterion", "cross_entropy", *SUBSETS, task="translation_norm")
+    for name, value in {"aer_gold": "test=gold", "aer_gold_base": "1", **changes}.items():
+        cfg.task[name] = value
+    task = tasks.setup_task(cfg.task)
+    task.build_model(cfg.model)
+    with pytest.raises(UsageError, match=message):
+        task.build_criterion(cfg.criterion)
+
+
+def test_the_task_sees_how_validation_is_set_up(train_config):
+    """The interpolations hold what the other groups of options say."""
+    options = ["--valid-subset", "test", "--max-valid-steps", 3, "--combine-valid-subsets"]
+    options += ["--best-checkpoint-metric", "aer", "--maximize-best-checkpoint-metric"]
+    _, cfg = train_config(*options, task="translation_norm")
+    seen = cfg.task
+    assert (seen.aer_valid_subset, seen.aer_max_valid_steps, seen.aer_combine_valid_subsets) == ("test", 3, True)
+    assert (seen.aer_best_metric, seen.aer_maximize_best) == ("aer", True)
+    seen = train_config(task="translation_norm")[1].task
+    assert (seen.aer_valid_subset, seen.aer_max_valid_steps, seen.aer_combine_valid_subsets) == ("valid", None, None)
+    assert (seen.aer_best_metric, seen.aer_maximize_best) == ("loss", False)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda lines: lines[:-1], r"11 sentences in the gold, 12 in subset test: expected as many"),
+        (lambda lines: ["0-1", *lines[1:]], r"gold.talp"),  # an index 0 under base 1
+        (lambda lines: ["99-1", *lines[1:]],
+         r"subset test: sentence 0 \(line 1\): \d source words .* but the gold links source word 98"),
+        (lambda lines: ["1-", *lines[1:]], r"gold.talp:1: '1-': expected links"),
+    ],
+)  # fmt: skip
+def test_wrong_gold_is_told_before_training(train_config, gold, tmp_path, spoil, message):
+    path = tmp_path / "gold.talp"
+    lines = gold.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line}\n" for line in spoil(lines)), encoding="utf-8")
+    _, cfg = train_config(
+        *("--criterion", "cross_entropy", "--aer-gold", f"test={path}", "--aer-gold-base", 1, *SUBSETS),
+        task="translation_norm",
+    )
+    task = tasks.setup_task(cfg.task)
+    task.build_model(cfg.model)
+    task.build_criterion(cfg.criterion)
+    with pytest.raises(InputError, match=message):
+        task.load_dataset("test")
+
+
+# -- what fails at run time --------------------------------------------------------------------------------------
+
+
+def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monkeypatch):
+    count = Monitor.count
+    calls = []
+
+    def failing(self, sample, quantities):
+        calls.append(sample)
+        if len(calls) == 2:
+            raise InputError("no more")
+        return count(self, sample, quantities)
+
+    monkeypatch.setattr(Monitor, "count", failing)
+    monitored("failing", "--max-tokens", 40, "--validate-interval-updates", 4, updates=8)
+    first, *_, last = logged("test")
+    assert first["aer"] == first["aer_l1_n_awo"] == "inf"
+    assert first["aer_precision"] == "nan"
+    assert 0 < int(first["aer_sentences"]) < 12 == int(first["aer_sentences_gold"])
+    assert math.isfinite(float(last["aer"]))
+    errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert [error for error in errors if "InputError: no more" in error] == errors[:1]
+    assert errors[1:] == ["monitoring failed in 1 batches of this process"]
+
+
+def test_an_error_while_listening_gives_the_plain_validation(monitored, trained, logged, monkeypatch):
+    trained("plain validation", *SUBSETS, "--log-format", "json", task="translation_norm")
+
+    def broken(self, block):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("fairseq_norm_plugin.monitor.Recorder._quantities", broken, raising=False)
+    monkeypatch.setattr("fairseq_norm_plugin.quantities.Recorder._quantities", broken)
+    monitored("listening fails")
+    stock, ours = halves(logged("test"))
+    assert (ours["aer"], ours["aer_sentences"], ours["loss"]) == ("inf", "0", stock["loss"])
+
+
+def test_strict_stops(monitored, monkeypatch):
+    def failing(self, sample, quantities):
+        raise InputError("no more")
+
+    monkeypatch.setattr(Monitor, "count", failing)
+    with pytest.raises(InputError, match="no more"):
+        monitored("strict", "--aer-strict")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_broken_weights_give_inf(train_config, gold, value):
+    """A model that diverged: never a finite AER out of maps that are not finite."""
+    _, cfg = train_config(
+        *("--criterion", "cross_entropy", "--aer-gold", f"test={gold}", "--aer-gold-base", 1, *SUBSETS),
+        task="translation_norm",
+    )
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    criterion = task.build_criterion(cfg.criterion)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[i] for i in range(len(dataset))])
+    whole = task.valid_step(sample, model, criterion)[2]
+    with torch.no_grad():
+        model.decoder.layers[1].encoder_attn.v_proj.weight[0, 0] = value
+    broken = task.valid_step(sample, model, criterion)[2]
+    assert list(broken) == list(whole)  # processes sum their counts by position
+    assert (whole["_aer_scored"], whole["_aer_not_scored"]) == (12, 0)
+    assert (broken["_aer_scored"], broken["_aer_not_scored"]) == (0, 12)
+    assert not any(attention.captures for attention in model.modules() if hasattr(attention, "captures"))
