@@ -80,6 +80,11 @@ class Side:
         """Number of words."""
         return int(self.words.max(initial=-1)) + 1
 
+    def by_tokens(self) -> Side:
+        """The same tokens, each that belongs to a word taken for a word of its own."""
+        ordinary = ~self.special
+        return Side(self.tokens, np.where(ordinary, np.cumsum(ordinary) - 1, -1).astype(np.int32))
+
 
 @dataclass(frozen=True)
 class SentenceMaps:

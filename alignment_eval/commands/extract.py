@@ -67,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
     group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
+    group.add_argument(
+        "--level",
+        choices=LEVELS,
+        default="word",
+        help="word: link words (default); token: link subword tokens, as fairseq-preprocess --align-suffix reads them",
+    )
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
     group.add_argument(
@@ -81,6 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
     )
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+
+
+#: What is linked.
+LEVELS = ("word", "token")
 
 
 def layer_number(text: str) -> int | str:
@@ -125,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
     reverse = None if args.reverse is None else read_reverse(args, records, options, choice)
     keep_words = reverse is not None or choice is not None
     lines, skipped, words = extract_all(
-        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words
+        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words, args.level
     )
     write_lines(args.output, (lines.get(id_, "") for id_ in range(records.info.size)))
     warn_skipped(skipped, records.info.size, "their lines are blank")
@@ -143,6 +153,7 @@ def run(args: argparse.Namespace) -> None:
             **options.fields(),
             **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
             **({} if reverse is None else reverse.fields()),
+            **({} if args.level == "word" else {"level": args.level}),
             **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
             **({} if choice is None else choice.fields()),
         ),
@@ -221,7 +232,7 @@ def read_reverse(
     words: dict[int, Words] = {}
     skipped: dict[int, str] = {}
     try:
-        for sentence in best_of_each(back, options):
+        for sentence in best_of_each(back, options, args.level):
             if sentence.ok:
                 links[sentence.id], words[sentence.id] = word_links(sentence, options), words_of(sentence)
             else:
@@ -245,7 +256,12 @@ class Lines:
 
 
 def extract_all(
-    records: Records, options: ExtractionOptions, lines: Lines, reverse: Reverse | None, keep_words: bool
+    records: Records,
+    options: ExtractionOptions,
+    lines: Lines,
+    reverse: Reverse | None,
+    keep_words: bool,
+    level: str,
 ) -> tuple[dict[int, str], dict[int, str], dict[int, Words]]:
     """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
 
@@ -258,7 +274,7 @@ def extract_all(
     done: dict[int, str] = {}
     words: dict[int, Words] = {}
     skipped: dict[int, str] = {}
-    for sentence in best_of_each(records, options):
+    for sentence in best_of_each(records, options, level):
         status = sentence.status if reverse is None or not sentence.ok else reverse.skipped.get(sentence.id, "ok")
         if status != "ok":
             skipped[sentence.id] = status
@@ -274,8 +290,8 @@ def extract_all(
     return done, skipped, words
 
 
-def best_of_each(records: Records, options: ExtractionOptions) -> Iterator[SentenceMaps]:
-    """The best hypothesis of every sentence.
+def best_of_each(records: Records, options: ExtractionOptions, level: str) -> Iterator[SentenceMaps]:
+    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
 
     Raises:
         InputError: a sentence has none, or the records lack a layer that is to be read.
@@ -285,6 +301,8 @@ def best_of_each(records: Records, options: ExtractionOptions) -> Iterator[Sente
         for name in options.maps:
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
         seen.add(sentence.id)
+        if level == "token":
+            sentence = replace(sentence, source=sentence.source.by_tokens(), target=sentence.target.by_tokens())
         yield sentence
     for id_ in range(records.info.size):
         if id_ not in seen:

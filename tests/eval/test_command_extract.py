@@ -312,3 +312,26 @@ def test_what_is_missing(directory: Path, capsys: pytest.CaptureFixture[str]) ->
     status, _, messages = call(capsys, "extract", directory, "--choice", directory / "none")
     assert status == 1
     assert "none: cannot be read (No such file or directory): expected a file that align-eval select wrote" in messages
+
+
+def test_level_token_links_subwords(
+    directory: Path, make_sentence: Factory, tmp_path: Path, make_records: Writer, align_eval: Callable[..., Any]
+) -> None:
+    """Against a slow loop: each ordinary target token takes the ordinary source token of its row's maximum."""
+    done = align_eval("extract", directory, *OPTIONS, "--null", "mask", "--level", "token")
+    assert done.returncode == 0
+    assert "|level:token|" in done.stderr
+    found = done.stdout.splitlines()
+    for sentence in corpus(make_sentence):
+        if not sentence.ok:
+            assert found[sentence.id] == ""
+            continue
+        map_ = sentence.layer_maps("attn_n")[0].astype(np.float64)
+        columns = [s for s, word in enumerate(sentence.source.words) if word >= 0]
+        rows = [t for t, word in enumerate(sentence.target.words) if word >= 0]
+        links = set()
+        for row in rows:
+            if columns:
+                links.add((columns.index(max(columns, key=lambda s: map_[row + 1, s])), rows.index(row)))
+        assert found[sentence.id] == " ".join(f"{i}-{j}" for i, j in sorted(links))
+    assert found != align_eval("extract", directory, *OPTIONS, "--null", "mask").stdout.splitlines()
