@@ -27,6 +27,8 @@ lint: install
 
 bench: install
 	$(BIN)/python scripts/bench.py
+	OUT=out/bench bash scripts/demo.sh >/dev/null
+	$(BIN)/python scripts/bench_monitor.py out/bench/bin --gold test=data/demo/demo.talp
 
 clean:
 	rm -rf $(VENV) out

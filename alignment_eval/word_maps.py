@@ -174,4 +174,6 @@ def check_pair(maps: Array, source: Side, target: Side) -> None:
 
 def run_starts(words: Array) -> NDArray[np.intp]:
     """Where runs of one word index (or of -1) begin."""
-    return np.flatnonzero(np.diff(words, prepend=-2))
+    starts = np.ones(len(words), dtype=np.bool_)
+    np.not_equal(words[1:], words[:-1], out=starts[1:])
+    return np.flatnonzero(starts)

@@ -56,7 +56,7 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
     """
     heads, head_dim = values.shape[-2:]
     tokens = values.reshape(-1, heads, head_dim)
-    chunk = max(1, CHUNK_BYTES // (8 * heads * heads * head_dim))
+    chunk = max(1, CHUNK_BYTES // (8 * heads * (2 * head_dim + heads)))
     gram = torch.cat([_gram(part.double(), basis) for part in torch.split(tokens, chunk)])
     factor = _cholesky(gram)
     dtype = values.dtype if values.dtype == torch.float64 else torch.float32
@@ -64,10 +64,14 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
 
 
 def _gram(values: Tensor, basis: Tensor) -> Tensor:
+    """The lower triangle of the Gram matrices, zeros above it: [N, H, H] of values [N, H, d]."""
     tokens, heads, head_dim = values.shape
-    # [H(k), N, d] @ [H(k), d, H(h)·d]: row k holds v^k M[k,h] for all h
-    products = torch.bmm(values.transpose(0, 1), basis).view(heads, tokens, heads, head_dim)
-    gram: Tensor = torch.einsum("knhd,nhd->nhk", products, values)
+    gram = values.new_zeros(tokens, heads, heads)
+    for k in range(heads):
+        upto = k + 1
+        # v^k · M[k,h] v^h for h ≤ k; the matrix is symmetric
+        products = torch.mm(values[:, k], basis[k, :, : upto * head_dim]).view(tokens, upto, head_dim)
+        gram[:, k, :upto] = products.mul_(values[:, :upto]).sum(-1)
     return gram
 
 
