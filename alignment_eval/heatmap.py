@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from alignment_eval.figures import save_figure
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -36,8 +38,6 @@ def save_heatmaps(table: pd.DataFrame, directory: str | Path) -> list[Path]:
     Returns:
         The paths written.
     """
-    import matplotlib
-
     heads = table[table["level"] == "head"]
     if not len(heads):  # kinds with maps of whole layers only
         return []
@@ -47,12 +47,9 @@ def save_heatmaps(table: pd.DataFrame, directory: str | Path) -> list[Path]:
         names = [str(name) for name in key]
         grid = rows.pivot(index="layer", columns="head", values="aer")
         figure = draw_heatmap(100 * grid.to_numpy(dtype=np.float64), list(grid.index), heading(*names), limits)
-        # Text stays text and no date or random id gets in: the same sweep gives the same file.
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "align-eval"}):
-            for ending, metadata in (("png", {}), ("svg", {"Date": None})):
-                path = Path(directory) / f"heads-{'-'.join(names)}.{ending}"
-                figure.savefig(path, dpi=150, metadata=metadata)
-                paths.append(path)
+        for ending in ("png", "svg"):
+            paths.append(Path(directory) / f"heads-{'-'.join(names)}.{ending}")
+            save_figure(figure, paths[-1])
     return paths
 
 

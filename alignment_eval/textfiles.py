@@ -125,22 +125,31 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     ended = (f"{line}\n" for line in lines)
     if str(path) == STANDARD:
         sys.stdout.writelines(ended)
-        return
-    try:
-        _write_whole(Path(path), ended)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}): expected a path in a directory") from error
+    else:
+        _write_whole(Path(path), (line.encode() for line in ended))
 
 
-def _write_whole(path: Path, ended: Iterable[str]) -> None:
-    if path.exists() and not path.is_file():  # a pipe or /dev/null must not be replaced by a file
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(ended)
-        return
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write ``content`` to a file, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    _write_whole(Path(path), [content])
+
+
+def _write_whole(path: Path, content: Iterable[bytes]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(ended)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        if path.exists() and not path.is_file():  # a pipe or /dev/null must not be replaced by a file
+            with path.open("wb") as file:
+                file.writelines(content)
+            return
+        try:
+            with temporary.open("wb") as file:
+                file.writelines(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}): expected a path in a directory") from error
