@@ -190,17 +190,7 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
 
 def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
-    stacked = stacked_maps(sentence, options.kind)
-    heads = stacked.shape[1] - 1
-    for name in options.maps:
-        if name.head is not None and not 0 <= name.head < heads:
-            known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
-            if not heads:
-                known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
-            raise InputError(f"head {name.head} is not in the records: {known}")
-    maps = np.stack(
-        [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
-    )
+    maps = named_maps(sentence, options)
     rule = rule_of(options.rule)
     units = unit_maps(maps, sentence, options.setting, rule.units)
     units = replace(units, scores=combine(units.scores, options.combine))
@@ -211,6 +201,26 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
         choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
         row_shares(words),
     )
+
+
+def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
+    """The maps that ``options`` name, in their order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
+
+    Raises:
+        InputError: a layer or head was not recorded.
+    """
+    stacked = stacked_maps(sentence, options.kind)
+    heads = stacked.shape[1] - 1
+    for name in options.maps:
+        if name.head is not None and not 0 <= name.head < heads:
+            known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
+            if not heads:
+                known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
+            raise InputError(f"head {name.head} is not in the records: {known}")
+    maps: NDArray[np.float64] = np.stack(
+        [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
+    )
+    return maps
 
 
 def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:

@@ -1,0 +1,246 @@
+"""``align-eval plot``: the maps of one sentence as a picture, with gold and predicted links."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alignment_eval.commands.reading import (
+    add_gold_reading,
+    add_hypothesis_reading,
+    check_standard_input,
+    gold_of,
+    hypothesis_options,
+    reading_fields,
+)
+from alignment_eval.commands.sweep import check_forced, gold_of_records
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extract import ExtractionOptions
+from alignment_eval.figures import ENDINGS, figure_ending, save_figure
+from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
+from alignment_eval.heatmap import layer_label
+from alignment_eval.maps import KINDS, SentenceMaps
+from alignment_eval.plot import LEVELS, Panel, Picture, draw, font_families, labels_of, panel_of, sides_of
+from alignment_eval.records import Records
+from alignment_eval.rules import NULLS, RULE_NAMES
+from alignment_eval.signature import Value, signature
+from alignment_eval.word_maps import SETTINGS
+
+if TYPE_CHECKING:
+    from alignment_eval.links import GoldSentence, Links
+
+_EPILOG = """\
+Examples, after make demo:
+  align-eval plot out/demo/forced --sentence 0 --layer 1 --kinds attn_w,attn_n --setting awo \\
+      --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
+  align-eval plot out/demo/forced --sentence 0 --grid -o out/demo/grid-0.pdf
+
+Exit status: 0 success, 1 bad data, 2 bad usage.
+"""
+#: What the rows are.
+_ROWS = {
+    "awo": "AWO: row of a word = the step that outputs it",
+    "awi": "AWI: row of a word = the step that has it as input",
+}
+#: Of characters without a glyph so many are named.
+_NAMED = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``plot``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
+    group = parser.add_argument_group("maps")
+    group.add_argument(
+        "--kinds", default="attn_n", metavar="KIND,…", help=f"drawn side by side: {', '.join(KINDS)} (default: attn_n)"
+    )
+    group.add_argument("--layer", type=int, metavar="N", help="decoder layer, from 0; required without --grid")
+    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
+    group.add_argument(
+        "--grid", action="store_true", help="all heads and the whole of each layer (or of --layer, or --head alone)"
+    )
+    group.add_argument(
+        "--setting",
+        default="awi",
+        metavar="SETTING",
+        help=f"{', '.join(SETTINGS)}: row of a target word: that outputs it, or has it as input (default: awi)",
+    )
+    group.add_argument("--level", default="word", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
+    group = parser.add_argument_group("predicted links", "of each map by a rule, or those of a file")
+    group.add_argument(
+        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
+    )
+    group.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)} (default: the rule's own)")
+    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    group.add_argument("--hyp", metavar="FILE", help="word alignments (-: standard input)")
+    add_hypothesis_reading(group)
+    group = parser.add_argument_group("gold")
+    group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
+    add_gold_reading(group)
+    group = parser.add_argument_group("output")
+    group.add_argument("-o", "--output", required=True, metavar="FILE", help=f"picture: .{', .'.join(ENDINGS)}")
+    group.add_argument("--overwrite", action="store_true", help="replace FILE")
+    group.add_argument("--font", metavar="FILE", help="TrueType or OpenType font that is taken before all others")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Draw the picture; the signature goes to stderr and into the file's metadata."""
+    ending = figure_ending(args.output)
+    kinds = list(dict.fromkeys(args.kinds.split(",")))
+    first = check_usage(args, kinds)
+    if Path(args.output).exists() and not args.overwrite:
+        raise InputError(f"{args.output}: is there already: expected a new file; name another or give --overwrite")
+    records = Records(args.records)
+    gold, hypothesis = read_alignments(args, records)
+    sentence = find(records, args.sentence)
+    predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
+    picture = Picture(
+        title_of(args, first, sentence, hypothesis),
+        *sides_of(sentence, args.level),
+        panels_of(args, kinds, sentence, predicted),
+        None if gold is None else links_in(gold, sentence),
+    )
+    families, missing = font_families([label for labels in labels_of(picture) for label in labels], args.font)
+    if missing and ending != "svg":  # text of SVG is drawn by the viewer's fonts
+        warn_of_glyphs(missing)
+    signed = signature(
+        records=records.info.signature_hash,
+        sentence=args.sentence,
+        kinds=",".join(kinds),
+        layer="all" if args.layer is None else args.layer,
+        head="all" if args.grid and args.head is None else args.head,
+        setting=args.setting,
+        level=args.level,
+        **_link_fields(first, hypothesis),
+        **({} if gold is None else reading_fields("gold", gold)),
+    )
+    save_figure(draw(picture, families), args.output, signed)
+    print(signed, file=sys.stderr)
+
+
+def check_usage(args: argparse.Namespace, kinds: list[str]) -> ExtractionOptions:
+    """Check the options, and give the extraction of the first kind.
+
+    Raises:
+        UsageError: one is missing, one too many, or names nothing known.
+    """
+    if args.layer is None and not args.grid:
+        raise UsageError("no --layer: expected the number of a layer, from 0, or --grid for all")
+    ruled = [name for name in ("rule", "null", "final_punctuation") if getattr(args, name)]
+    if args.hyp is not None and ruled:
+        raise UsageError(
+            f"--{ruled[0].replace('_', '-')} beside --hyp: the links are those of the file; leave one of the two out"
+        )
+    check_standard_input([args.gold, args.hyp])
+    options = [_options(args, kind, args.layer or 0, args.head) for kind in kinds]
+    return options[0]
+
+
+def _options(args: argparse.Namespace, kind: str, layer: int, head: int | None) -> ExtractionOptions:
+    return ExtractionOptions(
+        kind, layer, head, args.setting, args.rule or "kobayashi2020", args.null, args.final_punctuation
+    )
+
+
+def read_alignments(args: argparse.Namespace, records: Records) -> tuple[Alignments | None, Alignments | None]:
+    """The gold and the hypothesis, as far as they are given, both of as many sentences as the records.
+
+    Raises:
+        InputError: they have more or fewer, or there is gold but records of the model's own translations.
+    """
+    gold = hypothesis = None
+    if args.gold is not None:
+        check_forced(records)
+        gold = gold_of_records(gold_of(args, None), records)
+    if args.hyp is not None:
+        hypothesis = gold_of_records(read_hypothesis(args.hyp, hypothesis_options(args)), records)
+    return gold, hypothesis
+
+
+def find(records: Records, id_: int) -> SentenceMaps:
+    """The best hypothesis of sentence ``id_``.
+
+    Raises:
+        InputError: there is no such sentence, or it has no maps.
+    """
+    if 0 <= id_ < records.info.size:
+        for sentence in records.best():
+            if sentence.id == id_ and not sentence.ok:
+                raise InputError(
+                    f"{records.directory}: sentence {id_} has no maps ({sentence.status}): expected one that has; "
+                    f"name another"
+                )
+            if sentence.id == id_:
+                return sentence
+    raise InputError(
+        f"{records.directory}: no sentence {id_}: expected one of 0 to {records.info.size - 1}, counted from 0"
+    )
+
+
+def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
+    """The links of ``sentence``.
+
+    Raises:
+        InputError: one is outside the sentence.
+    """
+    found = alignments.links.to_sentences()[sentence.id]
+    sizes = sentence.source.word_count, sentence.target.word_count
+    for i, j in sorted(found.possible):
+        if i >= sizes[0] or j >= sizes[1]:
+            raise InputError(
+                f"{alignments.file.where(sentence.id)}: link {i}-{j} (counted from 0) is outside sentence "
+                f"{sentence.id} of {sizes[0]} and {sizes[1]} words in the records: expected links of the same words; "
+                f"is it the same text, the direction swapped, the index base right?"
+            )
+    return found
+
+
+def panels_of(
+    args: argparse.Namespace, kinds: list[str], sentence: SentenceMaps, predicted: Links | None
+) -> tuple[tuple[Panel, ...], ...]:
+    """The panels: kinds side by side, or with ``--grid`` one row a kind and layer, one column a head."""
+    if not args.grid:
+        options = [_options(args, kind, args.layer, args.head) for kind in kinds]
+        return (tuple(panel_of(sentence, option, args.level, option.kind, predicted) for option in options),)
+    layers = sentence.layers if args.layer is None else [args.layer]
+    lines = []
+    for kind in kinds:
+        count = sentence.head_maps(kind).shape[1]
+        heads: list[int | None] = [*range(count), None] if args.head is None else [args.head]
+        for layer in layers:
+            line = []
+            for head in heads:
+                name = f"{kind}, layer {layer}" + ("" if head is None else f", head {head}")
+                line.append(panel_of(sentence, _options(args, kind, layer, head), args.level, name, predicted))
+            lines.append(tuple(line))
+    return tuple(lines)
+
+
+def title_of(
+    args: argparse.Namespace, first: ExtractionOptions, sentence: SentenceMaps, hypothesis: Alignments | None
+) -> str:
+    """What is drawn, in words."""
+    maps = [] if args.layer is None else [layer_label(args.layer)]
+    maps += [] if args.head is None else [f"head {args.head}"]
+    links = f"rule {first.rule}, null {'allowed' if first.null == 'allow' else 'masked'}"
+    if hypothesis is not None:
+        links = hypothesis.file.name
+    elif first.final_punctuation:
+        links += ", final punctuation"
+    return "\n".join([", ".join([f"sentence {sentence.id}", *maps]), _ROWS[first.setting], f"predicted: {links}"])
+
+
+def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dict[str, Value]:
+    if hypothesis is not None:
+        return reading_fields("hyp", hypothesis)
+    return {"rule": first.rule, "null": first.null, "final_punctuation": first.final_punctuation}
+
+
+def warn_of_glyphs(missing: str) -> None:
+    """Say which characters will be boxes."""
+    named = ", ".join(f"{character} (U+{ord(character):04X})" for character in missing[:_NAMED])
+    more = "" if len(missing) <= _NAMED else f", … ({len(missing)} in all)"
+    warn_on_stderr(f"no installed font has {named}{more}: drawn as boxes; name a font with --font FILE, or write .svg")
