@@ -34,7 +34,7 @@ FONT = "DejaVu Sans"
 _MARKS: dict[str, tuple[str, str, float, bool]] = {
     "sure": ("gold, sure", "s", 0.86, False),
     "possible": ("gold, possible only", "D", 0.62, False),
-    "predicted": ("predicted", "o", 0.36, True),
+    "predicted": ("predicted", "o", 0.46, True),
 }
 _COLOURS = {"sure": "black", "possible": "black", "predicted": "#d1450b"}
 #: Longest label, in characters.
@@ -73,6 +73,11 @@ class Picture:
     target: Side
     panels: tuple[tuple[Panel, ...], ...]
     gold: GoldSentence | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All text that :func:`draw` writes and that is not this module's own."""
+        return (self.title, *map(label_of, (*self.source.tokens, *self.target.tokens)))
 
     def __post_init__(self) -> None:
         shape = (len(self.target.tokens), len(self.source.tokens))
@@ -143,14 +148,19 @@ def cells(links: Iterable[Link], source: Side, target: Side) -> list[tuple[int, 
 
 
 def label_of(token: str) -> str:
-    r"""``token`` as it is shown: long ones cut, characters that show nothing or break files as ``\u200b``."""
-    text = "".join(_visible(character) for character in token)
+    """``token`` as it is shown (:func:`visible`), cut if it is long."""
+    text = visible(token)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
+def visible(text: str) -> str:
+    r"""``text`` with the characters that show nothing, turn text around or break files written as ``\u200b``."""
+    return "".join(map(_visible, text))
+
+
 def _visible(character: str) -> str:
-    # Format characters may turn a label's text around (bidi overrides); only joiners shape letters.
-    if character in "\u200c\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+    # Of the format characters only joiners shape letters; bidirectional overrides would turn a label around.
+    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
         return character
     return f"\\u{ord(character):04x}"
 
@@ -192,11 +202,6 @@ def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple
     return tuple(families), "".join(map(chr, sorted(missing)))
 
 
-def labels_of(picture: Picture) -> tuple[list[str], list[str]]:
-    """The labels of columns and rows."""
-    return [label_of(token) for token in picture.source.tokens], [label_of(token) for token in picture.target.tokens]
-
-
 def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     """Draw ``picture``; the figure grows with the sentence, so that cells and text keep a readable size.
 
@@ -216,9 +221,9 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     pitch_x = max(width, 1.2) + (0.25 if grid else 1.0)
     pitch_y = height + 0.5
     across = max(map(len, picture.panels))
-    total = (pitch_x * across, pitch_y * len(picture.panels))
+    total = (pitch_x * across - (0 if grid else 0.3), pitch_y * len(picture.panels))
     figure = Figure(figsize=total)
-    labels = labels_of(picture)
+    labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
     for r, line in enumerate(picture.panels):
         for c, panel in enumerate(line):
             bottom = total[1] - r * pitch_y - height
@@ -234,10 +239,10 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
             if not grid:
                 bar = figure.add_axes((place[0] + (width + 0.1) / total[0], place[1], 0.12 / total[0], place[3]))
                 figure.colorbar(axes.images[0], cax=bar).ax.tick_params(labelsize=7)
-    figure.text(0, 1 + 0.5 / total[1], picture.title, fontsize=10, va="bottom", parse_math=False)
+    figure.text(0, 1 + 0.5 / total[1], picture.title, fontsize=10, va="bottom", parse_math=False, family=list(families))
     names = [name for name in _MARKS if name == "predicted" or picture.gold is not None]
     figure.legend(
-        handles=[_marks(name, [], 0.2) for name in names],
+        handles=[_marks(name, [], 0.14) for name in names],
         loc="upper left",
         bbox_to_anchor=(1, 1),
         fontsize=8,
@@ -251,10 +256,10 @@ def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float) -> None
     rows, columns = panel.values.shape
     # A map of zeros alone is white, as zeros are elsewhere.
     axes.imshow(panel.values, cmap="Blues", vmin=0, vmax=panel.values.max() or 1, aspect="auto")
-    axes.set_xticks(np.arange(0.5, columns - 1), minor=True)
-    axes.set_yticks(np.arange(0.5, rows - 1), minor=True)
-    axes.grid(which="minor", color="0.85", linewidth=0.4)
-    axes.tick_params(which="both", length=0)
+    # Lines between cells; a grid of minor ticks would be many times slower.
+    axes.vlines(np.arange(0.5, columns - 1), -0.5, rows - 0.5, color="0.85", linewidth=0.4)
+    axes.hlines(np.arange(0.5, rows - 1), -0.5, columns - 0.5, color="0.85", linewidth=0.4)
+    axes.tick_params(length=0)
     series: dict[str, Links] = {"predicted": panel.predicted}
     if picture.gold is not None:
         series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)

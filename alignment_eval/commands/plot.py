@@ -22,7 +22,7 @@ from alignment_eval.figures import ENDINGS, figure_ending, save_figure
 from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.heatmap import layer_label
 from alignment_eval.maps import KINDS, SentenceMaps
-from alignment_eval.plot import LEVELS, Panel, Picture, draw, font_families, labels_of, panel_of, sides_of
+from alignment_eval.plot import LEVELS, Panel, Picture, draw, font_families, panel_of, sides_of, visible
 from alignment_eval.records import Records
 from alignment_eval.rules import NULLS, RULE_NAMES
 from alignment_eval.signature import Value, signature
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
         panels_of(args, kinds, sentence, predicted),
         None if gold is None else links_in(gold, sentence),
     )
-    families, missing = font_families([label for labels in labels_of(picture) for label in labels], args.font)
+    families, missing = font_families(picture.texts, args.font)
     if missing and ending != "svg":  # text of SVG is drawn by the viewer's fonts
         warn_of_glyphs(missing)
     signed = signature(
@@ -213,7 +213,7 @@ def panels_of(
         for layer in layers:
             line = []
             for head in heads:
-                name = f"{kind}, layer {layer}" + ("" if head is None else f", head {head}")
+                name = f"{kind}, layer {layer}, " + ("whole" if head is None else f"head {head}")
                 line.append(panel_of(sentence, _options(args, kind, layer, head), args.level, name, predicted))
             lines.append(tuple(line))
     return tuple(lines)
@@ -227,7 +227,7 @@ def title_of(
     maps += [] if args.head is None else [f"head {args.head}"]
     links = f"rule {first.rule}, null {'allowed' if first.null == 'allow' else 'masked'}"
     if hypothesis is not None:
-        links = hypothesis.file.name
+        links = visible(hypothesis.file.name)
     elif first.final_punctuation:
         links += ", final punctuation"
     return "\n".join([", ".join([f"sentence {sentence.id}", *maps]), _ROWS[first.setting], f"predicted: {links}"])
