@@ -60,6 +60,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     with fixed, warnings.catch_warnings():
         # Who draws says which glyphs are missing, once and not for each label.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         figure.savefig(
             content,
             format=ending,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,7 +154,7 @@ def label_of(token: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""``text`` with the characters that show nothing, turn text around or break files written as ``\u200b``."""
+    r"""``text`` with the characters that show nothing, turn text around or break files as ``\u200b``, as in Python."""
     return "".join(map(_visible, text))
 
 
@@ -162,7 +162,7 @@ def _visible(character: str) -> str:
     # Of the format characters only joiners shape letters; bidirectional overrides would turn a label around.
     if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
         return character
-    return f"\\u{ord(character):04x}"
+    return character.encode("unicode_escape").decode()
 
 
 def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple[tuple[str, ...], str]:
@@ -178,28 +178,63 @@ def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple
 
     manager = font_manager.fontManager
     families = [FONT]
+    if file is not None:
+        families.insert(0, _add_font(file))
     missing = {ord(character) for text in texts for character in text if not character.isspace()}
     # Joiners and selectors draw nothing of their own.
     missing -= {0x200C, 0x200D, *range(0xFE00, 0xFE10)}
-    if file is not None:
-        try:
-            manager.addfont(str(file))
-            families.insert(0, font_manager.get_font(str(file)).family_name)
-        except (OSError, RuntimeError) as error:
-            raise InputError(f"{file}: cannot be read as a font: expected a TrueType or OpenType file") from error
-        missing -= font_manager.get_font(str(file)).get_charmap().keys()
-    missing -= font_manager.get_font(font_manager.findfont(FONT)).get_charmap().keys()
+    for name in families:
+        missing -= _characters(font_manager.findfont(name))
     # Not those that have a box for everything.
     others = sorted((e.name, e.fname) for e in manager.ttflist if missing and not e.name.startswith("Last Resort"))
     for name, path in others:
-        try:
-            has = missing & font_manager.get_font(path).get_charmap().keys()
-        except (OSError, RuntimeError):  # removed or broken since the list was made
-            continue
-        if has and name not in families:
-            families.append(name)
+        if name not in families and missing & _characters(path):
+            # A family may have several files: the one that is drawn counts.
+            has = missing & _characters(font_manager.findfont(name))
+            families += [name] if has else []
             missing -= has
     return tuple(families), "".join(map(chr, sorted(missing)))
+
+
+def _add_font(file: str | Path) -> str:
+    """Make a font file known, and give its family."""
+    from matplotlib import font_manager
+
+    entries = font_manager.fontManager.ttflist
+    place = len(entries)
+    try:
+        font_manager.get_font(str(file))  # addfont goes by the ending, this by the content
+        font_manager.fontManager.addfont(str(file))
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{file}: cannot be read as a font: expected a TrueType or OpenType file") from error
+    # First, and as if upright and regular: whoever asks for its family gets this file and no other of the family.
+    entry = replace(entries.pop(place), style="normal", variant="normal", weight=400, stretch="normal")
+    entries.insert(0, entry)
+    return entry.name
+
+
+def _characters(font: str) -> Set[int]:
+    from matplotlib import font_manager
+
+    try:
+        return font_manager.get_font(font).get_charmap().keys()
+    except (OSError, RuntimeError):  # removed or broken since the list was made
+        return frozenset()
+
+
+def needs_shaping(text: str) -> bool:
+    """Whether ``text`` has right-to-left letters, vowel signs with a place of their own or conjuncts (viramas)."""
+    return any(
+        unicodedata.bidirectional(c) in ("R", "AL") or unicodedata.category(c) == "Mc" or unicodedata.combining(c) == 9
+        for c in text
+    )
+
+
+def shapes_text() -> bool:
+    """Whether this Matplotlib puts right-to-left text in order and shapes letters, as it does from 3.11 on."""
+    import matplotlib
+
+    return matplotlib.__version_info__ >= (3, 11)
 
 
 def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:

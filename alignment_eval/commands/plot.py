@@ -22,13 +22,26 @@ from alignment_eval.figures import ENDINGS, figure_ending, save_figure
 from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.heatmap import layer_label
 from alignment_eval.maps import KINDS, SentenceMaps
-from alignment_eval.plot import LEVELS, Panel, Picture, draw, font_families, panel_of, sides_of, visible
+from alignment_eval.plot import (
+    LEVELS,
+    Panel,
+    Picture,
+    draw,
+    font_families,
+    needs_shaping,
+    panel_of,
+    shapes_text,
+    sides_of,
+    visible,
+)
 from alignment_eval.records import Records
 from alignment_eval.rules import NULLS, RULE_NAMES
 from alignment_eval.signature import Value, signature
 from alignment_eval.word_maps import SETTINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from alignment_eval.links import GoldSentence, Links
 
 _EPILOG = """\
@@ -104,8 +117,8 @@ def run(args: argparse.Namespace) -> None:
         None if gold is None else links_in(gold, sentence),
     )
     families, missing = font_families(picture.texts, args.font)
-    if missing and ending != "svg":  # text of SVG is drawn by the viewer's fonts
-        warn_of_glyphs(missing)
+    if ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
+        warn_of_text(picture.texts, missing)
     signed = signature(
         records=records.info.signature_hash,
         sentence=args.sentence,
@@ -239,8 +252,16 @@ def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dic
     return {"rule": first.rule, "null": first.null, "final_punctuation": first.final_punctuation}
 
 
-def warn_of_glyphs(missing: str) -> None:
-    """Say which characters will be boxes."""
-    named = ", ".join(f"{character} (U+{ord(character):04X})" for character in missing[:_NAMED])
-    more = "" if len(missing) <= _NAMED else f", … ({len(missing)} in all)"
-    warn_on_stderr(f"no installed font has {named}{more}: drawn as boxes; name a font with --font FILE, or write .svg")
+def warn_of_text(texts: Iterable[str], missing: str) -> None:
+    """Say which characters will be boxes, and whether labels will be in disorder."""
+    if missing:
+        named = ", ".join(f"{character} (U+{ord(character):04X})" for character in missing[:_NAMED])
+        more = "" if len(missing) <= _NAMED else f", … ({len(missing)} in all)"
+        warn_on_stderr(
+            f"no installed font has {named}{more}: drawn as boxes; name a font with --font FILE, or write .svg"
+        )
+    if not shapes_text() and any(map(needs_shaping, texts)):
+        warn_on_stderr(
+            "this Matplotlib draws right-to-left and Indic letters one by one from left to right, so that such labels "
+            "are wrong: expected 3.11 or later (it needs Python 3.11); install that, or write .svg"
+        )
