@@ -16,15 +16,15 @@ from alignment_eval.extract import ExtractionOptions, choose, links_of, named_ma
 from alignment_eval.links import GoldSentence, Link, Links
 from alignment_eval.maps import SentenceMaps, Side
 from alignment_eval.subwords import word_strings
-from alignment_eval.word_maps import require_known, token_rows
+from alignment_eval.word_maps import require_known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-#: What the rows and columns of a picture are.
-LEVELS = ("word", "token")
+#: What the rows and columns of a picture are -> the units of a map (:data:`alignment_eval.word_maps.UNITS`).
+LEVELS = {"word": "words", "token": "subwords"}
 #: The column of a word map that holds what the special source tokens have.
 NULL_LABEL = "(null)"
 #: The font of all text; characters that it lacks are looked for in others.
@@ -130,11 +130,7 @@ def panel_of(
     if predicted is None:
         sizes = sentence.source.word_count, sentence.target.word_count
         predicted = links_of(choose(values, sentence, options).linked(*sizes))
-    if level == "word":
-        values = unit_maps(values, sentence, options.setting, "words").scores
-    else:
-        values = values[token_rows(sentence.target, options.setting)]
-    return Panel(title, values, predicted)
+    return Panel(title, unit_maps(values, sentence, options.setting, LEVELS[level]).scores, predicted)
 
 
 def cells(links: Iterable[Link], source: Side, target: Side) -> list[tuple[int, int]]:
