@@ -37,6 +37,8 @@ _MARKS: dict[str, tuple[str, str, float, bool]] = {
     "predicted": ("predicted", "o", 0.46, True),
 }
 _COLOURS = {"sure": "black", "possible": "black", "predicted": "#d1450b"}
+#: So many panels are drawn large, each with a colour bar; of more each is small and only its maximum is told.
+_LARGE = 4
 #: Longest label, in characters.
 _LONGEST = 30
 _POINTS = 72  # of an inch
@@ -54,7 +56,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Maps of one sentence pair, side by side (one row of panels) or as a grid.
+    """Maps of one sentence pair as a grid of panels.
 
     Attributes:
         title: may have several lines.
@@ -242,17 +244,17 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    grid = len(picture.panels) > 1
+    small = sum(map(len, picture.panels)) > _LARGE
     rows, columns = len(picture.target.tokens), len(picture.source.tokens)
-    extent, smallest, largest = (2.5, 0.11, 0.2) if grid else (12.0, 0.16, 0.28)
+    extent, smallest, largest = (2.5, 0.11, 0.2) if small else (12.0, 0.16, 0.28)
     cell = min(largest, max(smallest, extent / max(rows, columns)))  # inches, as all lengths here
     size = min(_LARGEST_FONT, max(_SMALLEST_FONT, 0.7 * cell * _POINTS))
     width, height = cell * columns, cell * rows
-    # A panel's title takes 1.2 at least; beside a lone row stands a colour bar with its numbers.
-    pitch_x = max(width, 1.2) + (0.25 if grid else 1.0)
+    # A panel's title takes 1.2 at least; beside a large one stands a colour bar with its numbers.
+    pitch_x = max(width, 1.2) + (0.25 if small else 1.0)
     pitch_y = height + 0.5
     across = max(map(len, picture.panels))
-    total = (pitch_x * across - (0 if grid else 0.3), pitch_y * len(picture.panels))
+    total = (pitch_x * across - (0 if small else 0.3), pitch_y * len(picture.panels))
     figure = Figure(figsize=total)
     labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
     for r, line in enumerate(picture.panels):
@@ -260,14 +262,14 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
             bottom = total[1] - r * pitch_y - height
             place = (c * pitch_x / total[0], bottom / total[1], width / total[0], height / total[1])
             axes = figure.add_axes(place)
-            _draw_panel(axes, picture, panel, cell)
-            axes.set_title(f"{panel.title}\nmax {panel.values.max():.3g}", fontsize=7 if grid else 9, loc="left")
+            _draw_panel(axes, picture, panel, cell, f"{r}-{c}")
+            axes.set_title(f"{panel.title}\nmax {panel.values.max():.3g}", fontsize=7 if small else 9, loc="left")
             last = r == len(picture.panels) - 1
             axes.set_xticks(range(columns), labels[0] if last else [], rotation=90, fontsize=size)
             axes.set_yticks(range(rows), labels[1] if c == 0 else [], fontsize=size)
             for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
                 label.set(parse_math=False, family=list(families))
-            if not grid:
+            if not small:
                 bar = figure.add_axes((place[0] + (width + 0.1) / total[0], place[1], 0.12 / total[0], place[3]))
                 figure.colorbar(axes.images[0], cax=bar).ax.tick_params(labelsize=7)
     figure.text(0, 1 + 0.5 / total[1], picture.title, fontsize=10, va="bottom", parse_math=False, family=list(families))
@@ -283,7 +285,7 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float) -> None:
+def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: str) -> None:
     rows, columns = panel.values.shape
     # A map of zeros alone is white, as zeros are elsewhere.
     axes.imshow(panel.values, cmap="Blues", vmin=0, vmax=panel.values.max() or 1, aspect="auto")
@@ -295,7 +297,9 @@ def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float) -> None
     if picture.gold is not None:
         series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
     for name in (name for name in _MARKS if name in series):
-        axes.add_line(_marks(name, cells(series[name], picture.source, picture.target), cell))
+        marks = _marks(name, cells(series[name], picture.source, picture.target), cell)
+        marks.set_gid(f"{name}-{number}")  # in SVG the id of the group
+        axes.add_line(marks)
     axes.set_xlim(-0.5, columns - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
 
@@ -313,7 +317,6 @@ def _marks(name: str, points: Sequence[tuple[int, int]], cell: float) -> Line2D:
         y,
         linestyle="none",
         label=label,
-        gid=name,
         marker=marker,
         markersize=share * cell * _POINTS,
         markerfacecolor=_COLOURS[name] if filled else "none",

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
 from alignment_eval.records import RunInfo, arrow_schema, part_name, to_table
@@ -80,6 +82,29 @@ def records(
     return directory
 
 
+def font(path: Path, family: str, characters: str, weight: str = "Regular") -> Path:
+    """Write a font whose glyphs are squares."""
+    names = [".notdef", *(f"uni{ord(character):04X}" for character in characters)]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(character): name for character, name in zip(characters, names[1:])})
+    pen = TTGlyphPen(None)
+    pen.moveTo((100, 0))
+    for point in ((100, 700), (800, 700), (800, 0)):
+        pen.lineTo(point)
+    pen.closePath()
+    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (900, 100)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": family, "styleName": weight})
+    builder.setupOS2(usWeightClass=700 if weight == "Bold" else 400)
+    builder.setupPost()
+    if weight == "Bold":
+        builder.font["head"].macStyle = 1
+    builder.save(path)
+    return path
+
+
 @pytest.fixture(scope="session")
 def make_side() -> Callable[..., Side]:
     return side
@@ -93,6 +118,11 @@ def make_sentence() -> Callable[..., SentenceMaps]:
 @pytest.fixture(scope="session")
 def make_records() -> Callable[..., Path]:
     return records
+
+
+@pytest.fixture(scope="session")
+def make_font() -> Callable[..., Path]:
+    return font
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-from fontTools.fontBuilder import FontBuilder
-from fontTools.pens.ttGlyphPen import TTGlyphPen
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import font_manager
@@ -40,6 +38,7 @@ from alignment_eval.plot import (
 )
 
 Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
 HAN = "漢"
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
@@ -219,7 +218,7 @@ def test_marks_values_and_labels() -> None:
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
     axes = figure.axes[0]
     marks = {line.get_gid(): list(zip(*line.get_data())) for line in axes.lines}
-    assert marks == {"sure": [(0, 0), (1, 2)], "possible": [(1, 1)], "predicted": [(0, 0), (0, 2)]}
+    assert marks == {"sure-0-0": [(0, 0), (1, 2)], "possible-0-0": [(1, 1)], "predicted-0-0": [(0, 0), (0, 2)]}
     (image,) = axes.images
     np.testing.assert_array_equal(image.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
     assert image.get_clim() == (0, 0.5)
@@ -235,7 +234,7 @@ def test_series_differ_in_shape_and_not_in_colour_alone() -> None:
     figure = draw(picture(gold=GoldSentence(frozenset({(0, 0)}))))
     lines = figure.axes[0].lines
     assert len({line.get_marker() for line in lines}) == 3
-    outlined = [line for line in lines if line.get_gid() != "predicted"]
+    outlined = [line for line in lines if line.get_gid() != "predicted-0-0"]
     assert all(to_rgb(line.get_markeredgecolor()) == (0, 0, 0) for line in outlined)
 
 
@@ -249,7 +248,7 @@ def test_marks_cover_all_tokens_of_a_word(make_sentence: Factory) -> None:
 
 def test_without_gold_no_word_of_gold() -> None:
     figure = draw(picture())
-    assert [line.get_gid() for line in figure.axes[0].lines] == ["predicted"]
+    assert [line.get_gid() for line in figure.axes[0].lines] == ["predicted-0-0"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["predicted"]
 
 
@@ -301,29 +300,6 @@ def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]
     manager._findfont_cached.cache_clear()
 
 
-def font(path: Path, family: str, characters: str, weight: str = "Regular") -> Path:
-    """Write a font whose glyphs are squares."""
-    names = [".notdef", *(f"uni{ord(character):04X}" for character in characters)]
-    builder = FontBuilder(1000, isTTF=True)
-    builder.setupGlyphOrder(names)
-    builder.setupCharacterMap({ord(character): name for character, name in zip(characters, names[1:])})
-    pen = TTGlyphPen(None)
-    pen.moveTo((100, 0))
-    for point in ((100, 700), (800, 700), (800, 0)):
-        pen.lineTo(point)
-    pen.closePath()
-    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
-    builder.setupHorizontalMetrics(dict.fromkeys(names, (900, 100)))
-    builder.setupHorizontalHeader(ascent=800, descent=-200)
-    builder.setupNameTable({"familyName": family, "styleName": weight})
-    builder.setupOS2(usWeightClass=700 if weight == "Bold" else 400)
-    builder.setupPost()
-    if weight == "Bold":
-        builder.font["head"].macStyle = 1
-    builder.save(path)
-    return path
-
-
 def test_plain_text_asks_for_one_font(fonts: font_manager.FontManager) -> None:
     assert font_families(["Häuser, σπίτι, дом, שלום, سلام", "a b\u200cc"]) == ((FONT,), "")
 
@@ -333,33 +309,35 @@ def test_missing_characters_are_named(fonts: font_manager.FontManager) -> None:
     assert (families, missing) == ((FONT,), HAN + "\U00012000")
 
 
-def test_an_installed_font_is_found(fonts: font_manager.FontManager, tmp_path: Path) -> None:
-    fonts.addfont(font(tmp_path / "tiny.ttf", "Tiny", HAN))
+def test_an_installed_font_is_found(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
+    fonts.addfont(make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
     assert font_families(["a"]) == ((FONT,), "")
     assert font_families(["a", HAN]) == ((FONT, "Tiny"), "")
 
 
-def test_a_font_given_comes_first(fonts: font_manager.FontManager, tmp_path: Path) -> None:
-    path = font(tmp_path / "tiny.ttf", "Tiny", HAN)
+def test_a_font_given_comes_first(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
+    path = make_font(tmp_path / "tiny.ttf", "Tiny", HAN)
     assert font_families(["a字", HAN], path) == (("Tiny", FONT), "字")
 
 
-def test_a_family_has_what_its_drawn_file_has(fonts: font_manager.FontManager, tmp_path: Path) -> None:
-    fonts.addfont(font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold"))
-    fonts.addfont(font(tmp_path / "regular.ttf", "Tiny", "a"))
+def test_a_family_has_what_its_drawn_file_has(
+    fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer
+) -> None:
+    fonts.addfont(make_font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold"))
+    fonts.addfont(make_font(tmp_path / "regular.ttf", "Tiny", "a"))
     assert font_families([HAN]) == ((FONT,), HAN)
 
 
-def test_the_file_given_is_the_one_drawn(fonts: font_manager.FontManager, tmp_path: Path) -> None:
+def test_the_file_given_is_the_one_drawn(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
     """Although a regular font of its family is installed."""
-    fonts.addfont(font(tmp_path / "regular.ttf", "Tiny", "a"))
-    bold = font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold")
+    fonts.addfont(make_font(tmp_path / "regular.ttf", "Tiny", "a"))
+    bold = make_font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold")
     assert font_families([HAN], bold) == (("Tiny", FONT), "")
     assert Path(str(font_manager.findfont("Tiny"))).name == "bold.ttf"
 
 
-def test_a_font_that_has_gone_is_left_out(fonts: font_manager.FontManager, tmp_path: Path) -> None:
-    path = font(tmp_path / "tiny.ttf", "Tiny", HAN)
+def test_a_font_that_has_gone_is_left_out(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
+    path = make_font(tmp_path / "tiny.ttf", "Tiny", HAN)
     fonts.addfont(path)
     path.unlink()
     assert font_families([HAN]) == ((FONT,), HAN)
@@ -374,9 +352,9 @@ def test_no_font(fonts: font_manager.FontManager, tmp_path: Path, content: bytes
         font_families(["a"], path)
 
 
-def test_fonts_are_drawn(fonts: font_manager.FontManager, tmp_path: Path) -> None:
+def test_fonts_are_drawn(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
     shown = picture(HAN, HAN)
-    families, _ = font_families(shown.texts, font(tmp_path / "tiny.ttf", "Tiny", HAN))
+    families, _ = font_families(shown.texts, make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
     save_figure(draw(shown, families), tmp_path / "with.png")
     save_figure(draw(shown), tmp_path / "without.png")
     assert (tmp_path / "with.png").read_bytes() != (tmp_path / "without.png").read_bytes()
