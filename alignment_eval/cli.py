@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "name the misreading of the files, if any, that explains a high AER",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
+    "merge": "make one alignment file in corpus order of the parts of a run's shards",
     "plot": "draw the maps of one sentence, with gold and predicted links",
     "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",

@@ -5,10 +5,8 @@ The plugin writes it, ``align-eval`` reads it; both take the schema from here.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,14 @@ import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps import QUANTITIES, SentenceMaps, Side
+from alignment_eval.parts import Manifest, check_part, finished_run, some
 
-SCHEMA_VERSION = 1
-METADATA_KEY = b"norm_records"
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
-_PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.parquet")
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What all parts of a run share, and what one part says of itself.
+    """What records say of themselves.
 
     ``signature`` holds every option that changes the numbers, with the hashes of model and data;
     ``signature_hash`` identifies the run.  ``size`` is the number of sentences of the data set,
@@ -44,21 +40,46 @@ class RunInfo:
     nbest: int
     shard: int
     shards: int
-    schema_version: int = SCHEMA_VERSION
 
     @property
     def forced(self) -> bool:
         """Whether the targets are the data set's references (forced scoring), not the model's own translations."""
         return bool(self.signature.get("generation", {}).get("score_reference", True))
 
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of a shard that has no part yet."""
+        details = {"kinds": self.kinds, "layers": self.layers, "heads": self.heads, "dtype": self.dtype}
+        return Manifest(
+            content="records",
+            signature=self.signature,
+            signature_hash=self.signature_hash,
+            size=self.size,
+            shard=self.shard,
+            shards=self.shards,
+            details={**details, "nbest": self.nbest},
+        )
 
-def part_name(shard: int, shards: int) -> str:
-    """File name of a shard's part."""
-    return f"part-{shard:05d}-of-{shards:05d}.parquet"
+    @classmethod
+    def of(cls, manifest: Manifest) -> RunInfo:
+        """What a manifest says."""
+        details = manifest.details
+        return cls(
+            signature=manifest.signature,
+            signature_hash=manifest.signature_hash,
+            kinds=tuple(details["kinds"]),
+            layers=tuple(details["layers"]),
+            heads=details["heads"],
+            dtype=details["dtype"],
+            size=manifest.size,
+            nbest=details["nbest"],
+            shard=manifest.shard,
+            shards=manifest.shards,
+        )
 
 
 def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
-    """The Arrow schema of a part that records ``quantities``, with ``info`` in its metadata."""
+    """The Arrow schema of a part that records ``quantities``."""
     fields = [
         pa.field("id", pa.int64(), nullable=False),
         pa.field("rank", pa.int32(), nullable=False),
@@ -74,7 +95,7 @@ def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
     ]
     value = DTYPES[info.dtype]
     fields += [pa.field(name, pa.list_(value), nullable=False) for name in quantities]
-    return pa.schema(fields, metadata={METADATA_KEY: json.dumps(asdict(info)).encode()})
+    return pa.schema(fields)
 
 
 def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
@@ -114,51 +135,40 @@ def _list_array(flat: Sequence[np.ndarray[Any, Any]], type_: pa.DataType) -> pa.
 
 
 class Records:
-    """The records of one run, checked on opening: parts of one signature, every shard there.
+    """The records of one run, checked on opening: shards of one signature, every one there and finished.
 
     Iterating reads part by part in bounded memory; ids come in the order in which they were
     computed (by length), not in corpus order.
 
     Raises:
-        InputError: no such directory, no or unreadable parts, parts of another schema version or of
-            different runs, shards missing; and, at the end of an iteration, ids missing or doubled.
+        InputError: no such directory, no manifests or ones of another schema version or of different runs, shards
+            or parts missing, shards unfinished; and, while iterating, parts damaged, ids missing or doubled.
     """
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
-        self.parts = _find_parts(self.directory)
-        infos = [read_info(part) for part in self.parts]
-        self.info = infos[0]
-        for part, info in zip(self.parts, infos):
-            if info.signature_hash != self.info.signature_hash:
-                raise InputError(
-                    f"{part}: part of run {info.signature_hash}, but {self.parts[0].name} is of run "
-                    f"{self.info.signature_hash}: expected the parts of one run; keep one run a directory"
-                )
-        missing = sorted(set(range(self.info.shards)) - {info.shard for info in infos})
-        if missing:
-            raise InputError(
-                f"{self.directory}: shards {_some(missing)} of {self.info.shards} are missing: expected a part "
-                f"of each; run them (--distributed-rank) or finish the killed ones"
-            )
+        self._manifests = finished_run(self.directory, "records")
+        self.info = RunInfo.of(self._manifests[0])
 
     def __iter__(self) -> Iterator[SentenceMaps]:
         seen: set[tuple[int, int]] = set()
-        for part in self.parts:
-            for sentence in _read_part(part, self.info):
-                key = (sentence.id, sentence.rank)
-                if key in seen:
-                    raise InputError(
-                        f"{part}: sentence {sentence.id} (rank {sentence.rank}) is there twice: "
-                        f"expected each id once; run the shards again with --norm-records-overwrite"
-                    )
-                seen.add(key)
-                yield sentence
+        for manifest in self._manifests:
+            for part in manifest.parts:
+                check_part(self.directory, part)
+                for sentence in _read_part(self.directory / part.name, self.info):
+                    key = (sentence.id, sentence.rank)
+                    if key in seen:
+                        raise InputError(
+                            f"{self.directory / part.name}: sentence {sentence.id} (rank {sentence.rank}) is there "
+                            f"twice: expected each id once; run the shards again with --norm-records-overwrite"
+                        )
+                    seen.add(key)
+                    yield sentence
         ids = {id_ for id_, _ in seen}
         missing = sorted(set(range(self.info.size)) - ids)
         strange = sorted(ids - set(range(self.info.size)))
         if missing or strange:
-            what = f"ids {_some(missing)} are missing" if missing else f"ids {_some(strange)} are unknown"
+            what = f"ids {some(missing)} are missing" if missing else f"ids {some(strange)} are unknown"
             raise InputError(
                 f"{self.directory}: {what}: expected every id from 0 to {self.info.size - 1}; "
                 f"run again with --norm-records-overwrite"
@@ -169,38 +179,17 @@ class Records:
         return (sentence for sentence in self if sentence.rank == 0)
 
 
-def read_info(part: Path) -> RunInfo:
-    """The :class:`RunInfo` of a part.
+def part_ids(part: Path) -> list[int]:
+    """The ids of the sentences in a part; one of several ranks comes several times.
 
     Raises:
-        InputError: the file is no whole Parquet file, no record part, or of another schema version.
+        InputError: the part cannot be read.
     """
     try:
-        metadata = pq.read_schema(part).metadata or {}
+        ids: list[int] = pq.read_table(part, columns=["id"])["id"].to_pylist()
     except (pa.ArrowException, OSError) as error:
-        text = " ".join(str(error).split())
-        raise InputError(f"{part}: not a whole Parquet file ({text}): remove it and run its shard again") from error
-    if METADATA_KEY not in metadata:
-        raise InputError(f"{part}: a Parquet file without norm_records metadata: expected a part that the plugin wrote")
-    fields = json.loads(metadata[METADATA_KEY])
-    version = fields.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise InputError(
-            f"{part}: records of schema version {version}: expected {SCHEMA_VERSION}; record again with this version"
-        )
-    return RunInfo(**{**fields, "kinds": tuple(fields["kinds"]), "layers": tuple(fields["layers"])})
-
-
-def _find_parts(directory: Path) -> list[Path]:
-    if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory: expected the --norm-records directory of a run")
-    parts = sorted(p for p in directory.iterdir() if _PART_NAME.fullmatch(p.name))
-    if not parts:
-        raise InputError(
-            f"{directory}: no record parts (part-NNNNN-of-NNNNN.parquet) in it: "
-            f"expected those of a finished run; was it killed?"
-        )
-    return parts
+        raise _unreadable(part, error) from error
+    return ids
 
 
 def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
@@ -209,8 +198,12 @@ def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
             for batch in file.iter_batches(batch_size=64):
                 yield from _sentences(batch, info, part)
     except (pa.ArrowException, OSError) as error:
-        text = " ".join(str(error).split())
-        raise InputError(f"{part}: cannot be read ({text}): remove it and run its shard again") from error
+        raise _unreadable(part, error) from error
+
+
+def _unreadable(part: Path, error: Exception) -> InputError:
+    text = " ".join(str(error).split())
+    return InputError(f"{part}: cannot be read ({text}): run its shard again with --norm-records-overwrite")
 
 
 def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[SentenceMaps]:
@@ -246,9 +239,3 @@ def _split(column: pa.ListArray) -> list[np.ndarray[Any, Any]]:
     offsets = column.offsets.to_numpy()
     values = column.values.to_numpy(zero_copy_only=False)
     return [values[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-
-
-def _some(ids: Sequence[int]) -> str:
-    """The first few of ``ids``, for an error text."""
-    shown = ", ".join(map(str, ids[:5]))
-    return shown if len(ids) <= 5 else f"{shown}, … ({len(ids)} in all)"

@@ -44,7 +44,10 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     )
     norm_alignments: Optional[str] = field(
         default=None,
-        metadata={"help": "file for word alignments of the best hypotheses: Pharaoh lines in corpus order"},
+        metadata={
+            "help": "file for word alignments of the best hypotheses: Pharaoh lines in corpus order; several shards "
+            "leave parts in FILE.parts for align-eval merge (docs/scale.md)"
+        },
     )
     norm_rule: ChoiceEnum(list(RULES)) = field(  # type: ignore[valid-type]
         default="kobayashi2020", metadata={"help": "extraction rule of --norm-alignments and --aer-gold"}
@@ -70,10 +73,13 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default="float32", metadata={"help": "type of the recorded values"}
     )
     norm_records_resume: bool = field(
-        default=False, metadata={"help": "keep this shard's part if it is finished, and stop at once"}
+        default=False, metadata={"help": "keep what was written of this shard before a stop, and do the rest"}
     )
     norm_records_overwrite: bool = field(
-        default=False, metadata={"help": "replace this shard's part of the same run, if there is one"}
+        default=False, metadata={"help": "replace what was written of this shard before"}
+    )
+    norm_part_sentences: int = field(
+        default=10000, metadata={"help": "sentences in a part of the output; what a stop can lose at most"}
     )
     norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = field(  # type: ignore[valid-type]
         default="auto",

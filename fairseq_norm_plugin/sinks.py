@@ -1,66 +1,206 @@
-"""Where the sentences of a run go: a part of the records, a file of word alignments; whole or not at all."""
+"""Where the sentences of a shard go: parts of records and parts of word alignments, each whole or not at all."""
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
+import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from alignment_eval import merge, records
 from alignment_eval.errors import InputError
 from alignment_eval.extract import ExtractionOptions, extract
 from alignment_eval.formats import format_pharaoh_line
 from alignment_eval.maps import SentenceMaps
-from alignment_eval.records import RunInfo, arrow_schema, part_name, read_info, to_table
+from alignment_eval.parts import CONTENTS, Manifest, Part, differing, finished_run, read_manifests
+from alignment_eval.records import RunInfo, arrow_schema, to_table
 from alignment_eval.textfiles import write_lines
 
 _BUFFER_BYTES = 16 * 2**20
+_PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
 
 
-class PartWriter:
-    """The part file of one shard.
+@dataclass(frozen=True)
+class Existing:
+    """What to do with what a shard has written before; refused if neither."""
+
+    resume: bool = False
+    overwrite: bool = False
+
+
+def parts_directory(alignments: Path) -> Path:
+    """Where the parts of the alignments file ``alignments`` are."""
+    return alignments.with_name(f"{alignments.name}.parts")
+
+
+def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences in a shard's parts, of whatever run.
 
     Raises:
-        InputError: the directory holds parts of another run, or this shard's part and ``overwrite`` is off.
+        InputError: the directory holds something else, or a part cannot be read.
+    """
+    parts = [
+        part
+        for manifest in read_manifests(directory, content)
+        if (manifest.shard, manifest.shards) == (shard, shards)
+        for part in manifest.parts
+    ]
+    ids = [np.array(_PART_IDS[content](directory / part.name), dtype=np.int64) for part in parts]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ids]))
+
+
+class ShardParts(ABC):
+    """The output of one shard in a directory of parts (alignment_eval/parts.py).
+
+    :meth:`write` adds sentences, :meth:`commit` makes a part of what was added, :meth:`finish` declares the shard
+    finished.  Sentences that its parts hold already are not taken again.
+
+    Raises:
+        InputError: the directory is a file or holds shards of another run; or this shard was begun before, and
+            ``existing`` does not say what is to become of it.
     """
 
-    def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], overwrite: bool) -> None:
-        self.path = directory / part_name(info.shard, info.shards)
-        check_directory(directory, info)
-        if self.path.exists() and not overwrite:
-            raise InputError(
-                f"{self.path}: this shard's part of the same run is there already: give --norm-records-resume to keep "
-                f"it, --norm-records-overwrite to replace it, or another --norm-records directory"
-            )
-        directory.mkdir(parents=True, exist_ok=True)
-        self._temporary = directory / f".{self.path.name}.tmp"  # a killed run's is overwritten
-        self._schema = arrow_schema(info, quantities)
-        self._writer = pq.ParquetWriter(self._temporary, self._schema, compression="zstd", use_dictionary=False)
-        self._buffer: list[SentenceMaps] = []
-        self._buffered = 0
-        atexit.register(self.abandon)
+    def __init__(self, directory: Path, manifest: Manifest, existing: Existing) -> None:
+        self.directory = directory
+        begun = _begun(directory, manifest, existing)
+        self._stale = begun if existing.overwrite else None
+        self.manifest = manifest if begun is None or existing.overwrite else begun
+        self._written = np.zeros(manifest.size, dtype=np.bool_)
+        if self.manifest.parts:
+            self._written[written_ids(directory, manifest.content, manifest.shard, manifest.shards)] = True
+        self._ids = 0
+        self._skipped = 0
+        self._temporary: Optional[Path] = None
+
+    @property
+    def path(self) -> Path:
+        """Where the output is, for messages."""
+        return self.directory
 
     def write(self, sentences: Sequence[SentenceMaps]) -> None:
-        """Add rows."""
+        """Add sentences, all hypotheses of each."""
+        new = [sentence for sentence in sentences if not self._written[sentence.id]]
+        if new:
+            if self._temporary is None:
+                self._begin_part()
+            self._ids += len({sentence.id for sentence in new})
+            self._skipped += sum(not sentence.ok for sentence in new)
+            self._add(new)
+
+    def commit(self) -> None:
+        """Make a part of what was added since the last one."""
+        if self._temporary is not None:
+            self._close(self._temporary)
+            path = self.directory / self.manifest.part_name(len(self.manifest.parts))
+            self._temporary.replace(path)
+            parts = (*self.manifest.parts, Part.of(path, self._ids))
+            self._temporary = None
+            atexit.unregister(self.abandon)
+            self._declare(parts=parts, skipped=self.manifest.skipped + self._skipped)
+            self._ids = self._skipped = 0
+
+    def finish(self) -> None:
+        """Make the last part and declare the shard finished."""
+        self.commit()
+        if not self.manifest.finished:
+            self._clear()
+            self._declare(finished=True)
+
+    def abandon(self) -> None:
+        """Remove the unfinished part (also when the interpreter ends before :meth:`finish`)."""
+        if self._temporary is not None:
+            self._drop()
+            self._temporary.unlink(missing_ok=True)
+            self._temporary = None
+
+    def _begin_part(self) -> None:
+        self._clear()
+        self._temporary = self.directory / f".{self.manifest.part_name(len(self.manifest.parts))}.tmp"
+        self._open(self._temporary)
+        atexit.register(self.abandon)
+
+    def _clear(self) -> None:
+        """Make the directory, without what is to be overwritten in it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self._stale is not None:
+            _remove(self.directory, self._stale)
+            self._stale = None
+
+    def _declare(self, **changes: Any) -> None:
+        self.manifest = replace(self.manifest, **changes)
+        self.manifest.write(self.directory)
+
+    def _open(self, path: Path) -> None:  # noqa: B027  # not all parts are written bit by bit
+        """Begin a part at ``path``."""
+
+    @abstractmethod
+    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences to the part."""
+
+    @abstractmethod
+    def _close(self, path: Path) -> None:
+        """Have the whole part at ``path``."""
+
+    def _drop(self) -> None:  # noqa: B027
+        """Let go of the part, which will not be ended."""
+
+
+def _remove(directory: Path, manifest: Manifest) -> None:
+    for name in (manifest.name, *(part.name for part in manifest.parts)):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _begun(directory: Path, manifest: Manifest, existing: Existing) -> Optional[Manifest]:
+    begun = None
+    for other in read_manifests(directory, manifest.content):
+        where, option = directory / other.name, CONTENTS[manifest.content]
+        if other.signature_hash != manifest.signature_hash:
+            raise InputError(
+                f"{where}: is of another run (its {differing(other.signature, manifest.signature)} differ): expected "
+                f"an empty directory or one with shards of this run; name another with {option}, or remove that one"
+            )
+        if other.shard == manifest.shard:
+            begun = other
+            if not (existing.resume or existing.overwrite):
+                state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
+                raise InputError(
+                    f"{where}: this shard of the same run is {state} already: give --norm-records-resume to keep what "
+                    f"is there, --norm-records-overwrite to begin anew, or name another place with {option}"
+                )
+    return begun
+
+
+class RecordParts(ShardParts):
+    """Records of all hypotheses, as Parquet."""
+
+    def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], existing: Existing) -> None:
+        super().__init__(directory, info.manifest, existing)
+        self._schema = arrow_schema(info, quantities)
+        self._writer: Any = None
+        self._buffer: list[SentenceMaps] = []
+        self._buffered = 0
+
+    def _open(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
+
+    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
         self._buffer += sentences
         self._buffered += sum(array.nbytes for s in sentences for array in s.arrays.values())
         if self._buffered > _BUFFER_BYTES:
             self._flush()
 
-    def finish(self) -> None:
-        """Write what is left and give the part its name."""
+    def _close(self, path: Path) -> None:
         self._flush()
         self._writer.close()
-        self._temporary.replace(self.path)
-        atexit.unregister(self.abandon)
 
-    def abandon(self) -> None:
-        """Remove the unfinished part (also when the interpreter ends before :meth:`finish`)."""
+    def _drop(self) -> None:
         self._writer.close()
-        self._temporary.unlink(missing_ok=True)
-        atexit.unregister(self.abandon)
 
     def _flush(self) -> None:
         if self._buffer:
@@ -68,54 +208,47 @@ class PartWriter:
         self._buffer, self._buffered = [], 0
 
 
-def check_directory(directory: Path, info: RunInfo) -> None:
-    """Raise InputError if ``directory`` is a file or holds a part of another run than ``info``'s."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: is a file: expected a directory for --norm-records")
-    for part in sorted(directory.glob("part-*.parquet")):
-        other = read_info(part)
-        if other.signature_hash != info.signature_hash:
-            differing = ", ".join(_differing(other.signature, info.signature))
+class AlignmentParts(ShardParts):
+    """Word alignments of the best hypotheses; a run of one shard makes its alignments file of them at the end.
+
+    Raises:
+        InputError: see :class:`ShardParts`; or a run of one shard has its file already.
+    """
+
+    def __init__(self, file: Path, manifest: Manifest, options: ExtractionOptions, existing: Existing) -> None:
+        if manifest.shards == 1 and file.exists() and not existing.overwrite:
             raise InputError(
-                f"{part}: is of another run (its {differing} differ): expected an empty directory or one "
-                f"with parts of this run; give another --norm-records directory, or remove that one"
+                f"{file}: there is a file already, which does not say what run it is of: expected a new one for "
+                f"--norm-alignments; name another, remove that one, or give --norm-records-overwrite"
             )
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The keys whose values differ; ``outer.inner`` in nested mappings."""
-    names: list[str] = []
-    for key in sorted({*one, *other}):
-        mine, its = one.get(key), other.get(key)
-        if isinstance(mine, Mapping) and isinstance(its, Mapping):
-            names += [f"{key}.{inner}" for inner in _differing(mine, its)]
-        elif mine != its:
-            names.append(key)
-    return names
-
-
-def is_finished(directory: Path, info: RunInfo) -> bool:
-    """Whether the part of ``info``'s run and shard lies in ``directory`` (InputError: one of another run does)."""
-    check_directory(directory, info)
-    return (directory / part_name(info.shard, info.shards)).exists()
-
-
-class AlignmentFile:
-    """Word alignments of the best hypotheses, gathered by id and written in corpus order, whole or not at all."""
-
-    def __init__(self, path: Path, options: ExtractionOptions) -> None:
-        self.path = path
+        super().__init__(parts_directory(file), manifest, existing)
+        self.file = file
         self.options = options
-        self._lines: dict[int, str] = {}
+        self._links: dict[int, str] = {}
 
-    def write(self, sentences: Sequence[SentenceMaps]) -> None:
-        """Add the sentences of rank 0; a sentence without maps gets a blank line."""
+    @property
+    def path(self) -> Path:
+        """Where the output is, for messages."""
+        return self.file if self.manifest.shards == 1 else self.directory
+
+    def finish(self) -> None:
+        """Finish the shard; of a run of one shard, make the alignments file and remove the parts."""
+        super().finish()
+        if self.manifest.shards == 1:
+            write_lines(self.file, merge.merged_lines(self.directory, finished_run(self.directory, "alignments")))
+            _remove(self.directory, self.manifest)
+            for left in self.directory.glob(".*.tmp"):  # of killed runs
+                left.unlink()
+            if not any(self.directory.iterdir()):
+                self.directory.rmdir()
+
+    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
         for sentence in sentences:
             if sentence.rank == 0:
                 links = extract(sentence, self.options) if sentence.ok else frozenset()
-                self._lines[sentence.id] = format_pharaoh_line(links)
+                self._links[sentence.id] = format_pharaoh_line(links)
 
-    def finish(self) -> None:
-        """Write the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(self.path, (self._lines[id_] for id_ in sorted(self._lines)))
+    def _close(self, path: Path) -> None:
+        with path.open("w", encoding="utf-8") as part:
+            part.writelines(f"{line}\n" for line in merge.part_lines(self._links))
+        self._links = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 from fairseq.tasks import register_task
@@ -15,8 +16,10 @@ from torch import nn
 
 from alignment_eval import __version__
 from alignment_eval.errors import UsageError
+from alignment_eval.extract import ExtractionOptions
 from alignment_eval.maps import SentenceMaps
-from alignment_eval.records import Records, RunInfo
+from alignment_eval.parts import Manifest
+from alignment_eval.records import RunInfo
 from fairseq_norm_plugin.attention import disable_encoder_fast_path, swap_attention
 from fairseq_norm_plugin.generator import (
     MAPS_KEY,
@@ -31,7 +34,7 @@ from fairseq_norm_plugin.quantities import STEPWISE_KINDS, RecordedMaps, layers_
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.sides import dictionary_mark, side
 from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
-from fairseq_norm_plugin.sinks import AlignmentFile, PartWriter, is_finished
+from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, ShardParts, parts_directory, written_ids
 
 logger = logging.getLogger(__name__)
 
@@ -91,14 +94,26 @@ class NormMixin:
             kwargs["required_batch_size_multiple"] = 1
         self._skipped = {}
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
-        if not self._training:
-            self._make_plan(dataset, iterator, kwargs)
-        return iterator
+        return iterator if self._training else self._make_plan(dataset, iterator, kwargs)
 
-    def _make_plan(self, dataset: Any, iterator: Any, batching: Mapping[str, Any]) -> None:
+    def _make_plan(self, dataset: Any, iterator: Any, batching: Mapping[str, Any]) -> Any:
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
-        if subset is not None:  # fairseq-interactive's sentences are of no subset
-            self._plan = Plan.of(subset, iterator, self._skipped, batching)
+        if subset is None:  # fairseq-interactive's sentences are of no subset
+            return iterator
+        written = self._written_ids(batching) if self.cfg.norm_records_resume else ()
+        self._plan = Plan.of(subset, iterator, self._skipped, batching, written)
+        return self._plan.iterator(iterator)
+
+    def _written_ids(self, batching: Mapping[str, Any]) -> Any:
+        """The ids that every output of this shard holds; whether they are of this run is checked with the model."""
+        outputs = []
+        if self.cfg.norm_records:
+            outputs.append((Path(self.cfg.norm_records), "records"))
+        if self.cfg.norm_alignments:
+            outputs.append((parts_directory(Path(self.cfg.norm_alignments)), "alignments"))
+        shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+        written = [written_ids(directory, content, shard, shards) for directory, content in outputs]
+        return functools.reduce(np.intersect1d, written) if written else ()
 
     # -- generation and forced scoring -------------------------------------------------------------------------
 
@@ -150,6 +165,10 @@ class NormMixin:
             )
         if wanted and getattr(args, "retain_dropout", False):
             raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
+        if self.cfg.norm_records_resume and self.cfg.norm_records_overwrite:
+            raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other: give one")
+        if int(self.cfg.norm_part_sentences) < 1:
+            raise UsageError(f"--norm-part-sentences {self.cfg.norm_part_sentences}: expected 1 or more")
         if self.cfg.norm_num_shards != 1:
             raise UsageError(
                 f"--num-shards {self.cfg.norm_num_shards} does nothing in fairseq-generate (every shard would be the "
@@ -169,29 +188,24 @@ class NormMixin:
             for dictionary in (self.source_dictionary, self.target_dictionary)
         )
         logger.info("subword marks: source %s, target %s", *self._marks)
-        sinks: list[Union[PartWriter, AlignmentFile]] = []
-        if options.extraction is not None:
-            if plan.shards > 1:
-                raise UsageError(
-                    "--norm-alignments writes one file in corpus order, which a shard alone cannot: "
-                    "give --norm-records, and run align-eval extract when all shards are done"
-                )
-            sinks.append(AlignmentFile(Path(self.cfg.norm_alignments), options.extraction))
+        existing = Existing(bool(self.cfg.norm_records_resume), bool(self.cfg.norm_records_overwrite))
+        signature = self._signature(models, args)
+        sinks: list[ShardParts] = []
         if self.cfg.norm_records:
-            directory = Path(self.cfg.norm_records)
-            info = self._run_info(models, args, options, heads, nbest)
-            if self.cfg.norm_records_resume and is_finished(directory, info):
-                logger.info("%s: shard %d of %d is finished already: kept", directory, plan.shard, plan.shards)
-                for sink in sinks:  # the alignments file follows from the records
-                    for sentence in Records(directory).best():
-                        sink.write([sentence])
-                    sink.finish()
-                # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
-                raise SystemExit(0)
-            sinks.append(PartWriter(directory, info, quantities, bool(self.cfg.norm_records_overwrite)))
-        self._output = Output(plan, self._layers, sinks)
+            info = self._run_info(signature, options, heads, nbest)
+            sinks.append(RecordParts(Path(self.cfg.norm_records), info, quantities, existing))
+        if options.extraction is not None:
+            file = Path(self.cfg.norm_alignments)
+            manifest = self._alignments_manifest(signature, options.extraction)
+            sinks.append(AlignmentParts(file, manifest, options.extraction, existing))
+        if plan.kept and getattr(args, "sampling", False) and not all(sink.manifest.finished for sink in sinks):
+            raise UsageError(
+                "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
+                "begin anew with --norm-records-overwrite"
+            )
+        self._output = Output(plan, self._layers, sinks, int(self.cfg.norm_part_sentences))
         if self._output.finished:
-            logger.info("shard %d of %d is empty: nothing to do", plan.shard, plan.shards)
+            # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
             raise SystemExit(0)
         return RecordedMaps(self._layers, quantities, nbest, self._source_words)
 
@@ -201,13 +215,12 @@ class NormMixin:
         surface = _surface(self.datasets[self._plan.subset].src, id_)
         return list(side(tokens, self.source_dictionary, self._marks[0], surface).words)
 
-    def _run_info(
-        self, models: Sequence[nn.Module], args: Any, options: NormOptions, heads: int, nbest: int
-    ) -> RunInfo:
+    def _signature(self, models: Sequence[nn.Module], args: Any) -> dict[str, Any]:
+        """What every output of the run depends on."""
         assert self._plan is not None
         cfg, plan = self.cfg, self._plan
         languages = (cfg.source_lang, cfg.target_lang)
-        signature = {
+        return {
             "version": __version__,
             "task": type(self).__name__,
             "model": model_hash(models),
@@ -215,9 +228,6 @@ class NormMixin:
             "subset": plan.subset,
             "languages": list(languages),
             "marks": list(self._marks),
-            "kinds": list(options.record_kinds),
-            "layers": list(options.record_layers),
-            "dtype": str(cfg.norm_records_dtype),
             "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
             "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
             "truncate_source": cfg.truncate_source,
@@ -225,15 +235,38 @@ class NormMixin:
             "generation": generation_options(args),
             **(plan.batching if plan.shards > 1 or getattr(args, "sampling", False) else {}),
         }
+
+    def _run_info(self, common: Mapping[str, Any], options: NormOptions, heads: int, nbest: int) -> RunInfo:
+        assert self._plan is not None
+        plan, dtype = self._plan, str(self.cfg.norm_records_dtype)
+        signature = {
+            **common,
+            "kinds": list(options.record_kinds),
+            "layers": list(options.record_layers),
+            "dtype": dtype,
+        }
         return RunInfo(
             signature=signature,
             signature_hash=signature_hash(signature),
             kinds=options.record_kinds,
             layers=options.record_layers,
             heads=heads,
-            dtype=str(cfg.norm_records_dtype),
+            dtype=dtype,
             size=plan.size,
             nbest=nbest,
+            shard=plan.shard,
+            shards=plan.shards,
+        )
+
+    def _alignments_manifest(self, common: Mapping[str, Any], extraction: ExtractionOptions) -> Manifest:
+        assert self._plan is not None
+        plan = self._plan
+        signature = {**common, "extraction": extraction.fields()}
+        return Manifest(
+            content="alignments",
+            signature=signature,
+            signature_hash=signature_hash(signature),
+            size=plan.size,
             shard=plan.shard,
             shards=plan.shards,
         )

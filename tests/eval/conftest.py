@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
-from alignment_eval.records import RunInfo, arrow_schema, part_name, to_table
+from alignment_eval.parts import Part
+from alignment_eval.records import RunInfo, arrow_schema, to_table
 from alignment_eval.subwords import word_indices
 
 SPECIAL = ("</s>", "<de>", "<en>")
@@ -78,7 +80,9 @@ def records(
     for shard in range(shards):
         run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
         table = to_table(sentences[shard::shards], arrow_schema(run, quantities))
-        pq.write_table(table, directory / part_name(shard, shards))
+        part = directory / run.manifest.part_name(0)
+        pq.write_table(table, part)
+        replace(run.manifest, parts=(Part.of(part, len(table)),), finished=True).write(directory)
     return directory
 
 

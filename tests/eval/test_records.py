@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps import SentenceMaps
-from alignment_eval.records import Records, arrow_schema, part_name, read_info, to_table
+from alignment_eval.parts import Part, read_manifests
+from alignment_eval.records import Records, arrow_schema, part_ids, to_table
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
@@ -90,80 +90,67 @@ def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_reco
     assert len(list(records)) == 6
 
 
+PART = "part-00000-of-00001-00000.parquet"
+
+
 def test_stray_files_are_ignored(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
     make_records(tmp_path, [make_sentence()])
-    for name in (f".{part_name(0, 1)}.tmp-77", f"{part_name(0, 1)}.tmp", "notes.txt", "part-0-of-1.parquet"):
+    for name in (f".{PART}.tmp", f"{PART}.tmp", "notes.txt", "part-00000-of-00001-00001.parquet"):
         (tmp_path / name).write_bytes(b"half a fi")
     assert [s.id for s in Records(tmp_path)] == [0]
 
 
-def test_no_directory(tmp_path: Path) -> None:
+def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing: no such directory: expected the --norm-records directory of a run"):
         Records(tmp_path / "nothing")
     (tmp_path / "file").write_text("text")
     with pytest.raises(InputError, match=r"file: no such directory"):
         Records(tmp_path / "file")
-
-
-def test_empty_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no record parts \(part-NNNNN-of-NNNNN.parquet\) in it: expected those of a"):
+    with pytest.raises(InputError, match=r"no manifests \(_shard-NNNNN-of-NNNNN.json\) in it: expected those of a fin"):
         Records(tmp_path)
 
 
-def test_missing_shard(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    make_records(tmp_path, [make_sentence(i) for i in range(4)], shards=3)
-    (tmp_path / part_name(1, 3)).unlink()
-    with pytest.raises(InputError, match=r"shards 1 of 3 are missing: expected a part of each"):
+def test_several_parts_of_a_shard(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    sentences = [make_sentence(i) for i in range(6)]
+    make_records(tmp_path / "second", sentences[4:], size=6)
+    (tmp_path / "second" / PART).rename(tmp_path / "part-00000-of-00001-00001.parquet")
+    make_records(tmp_path, sentences[:4], size=6)
+    (manifest,) = read_manifests(tmp_path, "records")
+    second = Part.of(tmp_path / "part-00000-of-00001-00001.parquet", 2)
+    replace(manifest, parts=(*manifest.parts, second)).write(tmp_path)
+    for got, expected in zip(Records(tmp_path), sentences):
+        assert_same(got, expected)
+    assert part_ids(tmp_path / second.name) == [4, 5]
+    (tmp_path / second.name).unlink()
+    with pytest.raises(InputError, match=r"-00001.parquet: no such file, but _shard-00000-of-00001.json lists it"):
         Records(tmp_path)
 
 
-def test_parts_of_different_runs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    make_records(tmp_path / "a", [make_sentence(i) for i in range(4)], shards=2)
-    make_records(tmp_path / "b", [make_sentence(i) for i in range(4)], shards=2, signature_hash="beef")
-    (tmp_path / "b" / part_name(1, 2)).replace(tmp_path / "a" / part_name(1, 2))
-    with pytest.raises(
-        InputError, match=r"part-00001-of-00002.parquet: part of run beef, but part-00000-of-00002.parquet is of run 01"
-    ):
-        Records(tmp_path / "a")
-
-
-def test_other_schema_version(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    make_records(tmp_path, [make_sentence()], schema_version=7)
-    with pytest.raises(InputError, match=r"records of schema version 7: expected 1; record again with this version"):
-        Records(tmp_path)
-
-
-def test_half_written_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
     make_records(tmp_path, [make_sentence(i) for i in range(20)])
-    part = tmp_path / part_name(0, 1)
-    part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
-    with pytest.raises(InputError, match=r"part-00000-of-00001.parquet: not a whole Parquet file"):
-        Records(tmp_path)
-
-
-def test_part_with_damaged_pages(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    make_records(tmp_path, [make_sentence(i) for i in range(20)])
-    part = tmp_path / part_name(0, 1)
-    content = bytearray(part.read_bytes())
-    content[4:2000] = b"\xff" * 1996  # the first pages; the footer stays whole
-    part.write_bytes(bytes(content))
-    with pytest.raises(
-        InputError, match=r"(?s)part-00000-of-00001.parquet: cannot be read .*: remove it and run its shard"
-    ):
+    content = bytearray((tmp_path / PART).read_bytes())
+    content[1000] ^= 1
+    (tmp_path / PART).write_bytes(bytes(content))
+    with pytest.raises(InputError, match=rf"{PART}: checksum \w+: expected \w+, as the manifest says; the part is dam"):
         list(Records(tmp_path))
 
 
-def test_parquet_file_of_something_else(tmp_path: Path) -> None:
-    part = tmp_path / part_name(0, 1)
-    pq.write_table(pa.table({"a": [1]}), part)
-    with pytest.raises(InputError, match=r"a Parquet file without norm_records metadata: expected a part that the"):
-        read_info(part)
+def test_listed_part_that_is_no_parquet_file(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence()])
+    (tmp_path / PART).write_text("text")
+    (manifest,) = read_manifests(tmp_path, "records")
+    replace(manifest, parts=(Part.of(tmp_path / PART, 1),)).write(tmp_path)
+    with pytest.raises(InputError, match=rf"{PART}: cannot be read \(.*\): run its shard again"):
+        list(Records(tmp_path))
+    with pytest.raises(InputError, match=rf"{PART}: cannot be read"):
+        part_ids(tmp_path / PART)
 
 
 def test_doubled_id_over_shards(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
     make_records(tmp_path, [make_sentence(0), make_sentence(1), make_sentence(2), make_sentence(0)], shards=2)
     with pytest.raises(
-        InputError, match=r"part-00001-of-00002.parquet: sentence 0 \(rank 0\) is there twice: expected each id once"
+        InputError,
+        match=r"part-00001-of-00002-00000.parquet: sentence 0 \(rank 0\) is there twice: expected each id once",
     ):
         list(Records(tmp_path))
 
@@ -198,7 +185,6 @@ def test_only_the_quantities_of_the_schema_are_written(
     directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
     (got,) = Records(directory)
     assert got.kinds == ("attn_w", "attnres_w")
-    info = read_info(directory / part_name(0, 1))
-    assert info.kinds == ("attn_w",)
-    schema = arrow_schema(info, ("head_attn_w",))
-    assert to_table([got], schema).schema.names == pq.read_schema(directory / part_name(0, 1)).names
+    assert Records(directory).info.kinds == ("attn_w",)
+    schema = arrow_schema(Records(directory).info, ("head_attn_w",))
+    assert to_table([got], schema).schema.names == pq.read_schema(directory / PART).names

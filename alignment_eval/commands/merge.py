@@ -1,0 +1,45 @@
+"""``align-eval merge``: one alignment file in corpus order of the parts of a run's shards."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from alignment_eval.errors import UsageError
+from alignment_eval.formats import warn_on_stderr
+from alignment_eval.merge import merged_lines
+from alignment_eval.parts import finished_run
+from alignment_eval.signature import signature
+from alignment_eval.textfiles import STANDARD, check_new, write_lines
+
+_EPILOG = """\
+Example, after make demo:
+  align-eval merge out/demo/sharded.pharaoh.parts --output out/merged.pharaoh
+
+The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``merge``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file to be made")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write one Pharaoh line a sentence."""
+    if args.output == STANDARD:
+        raise UsageError(
+            "--output -: ids are checked up to the last sentence, and nothing is written before: name a file"
+        )
+    check_new(args.output, args.overwrite)
+    manifests = finished_run(args.parts, "alignments")
+    write_lines(args.output, merged_lines(Path(args.parts), manifests))
+    first = manifests[0]
+    skipped = sum(manifest.skipped for manifest in manifests)
+    if skipped:
+        warn_on_stderr(f"{skipped} of {first.size} sentences have no maps, their lines are blank")
+    print(signature(run=first.signature_hash, sentences=first.size, **first.signature["extraction"]), file=sys.stderr)
