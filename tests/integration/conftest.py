@@ -32,6 +32,28 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
+# A whole process that ends in the middle of its batch {batch}, in the way that {end} says.
+DYING = """
+import os, signal, sys
+from fairseq_cli import generate
+from fairseq_norm_plugin.task import TranslationNormTask
+
+step = TranslationNormTask.inference_step
+batches = []
+
+def dying_step(self, *args, **kwargs):
+    batches.append(1)
+    if len(batches) == {batch}:
+        {end}
+    return step(self, *args, **kwargs)
+
+TranslationNormTask.inference_step = dying_step
+generate.cli_main()
+"""
+ENDS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "raising": "raise RuntimeError('the disk is full')",
+}
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
 
 
@@ -245,5 +267,15 @@ def norm_interactive(data, checkpoint, tmp_path):
         words += ["--cpu", "--input", tmp_path / "input", *extra]
         parser = options.get_interactive_generation_parser()
         return in_process(interactive.main, parser, words)
+
+    return run
+
+
+@pytest.fixture
+def dying(command, data, checkpoint):
+    def run(end, *extra, batch=2):
+        words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
+        program = DYING.format(end=ENDS[end], batch=batch)
+        return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
 
     return run

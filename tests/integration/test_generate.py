@@ -165,10 +165,6 @@ def test_recorded_in_float16(norm, tmp_path):
         (["--norm-records", "{tmp}/r", "--norm-record-kinds", "attn_q"], "expected some of attn_w, attn_n"),
         (["--norm-records", "{tmp}/r", "--retain-dropout"], "--retain-dropout"),
         (
-            ["--norm-alignments", "{tmp}/a", "--distributed-world-size", 2, "--distributed-rank", 0],
-            "one file in corpus order, which a shard alone cannot",
-        ),
-        (
             ["--norm-records", "{tmp}/r", "--norm-alignments", "{tmp}/a", "--norm-record-layers", 1],
             "--norm-alignments reads attn_n of layer 0, which .* leaves out",
         ),

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import signal
-import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.parts import read_manifests
 from alignment_eval.records import Records
 
 EXTRACT = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]
-PART = "part-00000-of-00001.parquet"
-# A whole process that ends in the middle of its second batch, in the way that {end} says.
-DYING = """
-import os, signal, sys
-from fairseq_cli import generate
-from fairseq_norm_plugin.task import TranslationNormTask
-
-step = TranslationNormTask.inference_step
-batches = []
-
-def dying_step(self, *args, **kwargs):
-    batches.append(1)
-    if len(batches) == 2:
-        {end}
-    return step(self, *args, **kwargs)
-
-TranslationNormTask.inference_step = dying_step
-generate.cli_main()
-"""
-ENDS = {
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
-    "raising": "raise RuntimeError('the disk is full')",
-}
-
-
-@pytest.fixture
-def dying(command, data, checkpoint):
-    def run(end, *extra):
-        words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = DYING.format(end=ENDS[end])
-        return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
-
-    return run
+PART = "part-00000-of-00001-00000.parquet"
+MANIFEST = "_shard-00000-of-00001.json"
 
 
 def shard(number, shards):
@@ -72,12 +43,12 @@ def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode):
     seen = []
     for number in range(3):
         if number:  # some shards are missing: no number from the others
-            with pytest.raises(InputError, match=r"shards .*2 of 3 are missing: expected a part"):
+            with pytest.raises(InputError, match=r"shards .*2 of 3 are missing: expected the output"):
                 Records(tmp_path / "shards")
         seen += [id_ for id_, _, _ in norm(*options, tmp_path / "shards", *shard(number, 3)).lines("S")]
     assert sorted(seen) == list(range(12))
     assert_same(by_id(tmp_path / "shards"), by_id(tmp_path / "single"))
-    (tmp_path / "shards" / "part-00001-of-00003.parquet").unlink()
+    (tmp_path / "shards" / "_shard-00001-of-00003.json").unlink()
     capsys.readouterr()
     assert cli.main(["extract", str(tmp_path / "shards"), *EXTRACT]) == 1
     said = capsys.readouterr()
@@ -93,7 +64,8 @@ def test_more_shards_than_batches(norm, tmp_path):
         with pytest.raises(SystemExit) as end:
             norm(*options, tmp_path / "shards", *shard(number, 3))
         assert end.value.code == 0
-    assert len(list((tmp_path / "shards").iterdir())) == 3
+    assert len(list((tmp_path / "shards").glob("_shard-*"))) == 3
+    assert len(list((tmp_path / "shards").glob("part-*"))) == 1
     assert_same(by_id(tmp_path / "shards"), by_id(tmp_path / "single"))
 
 
@@ -125,27 +97,31 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     norm(*options)
     first = by_id(directory)
     before = part.stat()
-    with pytest.raises(InputError, match="--norm-records-resume to keep it, --norm-records-overwrite to replace it"):
+    with pytest.raises(InputError, match="is finished already: give --norm-records-resume to keep what is there"):
         norm(*options)
+    with pytest.raises(UsageError, match="--norm-records-resume and --norm-records-overwrite contradict each other"):
+        norm(*options, "--norm-records-resume", "--norm-records-overwrite")
+    with pytest.raises(UsageError, match="--norm-part-sentences 0: expected 1 or more"):
+        norm(*options, "--norm-records-resume", "--norm-part-sentences", 0)
     with pytest.raises(SystemExit) as end:
         norm(*options, "--norm-records-resume")
     assert end.value.code == 0
     assert (part.stat().st_mtime_ns, part.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
     norm(*options, "--norm-records-overwrite")
     assert part.stat().st_mtime_ns > before.st_mtime_ns
-    assert [path.name for path in directory.iterdir()] == [PART]
+    assert sorted(path.name for path in directory.iterdir()) == [MANIFEST, PART]
     assert_same(by_id(directory), first)
     norm("--score-reference", "--norm-records", tmp_path / "new", "--norm-records-resume")  # nothing there yet
     assert_same(by_id(tmp_path / "new"), first)
 
 
-def test_resuming_gives_the_alignments_of_the_kept_records(norm, tmp_path):
+def test_resuming_makes_what_one_of_two_outputs_lacks(norm, tmp_path):
     options = ["--norm-records", tmp_path / "r", "--norm-alignments"]
     norm(*options, tmp_path / "first")
-    with pytest.raises(SystemExit) as end:
-        norm(*options, tmp_path / "second", "--norm-records-resume")
-    assert end.value.code == 0
+    before = (tmp_path / "r" / PART).stat().st_mtime_ns
+    norm(*options, tmp_path / "second", "--norm-records-resume")
     assert (tmp_path / "second").read_text() == (tmp_path / "first").read_text()
+    assert (tmp_path / "r" / PART).stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(
@@ -162,9 +138,9 @@ def test_resuming_gives_the_alignments_of_the_kept_records(norm, tmp_path):
 )
 def test_other_options_are_refused_and_named(norm, recorded, other, named):
     directory, before = recorded
-    with pytest.raises(InputError, match=rf"{PART}: is of another run \(its {named} differ\)"):
+    with pytest.raises(InputError, match=rf"{MANIFEST}: is of another run \(its {named} differ\)"):
         norm("--norm-records", directory, *other)
-    assert [path.name for path in directory.iterdir()] == [PART]
+    assert sorted(path.name for path in directory.iterdir()) == [MANIFEST, PART]
     assert (directory / PART).read_bytes() == before
 
 
@@ -187,29 +163,66 @@ def test_another_model_is_refused(norm, trained, recorded):
         norm("--norm-records", recorded[0], path=trained("second", seed=2))
 
 
-def test_a_killed_run_leaves_no_part(dying, norm, tmp_path):
+def test_a_killed_run_leaves_no_part_that_counts(dying, norm, tmp_path):
     directory = tmp_path / "r"
     options = ["--norm-records", directory, "--norm-alignments", tmp_path / "a"]
     result = dying("killed", *options)
     assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
     assert not (tmp_path / "a").exists()
     assert [path.name for path in directory.iterdir()] == [f".{PART}.tmp"]
-    with pytest.raises(InputError, match=r"no record parts .* was it killed"):
+    with pytest.raises(InputError, match=r"no manifests .* was it killed"):
         Records(directory)
     norm(*options)
-    assert [path.name for path in directory.iterdir()] == [PART]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "r"]
+    assert sorted(path.name for path in directory.iterdir()) == [MANIFEST, PART]
     assert len(by_id(directory)) == 12
 
 
-def test_a_failing_run_keeps_the_part_that_it_was_to_replace(dying, norm, tmp_path):
-    directory = tmp_path / "r"
-    norm("--norm-records", directory)
-    before = (directory / PART).read_bytes()
-    result = dying("raising", "--norm-records", directory, "--norm-records-overwrite")
+@pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], ["--score-reference"]], ids=["generate", "score"])
+def test_a_killed_run_is_continued(dying, norm, tmp_path, capsys, mode):
+    options = [*mode, "--batch-size", 3]
+    outputs = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a", "--norm-part-sentences", 3]
+    norm(*options, "--norm-records", tmp_path / "whole", "--norm-alignments", tmp_path / "expected")
+    result = dying("killed", *options, *outputs, batch=3)
+    assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
+    with pytest.raises(InputError, match=r"shards 0 of 1 are unfinished: .* run them again with --norm-records-resume"):
+        Records(tmp_path / "r")
+    with pytest.raises(InputError, match=r"shard of the same run is begun \(2 parts\) already"):
+        norm(*options, *outputs)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("part-*")}
+    # the links have lost a part that the records have: the moment between two renames
+    (manifest,) = read_manifests(tmp_path / "a.parts", "alignments")
+    replace(manifest, parts=manifest.parts[:1]).write(tmp_path / "a.parts")
+    capsys.readouterr()
+    output = norm(*options, *outputs, "--norm-records-resume")
+    assert re.search(r"shard 0 of 1: 9 sentences in .* sentences/s, 3 kept from before", capsys.readouterr().err)
+    assert len({id_ for id_, _, _ in output.lines("H")}) == 9
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert_same(by_id(tmp_path / "r"), by_id(tmp_path / "whole"))
+    assert (tmp_path / "a").read_text() == (tmp_path / "expected").read_text()
+    assert not (tmp_path / "a.parts").exists()
+
+
+def test_sampling_is_not_continued(dying, norm, tmp_path):
+    options = ["--sampling", "--beam", 2, "--nbest", 2, "--batch-size", 3]
+    options += ["--norm-part-sentences", 3, "--norm-records", tmp_path / "r"]
+    dying("killed", *options)
+    with pytest.raises(UsageError, match="--sampling: what is drawn depends on all that was drawn before"):
+        norm(*options, "--norm-records-resume")
+    norm(*options, "--norm-records-overwrite")
+    with pytest.raises(SystemExit):
+        norm(*options, "--norm-records-resume")
+    assert len(by_id(tmp_path / "r")) == 12
+
+
+def test_a_failing_run_keeps_what_it_had_done(dying, norm, tmp_path):
+    options = ["--norm-records", tmp_path / "r", "--norm-part-sentences", 3]
+    result = dying("raising", *options)
     assert result.returncode == 1
     assert result.stderr.endswith("RuntimeError: the disk is full\n")
-    assert [path.name for path in directory.iterdir()] == [PART]
-    assert (directory / PART).read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [MANIFEST, PART]
+    norm(*options, "--norm-records-resume")
+    assert len(by_id(tmp_path / "r")) == 12
 
 
 def test_a_file_in_the_place_of_the_directory(norm, tmp_path):

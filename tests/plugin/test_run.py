@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,10 +14,11 @@ import torch
 from alignment_eval.errors import InputError
 from alignment_eval.extract import ExtractionOptions
 from alignment_eval.maps import SentenceMaps, Side
+from alignment_eval.parts import Manifest, finished_run
 from alignment_eval.records import Records, RunInfo
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
-from fairseq_norm_plugin.sinks import AlignmentFile, PartWriter, is_finished
+from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, parts_directory, written_ids
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 
@@ -47,9 +49,16 @@ def iterator(batches, size):
 def test_plans_of_shards_are_disjoint_and_complete():
     batches = [[0, 3], [1], [4, 2]]
     plans = [Plan.of("test", iterator(batches, 6), {5: "skipped"}, {"num_shards": 2, "shard_id": k}) for k in (0, 1)]
-    assert [plan.expected for plan in plans] == [{0, 3, 4, 2}, {1}]
+    assert [plan.batches for plan in plans] == [[[0, 3], [4, 2]], [[1]]]
     assert [s.id for s in plans[0].stubs((0,))] == [5]
     assert plans[1].stubs((0,)) == []
+
+
+def test_a_plan_leaves_out_what_is_written():
+    whole = iterator([[0, 3], [1], [4, 2]], 5)
+    plan = Plan.of("test", whole, {}, {}, written=np.array([1, 3]))
+    assert (plan.batches, plan.kept) == ([[0], [4, 2]], 2)
+    assert Plan.of("test", whole, {}, {}).iterator(whole) is whole
 
 
 def test_a_run_over_nothing_is_an_error():
@@ -57,73 +66,151 @@ def test_a_run_over_nothing_is_an_error():
         Plan.of("test", iterator([], 2), {1: "long"}, {})
 
 
-def test_output_finishes_after_the_last_sentence(tmp_path):
+OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
+PART = "part-00000-of-00001-{:05d}.parquet"
+MANIFEST = "_shard-00000-of-00001.json"
+
+
+def record_parts(directory, resume=False, overwrite=False, **fields):
+    return RecordParts(directory, info(**fields), QUANTITIES, Existing(resume, overwrite))
+
+
+def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    manifest = Manifest("alignments", signature, signature_hash(signature), size, shard, shards)
+    return AlignmentParts(file, manifest, OPTIONS, Existing(resume, overwrite))
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_output_finishes_after_the_last_sentence(tmp_path, capsys):
     plan = Plan.of("test", iterator([[2, 0]], 3), {1: "skipped: long"}, {})
-    writer = PartWriter(tmp_path / "r", info(), QUANTITIES, overwrite=False)
     path = tmp_path / "deep" / "hyp.pharaoh"
-    options = ExtractionOptions("attn_n", 0, setting="awo")
-    output = Output(plan, (0,), [writer, AlignmentFile(path, options)])
+    output = Output(plan, (0,), [record_parts(tmp_path / "r"), alignment_parts(path)], part_sentences=100)
     output.write([2], [sentence(2)])
     assert not output.finished
-    assert not path.exists()
-    assert [p.name for p in (tmp_path / "r").iterdir()] == [".part-00000-of-00001.parquet.tmp"]
+    assert names(path.parent) == ["hyp.pharaoh.parts"]
+    assert names(tmp_path / "r") == [f".{PART.format(0)}.tmp"]
     with pytest.raises(InputError, match="sentence 2 came twice"):
         output.write([2], [sentence(2)])
     with pytest.raises(InputError, match="sentence 7 came twice or was not asked for"):
         output.write([7], [sentence(7)])
+    assert capsys.readouterr().err == ""
     output.write([0], [sentence(0)])
     assert output.finished
     assert path.read_text() == "0-0 1-1\n\n0-0 1-1\n"
     assert sorted((s.id, s.status) for s in Records(tmp_path / "r")) == [(0, "ok"), (1, "skipped: long"), (2, "ok")]
-    assert [p.name for p in path.parent.iterdir()] == ["hyp.pharaoh"]
+    assert names(path.parent) == ["hyp.pharaoh"]
+    assert re.fullmatch(r"test: shard 0 of 1: 2 sentences in [\d.]+ s, [\d.]+ sentences/s\n", capsys.readouterr().err)
 
 
-def test_a_part_is_refused_kept_or_replaced(tmp_path):
-    def write(overwrite=False, **signature):
-        writer = PartWriter(tmp_path, info(size=1, **signature), QUANTITIES, overwrite)
-        writer.write([sentence(0)])
-        writer.finish()
+def test_parts_hold_so_many_sentences(tmp_path):
+    plan = Plan.of("test", iterator([[i] for i in range(5)], 5), {}, {"num_shards": 1})
+    output = Output(plan, (0,), [record_parts(tmp_path / "r", size=5)], part_sentences=2)
+    for i in range(5):
+        output.write([i], [sentence(i, rank) for rank in range(2)])
+        assert len(list((tmp_path / "r").glob("part-*"))) == (0, 1, 1, 2, 3)[i]
+    manifest = finished_run(tmp_path / "r", "records")[0]
+    assert [(part.name, part.sentences) for part in manifest.parts] == [
+        (PART.format(0), 2),
+        (PART.format(1), 2),
+        (PART.format(2), 1),
+    ]
+    assert [(s.id, s.rank) for s in Records(tmp_path / "r")] == [(i, rank) for i in range(5) for rank in range(2)]
 
-    assert not is_finished(tmp_path, info(a=1))
-    write(a=1)
-    assert is_finished(tmp_path, info(a=1))
-    with pytest.raises(InputError, match=r"--norm-records-resume to keep it, --norm-records-overwrite to replace it"):
-        write(a=1)
-    write(a=1, overwrite=True)
+
+@pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])
+def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
+    place = tmp_path / "x"
+    content = "records" if make is record_parts else "alignments"
+    directory = place if make is record_parts else parts_directory(place)
+    sink = make(place, shards=2, a=1)
+    sink.write([sentence(2)])
+    sink.commit()
+    sink.write([sentence(1)])
+    sink.abandon()
+    assert written_ids(directory, content, 0, 2).tolist() == [2]
+    assert written_ids(directory, content, 1, 2).tolist() == []
+    with pytest.raises(
+        InputError, match=r"this shard of the same run is begun \(1 parts\) already: give --norm-records-r"
+    ):
+        make(place, shards=2, a=1)
     with pytest.raises(InputError, match=r"is of another run \(its a, b differ\)"):
-        write(a=2, b=3, overwrite=True)
-    with pytest.raises(InputError, match=r"is of another run"):
-        is_finished(tmp_path, info(a=2))
+        make(place, shards=2, a=2, b=3, overwrite=True)
+    sink = make(place, shards=2, a=1, resume=True)
+    sink.write([sentence(1), sentence(2), sentence(0, status="skipped")])
+    sink.finish()
+    assert written_ids(directory, content, 0, 2).tolist() == [0, 1, 2]
+    before = {path: path.stat().st_mtime_ns for path in directory.iterdir()}
+    with pytest.raises(InputError, match="this shard of the same run is finished already"):
+        make(place, shards=2, a=1)
+    sink = make(place, shards=2, a=1, resume=True)
+    assert sink.manifest.finished
+    assert sink.manifest.skipped == 1
+    sink.write([sentence(1)])
+    sink.finish()
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    sink = make(place, shards=2, a=1, overwrite=True)
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    sink.write([sentence(0)])
+    sink.finish()
+    assert written_ids(directory, content, 0, 2).tolist() == [0]
+    assert len(names(directory)) == 2
 
 
 def test_an_abandoned_part_leaves_nothing(tmp_path):
-    writer = PartWriter(tmp_path, info(), QUANTITIES, overwrite=False)
+    writer = record_parts(tmp_path)
     writer.write([sentence(0)])
     writer.abandon()
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 def test_what_a_killed_run_left_is_replaced(tmp_path):
-    (tmp_path / ".part-00000-of-00001.parquet.tmp").write_bytes(b"half")
-    writer = PartWriter(tmp_path, info(size=1), QUANTITIES, overwrite=False)
+    (tmp_path / f".{PART.format(0)}.tmp").write_bytes(b"half")
+    (tmp_path / PART.format(0)).write_bytes(b"whole, but not in a manifest")
+    writer = record_parts(tmp_path, size=1)
     writer.write([sentence(0)])
     writer.finish()
-    assert [p.name for p in tmp_path.iterdir()] == ["part-00000-of-00001.parquet"]
+    assert names(tmp_path) == [MANIFEST, PART.format(0)]
     assert len(list(Records(tmp_path))) == 1
+
+
+def test_an_empty_shard_is_a_finished_one(tmp_path):
+    for shard in range(2):
+        writer = record_parts(tmp_path, size=1, shard=shard, shards=2)
+        writer.write([sentence(0)] if shard else [])
+        writer.finish()
+    assert len(names(tmp_path)) == 3
+    assert [s.id for s in Records(tmp_path)] == [0]
+
+
+def test_an_alignments_file_is_not_lost(tmp_path):
+    (tmp_path / "a").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="a: there is a file already, which does not say what run it is of"):
+            alignment_parts(tmp_path / "a", resume=resume)
+    sink = alignment_parts(tmp_path / "a", overwrite=True, size=1)
+    sink.write([sentence(0)])
+    assert (tmp_path / "a").read_text() == "mine"
+    (tmp_path / "a.parts" / ".x.tmp").write_text("of a killed run")
+    sink.finish()
+    assert (tmp_path / "a").read_text() == "0-0 1-1\n"
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_file_in_the_place_of_the_directory(tmp_path):
     (tmp_path / "f").write_text("")
     with pytest.raises(InputError, match="f: is a file: expected a directory for --norm-records"):
-        PartWriter(tmp_path / "f", info(), QUANTITIES, overwrite=False)
+        record_parts(tmp_path / "f")
 
 
 def test_many_small_writes_make_few_row_groups(tmp_path):
-    writer = PartWriter(tmp_path, info(size=50), QUANTITIES, overwrite=False)
+    writer = record_parts(tmp_path, size=50)
     for i in range(50):
         writer.write([sentence(i)])
     writer.finish()
-    assert pq.ParquetFile(writer.path).num_row_groups == 1
+    assert pq.ParquetFile(tmp_path / PART.format(0)).num_row_groups == 1
 
 
 def test_hashes_see_what_changes(tmp_path, build):
@@ -153,5 +240,5 @@ def test_printing_belongs_to_no_signature():
 def test_many_unknown_tokens_are_said(caplog, unknown, warned):
     plan = Plan.of("test", iterator([[0]], 1), {}, {})
     side = Side(("a", "<unk>" if unknown else "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
-    Output(plan, (0,), []).write([0], [replace(sentence(0), source=side)])
+    Output(plan, (0,), [], part_sentences=1).write([0], [replace(sentence(0), source=side)])
     assert ("1 of 6 tokens are <unk>: is the text split into the subwords" in caplog.text) is warned

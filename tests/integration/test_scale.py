@@ -1,0 +1,82 @@
+"""Word alignments of a corpus in shards: the same file as that of one run, whatever was killed in between."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from alignment_eval import cli
+
+ALIGNMENTS = "--norm-alignments"
+
+
+def shard(number, shards):
+    return ["--distributed-world-size", shards, "--distributed-rank", number]
+
+
+def run_shard(norm, *options):
+    """A shard in this process; an empty one ends it with status 0."""
+    try:
+        norm(*options)
+    except SystemExit as end:
+        assert end.code == 0
+
+
+@pytest.mark.parametrize("mode", [["--beam", 2], ["--score-reference"]], ids=["generate", "score"])
+@pytest.mark.parametrize(
+    ("shards", "batching"),
+    [
+        (2, ["--batch-size", 5]),  # batches of 5, 5 and 2
+        (3, ["--max-tokens", 60]),
+        (3, ["--batch-size", 7]),  # two batches: the third shard is empty
+    ],
+    ids=str,
+)
+def test_merged_shards_are_the_single_run(norm, tmp_path, capsys, mode, shards, batching):
+    options = [*mode, *batching, "--norm-part-sentences", 4, ALIGNMENTS]
+    norm(*options, tmp_path / "single")
+    for number in reversed(range(shards)):
+        capsys.readouterr()
+        assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 1
+        missing = "no such directory" if number == shards - 1 else f"shards {', '.join(map(str, range(number + 1)))} of"
+        assert missing in capsys.readouterr().err
+        run_shard(norm, *options, tmp_path / "a", *shard(number, shards))
+    assert not (tmp_path / "a").exists()
+    assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
+    assert (tmp_path / "a").read_text().count("\n") == 12
+
+
+def test_skipped_sentences_have_blank_lines(norm, tmp_path, capsys):
+    options = ["--gen-subset", "test5", "--max-source-positions", 60, "--skip-invalid-size-inputs-valid-test"]
+    options += ["--batch-size", 2, ALIGNMENTS]
+    norm(*options, tmp_path / "single")
+    for number in range(2):
+        norm(*options, tmp_path / "a", *shard(number, 2))
+    capsys.readouterr()
+    assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 0
+    assert "warning: 1 of 6 sentences have no maps, their lines are blank" in capsys.readouterr().err
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
+
+
+def test_a_killed_shard_is_continued(norm, dying, command, bin_directory, data, checkpoint, tmp_path):
+    """Whole processes: a shard killed and started again, the other, the merge."""
+    options = ["--score-reference", "--batch-size", 3, "--norm-part-sentences", 3, ALIGNMENTS, tmp_path / "a"]
+    killed = dying("killed", *options, *shard(0, 2))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    words = [bin_directory / "fairseq-generate", data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin"]
+    words += ["--task", "translation_norm", "--cpu", *options, "--norm-records-resume"]
+    second = command(*words, *shard(1, 2))
+    merge = [bin_directory / "align-eval", "merge", tmp_path / "a.parts", "-o", tmp_path / "a"]
+    refused = command(*merge, check=False)
+    assert refused.returncode == 1
+    assert "shards 0 of 2 are unfinished" in refused.stderr
+    first = command(*words, *shard(0, 2))
+    assert "shard 0 of 2: 3 sentences in " in first.stderr
+    assert ", 3 kept from before" in first.stderr
+    assert "shard 1 of 2: 6 sentences in " in second.stderr
+    assert "kept" not in second.stderr
+    command(*merge)
+    norm("--score-reference", "--batch-size", 3, ALIGNMENTS, tmp_path / "single")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
