@@ -212,7 +212,7 @@ def test_sampling_is_not_continued(dying, norm, tmp_path):
     norm(*options, "--norm-records-overwrite")
     with pytest.raises(SystemExit):
         norm(*options, "--norm-records-resume")
-    assert len(by_id(tmp_path / "r")) == 12
+    assert len(by_id(tmp_path / "r")) == 24
 
 
 def test_a_failing_run_keeps_what_it_had_done(dying, norm, tmp_path):
