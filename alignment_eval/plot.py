@@ -16,15 +16,13 @@ from alignment_eval.extract import ExtractionOptions, choose, links_of, named_ma
 from alignment_eval.links import GoldSentence, Link, Links
 from alignment_eval.maps import SentenceMaps, Side
 from alignment_eval.subwords import word_strings
-from alignment_eval.word_maps import require_known
+from alignment_eval.word_maps import LEVELS, require_known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-#: What the rows and columns of a picture are -> the units of a map (:data:`alignment_eval.word_maps.UNITS`).
-LEVELS = {"word": "words", "token": "subwords"}
 #: The column of a word map that holds what the special source tokens have.
 NULL_LABEL = "(null)"
 #: The font of all text; characters that it lacks are looked for in others.
@@ -119,7 +117,7 @@ def panel_of(
     Args:
         sentence: it has maps.
         options: kind, layer, head and setting of the map; its rule gives the links.
-        level: of :data:`LEVELS`.
+        level: of :data:`~alignment_eval.word_maps.LEVELS`.
         title: of the panel.
         predicted: links to be shown instead of those of the rule.
 

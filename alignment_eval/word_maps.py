@@ -21,6 +21,8 @@ SETTINGS: dict[str, int] = {"awo": 0, "awi": 1}
 
 #: What the rows and columns of a :class:`UnitMap` stand for.
 UNITS = ("words", "subwords")
+#: What is linked or drawn -> the units that stand for it.
+LEVELS = {"word": "words", "token": "subwords"}
 
 #: Ways to combine maps (:func:`combine`).
 COMBINATIONS = ("mean", "product")

@@ -19,7 +19,7 @@ from alignment_eval.records import Records
 from alignment_eval.rules import NULLS, RULE_NAMES
 from alignment_eval.signature import Value, signature
 from alignment_eval.textfiles import write_lines
-from alignment_eval.word_maps import COMBINATIONS, FLOOR, SETTINGS
+from alignment_eval.word_maps import COMBINATIONS, FLOOR, LEVELS, SETTINGS
 
 MAX_NORM = "max-norm"
 _EPILOG = """\
@@ -87,10 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
     )
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
-
-
-#: What is linked.
-LEVELS = ("word", "token")
 
 
 def layer_number(text: str) -> int | str:

@@ -23,7 +23,6 @@ from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.heatmap import layer_label
 from alignment_eval.maps import KINDS, SentenceMaps
 from alignment_eval.plot import (
-    LEVELS,
     Panel,
     Picture,
     draw,
@@ -37,7 +36,7 @@ from alignment_eval.plot import (
 from alignment_eval.records import Records
 from alignment_eval.rules import NULLS, RULE_NAMES
 from alignment_eval.signature import Value, signature
-from alignment_eval.word_maps import SETTINGS
+from alignment_eval.word_maps import LEVELS, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
