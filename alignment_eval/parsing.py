@@ -346,6 +346,8 @@ def _wanted(token: bytes, scored: bool) -> str:
         return ": expected links with scores i-j:p, i and j below 1000000, p a finite number as 0.5 or 1e-05"
     if SCORED.fullmatch(token):
         return ": a link with a score: expected links i-j; state format scored to read the scores"
+    if token == b"|||":
+        return ": the score of a sentence (fast_align -s): expected links i-j alone; cut it off (sed 's/ *|||.*//')"
     if _SOFT.fullmatch(token):
         return ": weights, not links: expected i-j; generate with --print-alignment hard"
     return ": expected links i-j (sure) or ipj (possible) of numbers below 1000000"
