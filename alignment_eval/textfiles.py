@@ -44,12 +44,17 @@ class TextFile:
     it, a missing last one added, a byte order mark dropped).  ``name`` is for messages; ``hash`` is that of the
     content and whole after the iteration.
 
+    Args:
+        path: the file.
+        expected: what is expected in it, for the error of an empty file.
+
     Raises:
         InputError: no such file, it cannot be read, is empty, or is not UTF-8; while iterating.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, expected: str = "one line a sentence (a blank one: no links)") -> None:
         self._path = path
+        self._expected = expected
         self.name = "<stdin>" if str(path) == STANDARD else str(path)
         self.hash = ContentHash()
 
@@ -76,7 +81,7 @@ class TextFile:
                 lines = True
                 yield (text if text.endswith(b"\n") else text + b"\n").replace(b"\r\n", b"\n")
         if not lines:
-            raise InputError(f"{self.name}: the file is empty: expected one line a sentence (a blank one: no links)")
+            raise InputError(f"{self.name}: the file is empty: expected {self._expected}")
 
     def _check_utf8(self, chunk: bytes, read: int) -> None:
         if chunk.isascii():
