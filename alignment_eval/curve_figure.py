@@ -142,13 +142,14 @@ def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
 
 
 def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
-    """Black where the subset is one of ``subsets``, which have columns; else grey; lines by metric."""
+    """Black and without subset where it is one of ``subsets``, which have columns; else grey; lines by metric."""
     names = list(table["metric"].unique())
     looks, legend = {}, {}
     for run, subset, metric in _keys(table):
         line = _LINES[names.index(metric) % len(_LINES)]
-        look = Look("black" if subset in subsets else "darkgrey", line, 1.2)
-        looks[run, subset, metric] = legend[shortened(f"{subset}_{metric}")] = look
+        own = subset in subsets
+        look = Look("black" if own else "darkgrey", line, 1.2)
+        looks[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = look
     return Style(looks, legend)
 
 

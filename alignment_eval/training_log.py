@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ("run", "subset", "update", "metric", "value")
 #: The subset of fairseq's ``train_inner`` lines, which have no subset in their keys.
 TRAIN_STEPS = "train_inner"
-_STATISTICS = re.compile(rb'(?:.* \| )?(\{".*)', re.DOTALL)
+_STATISTICS = re.compile(rb'(?:^| \| )(\{".*)', re.DOTALL)
 _UPDATES = "num_updates"
 _AER = re.compile(r"aer(?:_l(?P<layer>[0-9]+)_(?P<kind>[a-z]+)_(?P<setting>awo|awi))?")
 _LOWER = re.compile(rf"{_AER.pattern}|(?:.*_)?(?:loss|ppl)")
@@ -162,7 +162,7 @@ def _statistics(file: TextFile, warn: Callable[[str], None]) -> Iterator[Line]:
     for number, text in enumerate(_lines(file), 1):
         if damaged is not None:
             raise damaged
-        match = _STATISTICS.fullmatch(text)
+        match = _STATISTICS.search(text)
         if match is None:
             continue
         try:
