@@ -8,6 +8,7 @@ rounding (1e-6).
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Optional
 
 from fairseq.models.nat import FairseqNATModel
@@ -115,6 +116,12 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         super().train(mode)
         return self
 
+    def __prepare_scriptable__(self) -> MultiheadAttention:
+        """What ``torch.jit.script`` puts in this module's place: fairseq's attention with the same parameters."""
+        plain = copy(self)
+        _restore(plain)
+        return plain
+
     def block_weights(self) -> BlockWeights:
         """The block's parameters, with what was computed from them, until one of them changes.
 
@@ -181,11 +188,15 @@ def disable_encoder_fast_path(model: nn.Module) -> None:
 
 
 def restore_attention(model: nn.Module) -> None:
-    """Undo :func:`swap_attention` (before TorchScript export, for example)."""
+    """Undo :func:`swap_attention`; TorchScript does it by itself."""
     for attention in norm_attentions(model):
-        attention.__class__ = MultiheadAttention
-        for name in ("site", "captures", "stream", "_weights"):
-            delattr(attention, name)
+        _restore(attention)
+
+
+def _restore(attention: NormAttention) -> None:
+    attention.__class__ = MultiheadAttention
+    for name in ("site", "captures", "stream", "_weights"):
+        delattr(attention, name)
 
 
 def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:

@@ -227,3 +227,17 @@ def test_swapping_twice_is_harmless(build):
     }
     restore_attention(model)
     assert type(model.decoder.layers[0].encoder_attn) is MultiheadAttention
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_undoes_the_swap(build, make_sample):
+    """What is exported is fairseq's own model."""
+    model = build()
+    inputs = make_sample(LENGTHS)["net_input"]
+    words = inputs["src_tokens"], inputs["src_lengths"], inputs["prev_output_tokens"]
+    with torch.no_grad():
+        before = model(*words)[0]
+        scripted = torch.jit.script(model)
+        torch.testing.assert_close(scripted(*words)[0], before)
+        assert torch.equal(model(*words)[0], before)
+    assert norm_attentions(model) == []
