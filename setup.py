@@ -38,6 +38,7 @@ setup(
             "safetensors; python_version >= '3.11'",
             "tokenizers; python_version >= '3.11'",
             "pytest",
+            "pytest-xdist",
             "hypothesis",
             "scipy",
             "ruff",
