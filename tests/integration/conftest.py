@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import warnings
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -215,7 +216,10 @@ def config_of(args):
             for name in group:
                 value = getattr(args, name, group[name])
                 group[name] = float(value) if isinstance(group[name], float) and value is not None else value
-    if "norm_num_shards" in cfg.task:
+    if isinstance(cfg.task, Namespace):  # of a task that has no dataclass
+        vars(cfg.task).clear()
+        vars(cfg.task).update(vars(args), _name=args.task)
+    elif "norm_num_shards" in cfg.task:
         cfg.task.norm_num_shards = args.num_shards  # an interpolation
     return cfg
 
