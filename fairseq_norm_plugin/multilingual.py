@@ -4,36 +4,42 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
 from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.options import NormConfig, fill_interpolations
+from fairseq_norm_plugin.monitoring import MonitorMixin
+from fairseq_norm_plugin.options import MonitorConfig, NormConfig, fill_interpolations
 from fairseq_norm_plugin.task import NormMixin
 
 
 class ArgparseMixin:
-    """Gives the norm options to a task of fairseq's that takes its options from argparse; list it first.
+    """Gives a norm task's options to a task of fairseq's that takes its options from argparse; list it first.
 
     Such a task gets all options of the command, of whatever group, in one Namespace; it is ``cfg`` here.
     """
 
+    #: The dataclass of the options that are added.
+    added_options: type[FairseqDataclass] = NormConfig
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """fairseq's, and the options of :class:`NormConfig`."""
+        """fairseq's, and :attr:`added_options`."""
         super().add_args(parser)  # type: ignore[misc]
-        gen_parser_from_dataclass(parser, NormConfig())
+        gen_parser_from_dataclass(parser, cls.added_options())
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """fairseq's; ``cfg`` and ``args`` are the options under either name."""
-        fill_interpolations(args, NormConfig)
+        fill_interpolations(args, cls.added_options)
         task = super().setup_task(args, **kwargs)  # type: ignore[misc]
         task.cfg = task.args = args
         return task
@@ -69,9 +75,21 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
 
 
+@dataclass
+class MonitoredNormConfig(NormConfig, MonitorConfig):
+    """The plugin's options."""
+
+
 @register_task("translation_from_pretrained_bart_norm")
-class TranslationFromPretrainedBARTNormTask(ArgparseMixin, NormMixin, TranslationFromPretrainedBARTTask):  # type: ignore[misc]
-    """fairseq's ``translation_from_pretrained_bart`` whose models show their maps."""
+class TranslationFromPretrainedBARTNormTask(
+    ArgparseMixin,
+    MonitorMixin,
+    NormMixin,
+    TranslationFromPretrainedBARTTask,  # type: ignore[misc]
+):
+    """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
+
+    added_options = MonitoredNormConfig
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
@@ -82,8 +100,10 @@ class TranslationFromPretrainedBARTNormTask(ArgparseMixin, NormMixin, Translatio
         """
         if not args.langs:
             raise UsageError("--langs is missing: expected the languages of the pretrained model, in its order")
+        known = args.langs.split(",")
+        _check_languages(args, known, "--langs")
         task = super().setup_task(args, **kwargs)
-        _check_languages(args, task.langs, "--langs")
+        _check_languages(args, known, "--langs")  # now those that fairseq told from the data, too
         return task
 
     @property
@@ -99,7 +119,7 @@ class TranslationFromPretrainedBARTNormTask(ArgparseMixin, NormMixin, Translatio
 
 def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:
     for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
-        if language not in known:
+        if language is not None and language not in known:
             some = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
             raise UsageError(
                 f"{option} {language}: the model's languages ({origin}) are {some}: expected one of those "

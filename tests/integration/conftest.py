@@ -158,12 +158,13 @@ def train_config(data, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def trained(data, tmp_path_factory):
-    """Train a tiny model in this process, once a name, and give its last checkpoint."""
+def trained(request, tmp_path_factory):
+    """Train a tiny model in this process, on ``data`` unless told other, once a name, and give its last checkpoint."""
     made = {}
 
-    def make(name, *extra, data=data, **fields):
+    def make(name, *extra, data=None, **fields):
         if name not in made:
+            data = data or request.getfixturevalue("data")
             directory = tmp_path_factory.mktemp(name)
             with without_fairseqs_warnings():
                 train.main(training_config(data, directory, *extra, **fields)[1])
@@ -238,6 +239,11 @@ def run_generate(*words):
     parser = options.get_generation_parser()
     parser.add_argument("--arch", "-a", default="wav2vec2")
     return in_process(generate.main, parser, [*words, "--cpu"])
+
+
+@pytest.fixture(scope="session", name="run_generate")
+def _run_generate():
+    return run_generate
 
 
 @pytest.fixture(scope="session")

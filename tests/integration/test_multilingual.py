@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import random
 from dataclasses import dataclass
 
@@ -13,12 +15,16 @@ from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretra
 from fairseq_cli import preprocess
 
 from alignment_eval import cli
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.formats import ReadOptions, read_gold
 from alignment_eval.records import Records
+from alignment_eval.sweep import configurations, sweep
 
 MULTI, BART = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 PIECES = ("ba", "ki", "lo", "mu", "ne", "ra")
 GENERATE = ["--beam", 3, "--nbest", 2, "--max-len-b", 9, "--min-len", 2]
 SCORE = ["--score-reference"]
+PREFIX = [*GENERATE, "--prefix-size", 2]
 EXTRACTION = ["--kind", "attn_n", "--layer", "1", "--setting", "awo", "--rule", "kobayashi2020"]
 
 
@@ -94,29 +100,27 @@ def corpus(lines, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model_of(trained, corpus):
-    """The checkpoint for a kind: one pre-norm Transformer and one BART."""
+def mbart(trained, corpus):
+    """Train a small mBART under our task, once a name."""
+
+    def make(name, *extra, updates=60):
+        sizes = [f"--{side}-{what}" for side in ("encoder", "decoder") for what in ("layers", "attention-heads")]
+        small = [word for size in sizes for word in (size, 2)]
+        small += ["--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 48, "--encoder-normalize-before"]
+        small += ["--decoder-normalize-before", "--layernorm-embedding", "-s", "xx", "-t", "yy"]
+        words = [*small, *KINDS["mbart"].options, *extra]
+        return trained(name, *words, data=corpus, arch="mbart_base", task=BART + "_norm", updates=updates)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def model_of(trained, mbart, corpus):
+    """The checkpoint for a kind: one pre-norm Transformer, trained by fairseq's task, and one mBART."""
 
     def make(name):
-        kind = KINDS[name]
-        if name in ("mbart", "mbart50"):  # the same dictionary
-            sizes = [f"--{side}-{what}" for side in ("encoder", "decoder") for what in ("layers", "attention-heads")]
-            small = [word for size in sizes for word in (size, 2)]
-            small += ["--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 48, "--encoder-normalize-before"]
-            small += ["--decoder-normalize-before", "--layernorm-embedding", "--max-update", 60]
-            kind = KINDS["mbart"]
-            return trained(
-                "mbart",
-                *small,
-                *kind.options,
-                "-s",
-                "xx",
-                "-t",
-                "yy",
-                data=corpus,
-                arch="mbart_base",
-                task=BART + "_norm",
-            )
+        if name in ("mbart", "mbart50"):  # their dictionaries are the same
+            return mbart("mbart")
         pre_norm = ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
         return trained("m2m", *pre_norm, *KINDS["m2m"].options, data=corpus, task=MULTI, updates=60)
 
@@ -124,16 +128,16 @@ def model_of(trained, corpus):
 
 
 @pytest.fixture
-def run(stock, norm, corpus, model_of):
-    """Run fairseq's task and ours of a kind."""
+def run(run_generate, corpus, model_of):
+    """Run fairseq's task, with a batching that loses no sentence, or ours, of a kind."""
 
-    def both(name, *extra, ours=True, languages=("-s", "xx", "-t", "yy")):
+    def either(name, *extra, ours=True, languages=("-s", "xx", "-t", "yy"), path=None):
         kind = KINDS[name]
-        command = norm if ours else stock
-        task = kind.task + "_norm" if ours else kind.task
-        return command("--task", task, *languages, *kind.options, *extra, path=model_of(name), data=corpus)
+        words = [corpus, "--path", path or model_of(name), "--task", kind.task + ("_norm" if ours else "")]
+        batching = [] if ours else ["--required-batch-size-multiple", 1]
+        return run_generate(*words, *languages, *kind.options, *batching, *extra)
 
-    return both
+    return either
 
 
 def tokens_of(pattern, text):
@@ -172,6 +176,11 @@ def test_as_stock_and_tags_in_no_word(run, lines, tmp_path, capsys, name, mode):
     capsys.readouterr()
     assert cli.main(["extract", str(tmp_path / "r"), *EXTRACTION]) == 0
     assert capsys.readouterr().out == (tmp_path / "a").read_text()
+    for (id_, _, printed), record in zip(output.lines("A"), sorted(records, key=lambda r: (r.id, r.rank))):
+        assert id_ == record.id
+        source, target = (np.flatnonzero(side.words >= 0) for side in (record.source, record.target))
+        best = record.layer_maps("attn_n")[1][np.ix_(target, source)].argmax(axis=1)
+        assert printed == " ".join(f"{i}-{j}" for j, i in enumerate(best))
 
 
 @torch.no_grad()
@@ -191,7 +200,7 @@ def by_hand(model, source, inputs, targets):
     return torch.stack(maps, dim=1).numpy(), torch.stack(scores).numpy()
 
 
-@pytest.mark.parametrize("mode", [GENERATE, SCORE], ids=["generate", "score"])
+@pytest.mark.parametrize("mode", [GENERATE, PREFIX, SCORE], ids=["generate", "prefix", "score"])
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_are_those_of_a_slow_pass(run, stock_model, tmp_path, name, mode):
     run(name, *mode, "--norm-records", tmp_path / "r")
@@ -218,3 +227,94 @@ def stock_model(corpus, model_of):
         return model.eval(), task.target_dictionary
 
     return load
+
+
+@pytest.mark.parametrize("name", ["m2m", "mbart"])
+def test_sentences_that_are_too_long_leave_a_stub(run, lines, tmp_path, name):
+    limits = ["--max-source-positions", 8, "--skip-invalid-size-inputs-valid-test"]
+    run(name, *SCORE, *limits, "--norm-records", tmp_path / "r")
+    skipped = {record.id for record in Records(tmp_path / "r") if record.status.startswith("skipped")}
+    assert skipped == {id_ for id_, (source, _) in enumerate(lines[:9]) if len(source.split()) + 2 > 8}
+    assert skipped
+
+
+def test_the_command_of_m2m_100(run, corpus, tmp_path):
+    pairs = tmp_path / "language_pairs.txt"
+    pairs.write_text("xx-yy,yy-xx\n")
+    options = ["--lang-pairs", pairs, "--fixed-dictionary", corpus / "dict.xx.txt", "--remove-bpe", "sentencepiece"]
+    run("m2m", *options, "--norm-records", tmp_path / "r")
+    run("m2m", "--norm-records", tmp_path / "plain")
+    fixed, plain = (sorted(Records(tmp_path / name), key=lambda r: r.id) for name in ("r", "plain"))
+    assert [record.target.tokens for record in fixed] == [record.target.tokens for record in plain]
+
+
+@pytest.mark.parametrize("name", ["m2m", "mbart"])
+def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, name):
+    run(name, *SCORE, "--norm-records", tmp_path / "r")
+    with pytest.raises(SystemExit) as end:
+        run(name, *SCORE, "--norm-records", tmp_path / "r", "--norm-records-resume")
+    assert end.value.code == 0
+    other = ["--encoder-langtok", "tgt"] if name == "m2m" else ["--prepend-bos"]
+    with pytest.raises(InputError, match=rf"of another run \(its {'langtoks' if name == 'm2m' else 'prepend_bos'}"):
+        run(name, *SCORE, *other, "--norm-records", tmp_path / "r", "--norm-records-resume")
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "extra", "text"),
+    [
+        ("m2m", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz: the model's languages \(--langs.*\) are xx, yy: exp"),
+        ("mbart", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz: the model's languages \(--langs\) are xx, yy: exp"),
+        ("mbart", ("-s", "xx", "-t", "yy"), ["--langs", ""], "--langs is missing: expected the languages of the pretr"),
+        ("m2m", (), [], "--source-lang and --target-lang are missing"),
+        ("m2m", ("-s", "xx", "-t", "yy"), ["--norm-special-tokens", "<2zz>"], "neither dictionary has <2zz>"),
+    ],
+)
+def test_languages_are_checked(run, tmp_path, name, languages, extra, text):
+    with pytest.raises(UsageError, match=text):
+        run(name, *extra, "--norm-records", tmp_path / "r", languages=languages)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_another_task_is_refused(run, run_generate, corpus, model_of):
+    with pytest.raises(InputError, match=r"the checkpoint knows \d+ source tokens, the task \d+: expected .*task"):
+        run_generate(corpus, "--task", "translation_norm", "-s", "xx", "-t", "yy", "--path", model_of("m2m"))
+    with pytest.raises(InputError, match="the checkpoint knows"):
+        run("mbart", "--langs", "xx,yy,zz")
+
+
+def test_stated_special_tokens_are_in_no_word(run, lines, tmp_path):
+    run("m2m", *SCORE, "--norm-special-tokens", "ki,▁ra", "--norm-records", tmp_path / "r")
+    for record in Records(tmp_path / "r"):
+        for side in (record.source, record.target):
+            barred = [token if token not in ("ki", "▁ra") else "</s>" for token in side.tokens]
+            assert side.words.tolist() == word_numbers(barred)
+
+
+def test_training_under_our_multilingual_task_is_fairseqs(trained, corpus):
+    words = [*KINDS["m2m"].options, "--dropout", 0.2]
+    states = [
+        torch.load(trained(task, *words, data=corpus, task=task, updates=3), weights_only=True)["model"]
+        for task in (MULTI, MULTI + "_norm")
+    ]
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_mbart_is_monitored(mbart, run, lines, tmp_path, caplog):
+    gold = tmp_path / "gold.talp"
+    sizes = [source.count("▁") for source, _ in lines[:9]]
+    links = ("".join(f"{i + 1}-{size - i} {i + 1}p1 " for i in range(size)) for size in sizes)
+    gold.write_text("".join(f"{line}\n" for line in links))
+    special = ("--norm-special-tokens", "ki")
+    watched = ["--aer-gold", f"test={gold}", "--aer-gold-base", 1, "--valid-subset", "test", "--log-format", "json"]
+    caplog.set_level(logging.INFO, logger="test")
+    path = mbart("watched", *watched, *special, updates=20)
+    found = [json.loads(record.message) for record in caplog.records if record.name == "test"][-1]
+    run("mbart", *SCORE, *special, "--norm-records", tmp_path / "r", path=path)
+    links = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    wanted = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
+    table = sweep(Records(tmp_path / "r").best(), links, wanted).table
+    layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
+    assert len(layers) == 8
+    for row in layers.itertuples():
+        assert float(found[f"test_aer_l{row.layer}_{row.kind[-1]}_{row.setting}"]) == round(row.aer, 6)
