@@ -6,6 +6,7 @@ admit_checkpoint_types()
 
 from fairseq_norm_plugin import bert as bert  # noqa: E402  # registers the model
 from fairseq_norm_plugin import masked_lm as masked_lm  # noqa: E402  # registers the tasks
+from fairseq_norm_plugin import multilingual as multilingual  # noqa: E402
 from fairseq_norm_plugin import task as task  # noqa: E402
 from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm  # noqa: E402
 

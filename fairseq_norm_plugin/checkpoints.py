@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from torch import nn
 
 from alignment_eval.errors import InputError
 
@@ -46,6 +47,23 @@ def admit_checkpoint_types() -> None:
     load = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(load, "__wrapped__"):
         checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
+
+
+def check_vocabulary(model: nn.Module) -> None:
+    """Make ``model`` refuse, in one sentence, weights of other dictionaries than those it was built with."""
+    model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
+
+
+def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    own = model.state_dict()
+    for stack, name in (("encoder", "source"), ("decoder", "target")):
+        key = f"{stack}.embed_tokens.weight"
+        if key in own and prefix + key in state and len(own[key]) != len(state[prefix + key]):
+            raise InputError(
+                f"the checkpoint knows {len(state[prefix + key])} {name} tokens, the task {len(own[key])}: expected "
+                f"the dictionaries, the languages and the kind of task that it was trained with; multilingual tasks "
+                f"add a token a language to their dictionaries (docs/models.md)"
+            )
 
 
 def _explain_refusals(load: Any) -> Any:

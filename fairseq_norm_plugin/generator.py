@@ -7,7 +7,7 @@ recorded comes from one teacher-forced pass over the final hypotheses, under the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -18,7 +18,7 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.attention import norm_attentions
 from fairseq_norm_plugin.capture import capturing, teacher_forcing
 from fairseq_norm_plugin.printing import hard_alignment, soft_alignment
@@ -32,19 +32,27 @@ MAPS_KEY = "norm_maps"
 
 @dataclass(frozen=True)
 class PrintedMap:
-    """Which map ``--print-alignment`` shows; ``heads`` None means all."""
+    """Which map ``--print-alignment`` shows; ``heads`` None means all.
+
+    ``specials`` are the ids, of source and target, that a hard alignment leaves out (sides.special_ids).
+    """
 
     kind: str
     layer: int
     heads: Optional[tuple[int, ...]]
     setting: str
     style: str  # hard or soft
+    specials: tuple[Collection[int], Collection[int]]
 
-    def alignment(self, map_: Tensor, source: Tensor, target: Tensor, eos: int) -> Any:
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
         """The alignment in the form that fairseq-generate prints."""
         if self.style == "soft":
             return soft_alignment(map_, self.setting)
-        return hard_alignment(map_, source, target, eos, self.setting)
+        ordinary_source, ordinary_target = (
+            ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device))
+            for ids, special in zip((source, target), self.specials)
+        )
+        return hard_alignment(map_, ordinary_source, ordinary_target, self.setting)
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
@@ -67,6 +75,8 @@ class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is unty
 class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
     """fairseq's beam search; hypotheses carry the printed map's alignment and what is recorded."""
 
+    model: EnsembleModel
+
     def __init__(
         self,
         models: Sequence[Any],
@@ -75,7 +85,13 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         recorded: Optional[RecordedMaps] = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(NormEnsembleModel(models, printed) if printed else models, tgt_dict, **kwargs)
+        super().__init__(models, tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Say what the hypotheses are to carry."""
+        if printed:
+            self.model = NormEnsembleModel(list(self.model.models), printed)
         self.printed = printed
         self.recorded = recorded
 
@@ -93,14 +109,15 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         if self.printed:
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
-            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, self.eos)
+            bos = kwargs.get("bos_token")
+            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, self.eos if bos is None else bos)
         return hypotheses
 
     def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
         for tokens, columns, nbest in zip(src_tokens, real_positions(src_tokens, self.pad), hypotheses):
             for hypothesis in nbest:
                 map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
-                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"], self.eos)
+                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
 
 
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
@@ -114,6 +131,10 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Say what the hypotheses are to carry."""
         self.printed = printed
         self.recorded = recorded
 
@@ -136,7 +157,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
             maps = torch.stack([capture.take()[0] for capture in printed]).mean(dim=0)
             for i, (hypothesis,) in enumerate(hypotheses):
                 source, map_ = src_tokens[i, columns[i]], maps[i][rows[i], columns[i]]
-                hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"], self.eos)
+                hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"])
         if self.recorded:
             batch = BatchMaps()
             for recorder in recorders:
@@ -146,17 +167,37 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         return hypotheses
 
 
+def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
+    """Turn the generator or scorer that a task of fairseq's has built into the one of this module, in place.
+
+    Whatever the task has set on it (its end of sentence, what it strips, its search) stays.
+
+    Raises:
+        UsageError: it is neither fairseq's SequenceGenerator nor its SequenceScorer.
+    """
+    for stock, ours in ((SequenceGenerator, NormSequenceGenerator), (SequenceScorer, NormSequenceScorer)):
+        if type(generator) is stock:
+            generator.__class__ = ours
+            generator.carry(printed, recorded)
+            return generator
+    raise UsageError(
+        f"the task builds a {type(generator).__name__}, which cannot carry maps: expected fairseq's SequenceGenerator "
+        f"or SequenceScorer"
+    )
+
+
 def record_hypotheses(
     models: Sequence[Any],
     sample: dict[str, Any],
     hypotheses: Hypotheses,
     recorded: RecordedMaps,
     pad: int,
-    eos: int,
+    bos: int,
 ) -> None:
     """Put the recorded quantities of the n-best ``hypotheses`` under their ``norm_maps``, teacher-forced.
 
-    One encoder pass a model and one decoder pass a rank, without the output layer.
+    One encoder pass a model and one decoder pass a rank, without the output layer.  ``bos`` is the decoder's first
+    input: what ends a sentence, unless search began with another.
     """
     net_input = sample["net_input"]
     ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
@@ -169,7 +210,7 @@ def record_hypotheses(
             encoder_out = model.encoder.forward_torchscript(net_input)
             for rank in ranks:
                 tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
-                inputs = data_utils.collate_tokens(tokens, pad, eos, left_pad=False, move_eos_to_beginning=True)
+                inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
                 order = torch.tensor(present[rank], device=inputs.device)
                 recorder.select(present[rank])
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,13 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
 
 
 def with_gold(
-    dataset: Any, subset: str, path: str | Path, options: ReadOptions, dictionaries: Sequence[Any], marks: Sequence[str]
+    dataset: Any,
+    subset: str,
+    path: str | Path,
+    options: ReadOptions,
+    dictionaries: Sequence[Any],
+    marks: Sequence[str],
+    specials: Sequence[Collection[int]],
 ) -> GoldDataset:
     """Join a subset and its gold.
 
@@ -76,6 +82,7 @@ def with_gold(
         options: how to read them.
         dictionaries: of source and target.
         marks: how subwords are marked in each.
+        specials: the ids of each that belong to no word.
 
     Raises:
         InputError: the gold cannot be read, has another number of sentences than the subset, or links words that a
@@ -96,8 +103,8 @@ def with_gold(
     pairs = []
     for id_, links in enumerate(gold):
         source, target = (
-            side(tokens[id_], dictionary, mark)
-            for tokens, dictionary, mark in zip((dataset.src, dataset.tgt), dictionaries, marks)
+            side(tokens[id_], dictionary, mark, specials=special)
+            for tokens, dictionary, mark, special in zip((dataset.src, dataset.tgt), dictionaries, marks, specials)
         )
         sentence = SentenceMaps(id_, source, target, layers=())
         try:

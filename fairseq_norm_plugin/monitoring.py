@@ -33,6 +33,7 @@ class MonitorMixin:
     datasets: dict[str, Any]
     source_dictionary: Any
     target_dictionary: Any
+    specials: tuple[frozenset[int], frozenset[int]]  #: sides.special_ids of source and target
 
     _built: Optional[nn.Module] = None
     _monitor: Optional[Monitor] = None
@@ -74,7 +75,7 @@ class MonitorMixin:
             dictionaries = self.source_dictionary, self.target_dictionary
             marks = [dictionary_mark(dictionary, str(self.cfg.norm_subword_mark)) for dictionary in dictionaries]
             self.datasets[split] = with_gold(
-                self.datasets[split], split, options.gold[split], options.reading, dictionaries, marks
+                self.datasets[split], split, options.gold[split], options.reading, dictionaries, marks, self.specials
             )
         return result
 

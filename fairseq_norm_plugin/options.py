@@ -1,8 +1,10 @@
 """The options that the plugin adds to a fairseq task, and what they mean once checked."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
+import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -85,6 +87,13 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default="auto",
         metadata={"help": "how subwords are marked; auto: told from each dictionary"},
     )
+    norm_special_tokens: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "further tokens that belong to no word, as </s> does, separated by commas: tags in the text such "
+            "as <2de>,<2fr>; multilingual tasks know their own (docs/models.md)"
+        },
+    )
     # fairseq-generate ignores --num-shards without a word; the task must see it to refuse it.
     norm_num_shards: int = II("dataset.num_shards")
 
@@ -130,6 +139,14 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
     aer_best_metric: str = II("checkpoint.best_checkpoint_metric")
     aer_maximize_best: Any = field(default=II("checkpoint.maximize_best_checkpoint_metric"))
+
+
+def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> None:
+    """Give ``args``, which hold the options of all groups, the interpolated ones of ``options`` too."""
+    for option in fields(options):
+        group_and_name = re.fullmatch(r"\$\{\w+\.(\w+)\}", str(option.default))
+        if group_and_name:
+            setattr(args, option.name, getattr(args, group_and_name[1], None))
 
 
 @dataclass(frozen=True)

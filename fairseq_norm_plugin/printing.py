@@ -16,32 +16,26 @@ def map_rows(length: int, setting: str) -> range:
     return range(length) if setting == "awo" else range(1, length)
 
 
-def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, eos: int, setting: str) -> HardAlignment:
-    """For each target token but ``</s>`` the source token with the largest value, ``</s>`` barred.
+def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, setting: str) -> HardAlignment:
+    """For each ordinary target token the ordinary source token with the largest value.
 
-    Token indices count ordinary tokens only, as fairseq's do; ties go to the first.
+    Token indices count ordinary tokens only, as fairseq's do (``</s>`` is none); ties go to the first.
 
     Args:
         map_: [T, S], without pads.
-        source: token ids [S].
-        target: token ids [T].
-        eos: id of ``</s>``.
+        source: [S], true at ordinary tokens.
+        target: [T], likewise.
         setting: ``awo`` or ``awi``.
 
     Returns:
         Pairs (source index, target index).
     """
-    ordinary = source.ne(eos)
-    if not bool(ordinary.any()):
+    if not bool(source.any()):
         return []
-    best = map_.masked_fill(~ordinary, float("-inf")).argmax(dim=1).tolist()
-    source_index = (ordinary.cumsum(0) - 1).tolist()
-    target_is_word = target.ne(eos)
-    target_index = (target_is_word.cumsum(0) - 1).tolist()
+    best = map_.masked_fill(~source, float("-inf")).argmax(dim=1).tolist()
+    source_index, target_index = ((ordinary.cumsum(0) - 1).tolist() for ordinary in (source, target))
     rows = map_rows(len(target), setting)
-    return [
-        (source_index[best[row]], target_index[token]) for token, row in enumerate(rows) if bool(target_is_word[token])
-    ]
+    return [(source_index[best[row]], target_index[token]) for token, row in enumerate(rows) if bool(target[token])]
 
 
 def soft_alignment(map_: Tensor, setting: str) -> SoftAlignment:

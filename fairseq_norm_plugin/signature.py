@@ -46,6 +46,15 @@ def model_hash(models: Sequence[nn.Module]) -> str:
     return digest.hexdigest()
 
 
+def dictionary_hash(*dictionaries: Any) -> str:
+    """Hash of the symbols of fairseq dictionaries, by id."""
+    digest = hashlib.blake2b(digest_size=8)
+    for dictionary in dictionaries:
+        digest.update("\n".join(dictionary.symbols).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
 def _bytes(tensor: Tensor) -> bytes:
     data = tensor.detach().cpu().contiguous().flatten()
     return data.view(torch.uint8).numpy().tobytes() if data.numel() else b""

@@ -1,7 +1,8 @@
-"""The fairseq tasks: what the plugin adds to any translation task (the mixin), and the tasks made with it."""
+"""What the plugin adds to any translation task of fairseq's (the mixin), and the task ``translation_norm``."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,19 +22,14 @@ from alignment_eval.maps import SentenceMaps
 from alignment_eval.parts import Manifest
 from alignment_eval.records import RunInfo
 from fairseq_norm_plugin.attention import disable_encoder_fast_path, swap_attention
-from fairseq_norm_plugin.generator import (
-    MAPS_KEY,
-    Hypotheses,
-    NormSequenceGenerator,
-    NormSequenceScorer,
-    PrintedMap,
-)
+from fairseq_norm_plugin.checkpoints import check_vocabulary
+from fairseq_norm_plugin.generator import MAPS_KEY, Hypotheses, NormSequenceScorer, PrintedMap, carry_maps
 from fairseq_norm_plugin.monitoring import MonitorMixin
 from fairseq_norm_plugin.options import MonitorConfig, NormConfig, NormOptions, resolve
 from fairseq_norm_plugin.quantities import STEPWISE_KINDS, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.run import Output, Plan
-from fairseq_norm_plugin.sides import dictionary_mark, side
-from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
+from fairseq_norm_plugin.sides import dictionary_mark, side, special_ids, surface
+from fairseq_norm_plugin.signature import data_hash, dictionary_hash, generation_options, model_hash, signature_hash
 from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, ShardParts, parts_directory, written_ids
 
 logger = logging.getLogger(__name__)
@@ -46,6 +42,8 @@ class NormMixin:
     ``get_batch_iterator``, ``build_generator``, then ``inference_step`` a batch, with no hook at the end.  So the
     plan of the run is made with the iterator, its output is opened with the generator, and finished in the step
     that brings the last expected sentence.
+
+    A task whose data sets hold language tags says so in :attr:`language_tags` and :attr:`input_options`.
     """
 
     cfg: Any
@@ -59,6 +57,7 @@ class NormMixin:
     _output: Optional[Output] = None
     _layers: tuple[int, ...] = ()
     _marks: tuple[str, ...] = ()
+    _specials: tuple[frozenset[int], ...] = ()
 
     # -- the model ---------------------------------------------------------------------------------------------
 
@@ -67,6 +66,7 @@ class NormMixin:
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         swap_attention(model)
         disable_encoder_fast_path(model)
+        check_vocabulary(model)
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,6 +75,34 @@ class NormMixin:
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
 
     # -- the data ----------------------------------------------------------------------------------------------
+
+    @property
+    def language_tags(self) -> Sequence[str]:
+        """The tokens by which the task names languages to the model; they belong to no word."""
+        return ()
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """Further options of the task that change what the model is given."""
+        return {}
+
+    @property
+    def specials(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Of source and target, the ids that belong to no word.
+
+        Raises:
+            UsageError: ``--norm-special-tokens`` names what neither dictionary has.
+        """
+        stated = [token for token in str(self.cfg.norm_special_tokens or "").split(",") if token]
+        dictionaries = self.source_dictionary, self.target_dictionary
+        for token in stated:
+            if not any(token in dictionary for dictionary in dictionaries):
+                raise UsageError(
+                    f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}: "
+                    f"expected tokens of the binarised text, separated by commas"
+                )
+        source, target = (special_ids(dictionary, [*self.language_tags, *stated]) for dictionary in dictionaries)
+        return source, target
 
     def filter_indices_by_size(
         self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
@@ -100,6 +128,7 @@ class NormMixin:
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if subset is None:  # fairseq-interactive's sentences are of no subset
             return iterator
+        _ = iterator.frozen_batches  # some tasks filter their sentences only now
         written = self._written_ids(batching) if self.cfg.norm_records_resume else ()
         self._plan = Plan.of(subset, iterator, self._skipped, batching, written)
         return self._plan.iterator(iterator)
@@ -143,14 +172,21 @@ class NormMixin:
                 f"which follow beam search step by step; --norm-alignments and --norm-records know all kinds"
             )
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
-        printed = PrintedMap(options.kind, options.layer, options.heads, options.setting, str(style)) if style else None
-        recorded = self._open_output(models, args, options, heads) if wanted else None
-        if getattr(args, "score_reference", False):
-            return NormSequenceScorer(self.target_dictionary, printed=printed, recorded=recorded)
-        extra = {**(extra_gen_cls_kwargs or {}), "printed": printed, "recorded": recorded}
-        return super().build_generator(  # type: ignore[misc]
-            models, args, seq_gen_cls=NormSequenceGenerator, extra_gen_cls_kwargs=extra, **kwargs
+        self._specials = self.specials
+        printed = recorded = None
+        stock_args = args
+        if style:
+            printed = PrintedMap(
+                options.kind, options.layer, options.heads, options.setting, str(style), self._specials
+            )
+            stock_args = copy.copy(args)
+            stock_args.print_alignment = None
+        if wanted:
+            recorded = self._open_output(models, args, options, heads)
+        generator = super().build_generator(  # type: ignore[misc]
+            models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
         )
+        return carry_maps(generator, printed, recorded)
 
     def _check_command(self, args: Any, style: Optional[str], wanted: bool) -> None:
         if self._plan is None and wanted:
@@ -163,6 +199,8 @@ class NormMixin:
                 "fairseq-interactive formats alignments itself and crashes on --print-alignment soft: "
                 "use hard there, or fairseq-generate"
             )
+        if not (self.cfg.source_lang and self.cfg.target_lang):
+            raise UsageError("--source-lang and --target-lang are missing: a run with maps is of one language pair")
         if wanted and getattr(args, "retain_dropout", False):
             raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
         if self.cfg.norm_records_resume and self.cfg.norm_records_overwrite:
@@ -212,8 +250,8 @@ class NormMixin:
     def _source_words(self, id_: int, tokens: Any) -> list[int]:
         """The word of each token of a row of source tokens, -1 for pads and </s>."""
         assert self._plan is not None
-        surface = _surface(self.datasets[self._plan.subset].src, id_)
-        return list(side(tokens, self.source_dictionary, self._marks[0], surface).words)
+        forms = surface(self.datasets[self._plan.subset], "src", id_)
+        return list(side(tokens, self.source_dictionary, self._marks[0], forms, self._specials[0]).words)
 
     def _signature(self, models: Sequence[nn.Module], args: Any) -> dict[str, Any]:
         """What every output of the run depends on."""
@@ -225,9 +263,12 @@ class NormMixin:
             "task": type(self).__name__,
             "model": model_hash(models),
             "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+            "dictionaries": dictionary_hash(self.source_dictionary, self.target_dictionary),
             "subset": plan.subset,
             "languages": list(languages),
             "marks": list(self._marks),
+            "special_tokens": [sorted(ids) for ids in self._specials],
+            **self.input_options,
             "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
             "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
             "truncate_source": cfg.truncate_source,
@@ -290,25 +331,20 @@ class NormMixin:
 
     def _sentence(self, id_: int, rank: int, src_tokens: Any, hypothesis: dict[str, Any], forced: bool) -> SentenceMaps:
         source_mark, target_mark = self._marks
+        source_specials, target_specials = self._specials
         assert self._plan is not None
         dataset = self.datasets[self._plan.subset]
         source_ids = src_tokens[src_tokens.ne(self.source_dictionary.pad())]
-        reference = _surface(dataset.tgt, id_) if forced else None
+        source, reference = surface(dataset, "src", id_), surface(dataset, "tgt", id_) if forced else None
         return SentenceMaps(
             id=id_,
             rank=rank,
             score=float(hypothesis["score"]),
-            source=side(source_ids, self.source_dictionary, source_mark, _surface(dataset.src, id_)),
-            target=side(hypothesis["tokens"], self.target_dictionary, target_mark, reference),
+            source=side(source_ids, self.source_dictionary, source_mark, source, source_specials),
+            target=side(hypothesis["tokens"], self.target_dictionary, target_mark, reference, target_specials),
             layers=self._layers,
             arrays=hypothesis.pop(MAPS_KEY),
         )
-
-
-def _surface(texts: Any, id_: int) -> Optional[list[str]]:
-    """The tokens as they were read, where the data set keeps them (--dataset-impl raw)."""
-    original = getattr(texts, "get_original_text", None)
-    return None if original is None else str(original(id_)).split()
 
 
 @dataclass

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import warnings
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -157,12 +158,13 @@ def train_config(data, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def trained(data, tmp_path_factory):
-    """Train a tiny model in this process, once a name, and give its last checkpoint."""
+def trained(request, tmp_path_factory):
+    """Train a tiny model in this process, on ``data`` unless told other, once a name, and give its last checkpoint."""
     made = {}
 
-    def make(name, *extra, data=data, **fields):
+    def make(name, *extra, data=None, **fields):
         if name not in made:
+            data = data or request.getfixturevalue("data")
             directory = tmp_path_factory.mktemp(name)
             with without_fairseqs_warnings():
                 train.main(training_config(data, directory, *extra, **fields)[1])
@@ -215,7 +217,10 @@ def config_of(args):
             for name in group:
                 value = getattr(args, name, group[name])
                 group[name] = float(value) if isinstance(group[name], float) and value is not None else value
-    if "norm_num_shards" in cfg.task:
+    if isinstance(cfg.task, Namespace):  # of a task that has no dataclass
+        vars(cfg.task).clear()
+        vars(cfg.task).update(vars(args), _name=args.task)
+    elif "norm_num_shards" in cfg.task:
         cfg.task.norm_num_shards = args.num_shards  # an interpolation
     return cfg
 
@@ -234,6 +239,11 @@ def run_generate(*words):
     parser = options.get_generation_parser()
     parser.add_argument("--arch", "-a", default="wav2vec2")
     return in_process(generate.main, parser, [*words, "--cpu"])
+
+
+@pytest.fixture(scope="session", name="run_generate")
+def _run_generate():
+    return run_generate
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from fairseq_norm_plugin.generator import (
 )
 from fairseq_norm_plugin.quantities import recorded_quantities
 
+SPECIALS = ({1, 2}, {1, 2})
 LENGTHS = [(9, 4), (3, 6), (5, 1), (1, 3)]
 ALL = RecordedMaps((0, 1, 2), recorded_quantities(["attn_w", "attn_n"], 1), nbest=4)
 
@@ -33,7 +34,7 @@ def layer_map(arrays, kind, layer):
 @pytest.mark.parametrize("beam", [1, 4])
 def test_the_incremental_map_is_the_teacher_forced_one(build, make_sample, tgt_dict, kind, layer, left_pad, beam):
     model, sample = build(), make_sample(LENGTHS, left_pad_source=left_pad)
-    printed = PrintedMap(kind, layer, None, "awo", "hard")
+    printed = PrintedMap(kind, layer, None, "awo", "hard", SPECIALS)
     generator = NormSequenceGenerator([model], tgt_dict, printed, ALL, beam_size=beam, max_len_b=12)
     stock = SequenceGenerator([build(swap=False)], tgt_dict, beam_size=beam, max_len_b=12).generate([], sample)
     compared = 0
@@ -73,7 +74,7 @@ def test_a_batch_is_each_sentence_alone(build, make_sample, tgt_dict, left_pad_s
 def test_forced_scoring_keeps_fairseqs_scores_and_prints_what_it_records(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
     expected = SequenceScorer(tgt_dict).generate([build(swap=False)], sample)
-    printed = PrintedMap("attn_n", 1, None, "awi", "soft")
+    printed = PrintedMap("attn_n", 1, None, "awi", "soft", SPECIALS)
     scored = NormSequenceScorer(tgt_dict, printed, ALL).generate([model], sample)
     for (hypothesis,), (stock,) in zip(scored, expected):
         assert torch.equal(hypothesis["positional_scores"], stock["positional_scores"])
@@ -86,7 +87,7 @@ def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_di
     names = recorded_quantities(["attn_w", "attn_n"], 2)
     assert "transformed_norm" not in names
     recorded = RecordedMaps((0, 1, 2), (*names, "transformed_norm"), nbest=2)
-    printed = PrintedMap("attn_n", 1, None, "awo", "hard")
+    printed = PrintedMap("attn_n", 1, None, "awo", "hard", SPECIALS)
     hypotheses = NormSequenceGenerator(models, tgt_dict, printed, recorded, beam_size=2, max_len_b=9).generate(
         models, sample
     )
@@ -111,7 +112,7 @@ def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_di
 
 def test_nothing_stays_attached_when_the_model_raises(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
-    generator = NormSequenceGenerator([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard"), ALL)
+    generator = NormSequenceGenerator([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), ALL)
     sample["net_input"]["src_tokens"] = sample["net_input"]["src_tokens"] + 1000
     with pytest.raises(IndexError):
         generator.generate([model], sample)
@@ -120,7 +121,9 @@ def test_nothing_stays_attached_when_the_model_raises(build, make_sample, tgt_di
 
 def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
-    generator = NormSequenceGenerator([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard"), beam_size=2)
+    generator = NormSequenceGenerator(
+        [model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), beam_size=2
+    )
     with pytest.raises(InputError, match="use --score-reference for forced decoding"):
         generator.generate([model], sample, prefix_tokens=sample["target"])
     generator.generate([model], sample, prefix_tokens=sample["target"][:, :1])  # a language tag, say, is fine

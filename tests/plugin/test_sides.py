@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, LanguagePairDataset, PrependTokenDataset
+from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.sides import dictionary_mark, side
+from fairseq_norm_plugin.sides import dictionary_mark, side, special_ids, surface
 
 
 def dictionary_of(*symbols):
@@ -51,3 +52,24 @@ def test_marks_are_told_from_the_dictionary(symbols, mark):
 def test_a_mixed_dictionary_needs_a_stated_mark():
     with pytest.raises(InputError, match=r"several subword marks \(@@ on 1, ▁ on 1\).*state"):
         dictionary_mark(dictionary_of("ab@@", "▁c"), "auto")
+
+
+def test_tags_that_the_dictionary_has_are_special():
+    dictionary = dictionary_of("ab@@", "c", "[de]", "[fr]")
+    specials = special_ids(dictionary, ["[de]", "[fr]", "[xx]"])
+    assert specials == {0, 1, 2, dictionary.index("[de]"), dictionary.index("[fr]")}
+    assert dictionary.unk() not in specials
+    ids = torch.tensor([dictionary.index(token) for token in ("[de]", "ab@@", "c", "</s>", "[fr]")])
+    assert side(ids, dictionary, "@@", specials=specials).words.tolist() == [-1, 0, 0, -1, -1]
+    assert side(ids, dictionary, "@@").words.tolist() == [0, 1, 1, -1, 2]
+
+
+def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):
+    dictionary = dictionary_of("c")
+    (tmp_path / "text").write_text("x@@ c\nc\n", encoding="utf-8")
+    text = IndexedRawTextDataset(str(tmp_path / "text"), dictionary)
+    tagged = AppendTokenDataset(PrependTokenDataset(text, 3), 3)
+    pairs = LanguagePairDataset(tagged, tagged.sizes, dictionary, text, text.sizes, dictionary)
+    for dataset in (pairs, ConcatDataset([pairs])):
+        assert surface(dataset, "src", 0) == surface(dataset, "tgt", 0) == ["x@@", "c"]
+    assert surface(LanguagePairDataset(tagged, tagged.sizes, dictionary), "tgt", 0) is None
