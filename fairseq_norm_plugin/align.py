@@ -67,6 +67,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except (InputError, UsageError) as error:
         print(f"align: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    except torch.OutOfMemoryError:
+        print(f"align: --max-tokens {args.max_tokens}: too many for the memory of the GPU: give less", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -139,7 +142,7 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     text = ParallelText(_text_files(args))
     forward = _direction(args, choice)
-    reverse = None if args.reverse_path is None else _direction(args, choice, forward.options)
+    reverse = None if args.reverse_path is None else _direction(args, choice, forward)
     both = None if reverse is None else Both(args.join, args.symmetrize, args.variant)
     lines = Lines(args.confidences, args.min_confidence)
     aligner = Aligner(forward, lines, reverse, both, args.max_tokens)
@@ -209,17 +212,15 @@ def _text_files(args: argparse.Namespace) -> list[str]:
     return [args.text] if args.text is not None else [args.source_text, args.target_text]
 
 
-def _direction(
-    args: argparse.Namespace, choice: Optional[Choice], forward: Optional[ExtractionOptions] = None
-) -> Direction:
-    """The source-target model; with the extraction of ``forward``, the target-source model."""
+def _direction(args: argparse.Namespace, choice: Optional[Choice], forward: Optional[Direction] = None) -> Direction:
+    """The source-target model; of ``forward`` the opposite direction."""
     languages, path, data = (args.source_lang, args.target_lang), args.path, args.data
     codes = args.bpe_codes
     if forward is not None:
-        languages, path, data = languages[::-1], args.reverse_path, args.reverse_data or args.data
+        languages, path, data = forward.languages[::-1], args.reverse_path, args.reverse_data or args.data
         codes = args.reverse_bpe_codes or (codes and codes[::-1])
     model = load(path, data, languages[0], languages[1], subword_mark=args.subword_mark)
-    options = _options(args, choice, model, forward)
+    options = _options(args, choice, model, forward and forward.options)
     warning = choice and not forward and other_model_warning(choice, args.choice, model_hash(model.models), path)
     if warning:
         warn_on_stderr(str(warning))

@@ -211,10 +211,14 @@ class Direction:
         return self._recorded.layers
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.model.task.cfg.source_lang, self.model.task.cfg.target_lang
+
+    @property
     def dictionary_files(self) -> tuple[Path, ...]:
         """The dictionaries of source and target."""
-        cfg = self.model.task.cfg
-        return tuple(Path(cfg.data) / f"dict.{lang}.txt" for lang in (cfg.source_lang, cfg.target_lang))
+        return tuple(Path(self.model.task.cfg.data) / f"dict.{language}.txt" for language in self.languages)
 
     def encode(self, pair: TokenPair) -> tuple[Encoded, Encoded]:
         """A pair's source and target as the model takes them."""

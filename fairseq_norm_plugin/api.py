@@ -202,7 +202,9 @@ def load(
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file: expected the checkpoint, the dictionaries in {data}, or the codes")
     if not (source_lang and target_lang) and not any(Path(data).glob("*.*-*.*")):
-        raise InputError(f"{data}: no binarised data to tell the languages from: give source_lang and target_lang")
+        raise InputError(
+            f"{data}: no binarised data to tell the languages from: give source_lang and target_lang (-s, -t)"
+        )
     cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
     task = TranslationNormTask.setup_task(cfg)
     try:
