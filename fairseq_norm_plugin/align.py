@@ -138,12 +138,14 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used as given, or there is an output already.
     """
     _check_usage(args)
+    both = None if args.reverse_path is None else Both(args.join, args.symmetrize, args.variant)
+    if both is not None:
+        both.check()
     choice = None if args.choice is None else read_choice(args.choice)
     check_new(args.output, args.overwrite)
     text = ParallelText(_text_files(args))
     forward = _direction(args, choice)
     reverse = None if args.reverse_path is None else _direction(args, choice, forward)
-    both = None if reverse is None else Both(args.join, args.symmetrize, args.variant)
     lines = Lines(args.confidences, args.min_confidence)
     aligner = Aligner(forward, lines, reverse, both, args.max_tokens)
     directions = [forward, *([] if reverse is None else [reverse])]
@@ -191,8 +193,6 @@ def _check_usage(args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
-    elif (args.join is None) == (args.symmetrize is None):
-        raise UsageError("--reverse-path brings a second alignment: expected one of --join and --symmetrize")
     if args.symmetrize is not None and (args.confidences or args.min_confidence is not None):
         raise UsageError("--symmetrize has links without a share: expected no confidences with it; or take --join")
     if args.bpe == "none" and args.reverse_bpe_codes is not None:
@@ -220,7 +220,7 @@ def _direction(args: argparse.Namespace, choice: Optional[Choice], forward: Opti
         languages, path, data = forward.languages[::-1], args.reverse_path, args.reverse_data or args.data
         codes = args.reverse_bpe_codes or (codes and codes[::-1])
     model = load(path, data, languages[0], languages[1], subword_mark=args.subword_mark)
-    options = _options(args, choice, model, forward and forward.options)
+    options = _options(args, choice, model, None if forward is None else forward.options)
     warning = choice and not forward and other_model_warning(choice, args.choice, model_hash(model.models), path)
     if warning:
         warn_on_stderr(str(warning))
@@ -290,6 +290,8 @@ def _align(text: ParallelText, aligner: Aligner, sink: AlignmentParts, window: i
             sink.commit()
             warned = warned or _warn_unknown(aligner.tokens)
     sink.finish()
+    if before := sink.manifest.skipped - sum(reasons.values()):
+        warn_on_stderr(f"{before} lines were left blank before the stop")
     for reason, count in reasons.items():
         warn_on_stderr(
             f"{count} sentence pairs are {reason}, their lines are blank (the first is line {first[reason]})"

@@ -271,18 +271,14 @@ class Both:
     method: Optional[str] = None
     variant: str = "moses"
 
-    def check(self, options: ExtractionOptions) -> None:
-        """Check that this can be done with links of ``options``.
+    def check(self) -> None:
+        """Check that one way is named, and known.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: it is not.
         """
         if (self.join is None) == (self.method is None):
-            raise UsageError(
-                "two directions are brought together by --join or by --symmetrize: expected one of the two"
-            )
-        if self.join is not None:
-            check_join(self.join, options)
+            raise UsageError("--reverse-path brings a second alignment: expected one of --join and --symmetrize")
         if self.method is not None:
             check_method(self.method, self.variant)
 
@@ -305,7 +301,11 @@ class Aligner:
         max_tokens: tokens of a batch, pads included.
 
     Attributes:
-        unknown: unknown tokens and all tokens so far, source and target: ``Counter`` of ``source``, ``source_all``, ….
+        tokens: subwords so far of ``source`` and ``target``, and how many of them the model does not know
+            (``source_unknown``, ``target_unknown``).
+
+    Raises:
+        UsageError: only one of ``reverse`` and ``both`` is given, or the rule does not allow it.
     """
 
     def __init__(
@@ -316,6 +316,12 @@ class Aligner:
         both: Optional[Both] = None,
         max_tokens: int = 4000,
     ) -> None:
+        if (reverse is None) != (both is None):
+            raise UsageError("a model of the other direction and how to bring both together: expected both or neither")
+        if both is not None:
+            both.check()
+            if both.join is not None:
+                check_join(both.join, forward.options)
         self._directions = [forward, *([] if reverse is None else [reverse])]
         self._lines = lines
         self._both = both
@@ -328,12 +334,10 @@ class Aligner:
 
         Pairs that are not aligned, empty or too long ones, come first, without maps and with the reason as status.
         """
+        exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
         encoded = [
-            {
-                id_: direction.encode(pair if direction is self._directions[0] else (pair[1], pair[0]))
-                for id_, pair in pairs.items()
-            }
-            for direction in self._directions
+            {id_: direction.encode(pair) for id_, pair in of.items()}
+            for direction, of in zip(self._directions, (pairs, exchanged))
         ]
         stubs = {id_: reason for id_ in pairs if (reason := self._reason(id_, pairs[id_], encoded))}
         nothing = Side((), np.empty(0, dtype=np.int32))

@@ -12,7 +12,7 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin import align
-from fairseq_norm_plugin.aligner import Direction, ParallelText, Segmenter
+from fairseq_norm_plugin.aligner import Aligner, Direction, ParallelText, Segmenter
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
@@ -201,6 +201,7 @@ def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
     assert stopped[3:] == [[8, 9, 10, 11]]
     assert "align: 4 sentences in " in done.err
     assert "8 kept from before" in done.err
+    assert "warning" not in done.err
     assert [path.name for path in tmp_path.glob("*out.pharaoh*")] == ["out.pharaoh"]
 
 
@@ -265,6 +266,24 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
     links = {tuple(map(int, link.split("-"))) for link in done.lines[0].split()}
     assert links
     assert all(i <= 2 and j <= 2 for i, j in links)
+
+
+def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
+    text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
+    sorted_batches = Aligner.batches
+
+    def failing(self, pairs):
+        if 8 in pairs:
+            raise RuntimeError("the disk is full")
+        return sorted_batches(self, pairs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Aligner, "batches", failing)
+        with pytest.raises(RuntimeError, match="the disk is full"):
+            run("--window", 4, text=text)
+    done = run("--window", 4, "--resume", text=text)
+    assert "warning: 1 lines were left blank before the stop" in done.err
+    assert "warning: 1 sentence pairs are empty, their lines are blank (the first is line 10)" in done.err
 
 
 def test_text_of_another_kind_is_told(run, files, tmp_path):
@@ -346,6 +365,12 @@ def test_pairs_of_a_text(tmp_path):
             2,
             "--symmetrize has links without a share",
         ),
+        (("--reverse-path", "r", "--symmetrize", "grow-diag-final-and", "--variant", "lilt"), 2, "of variant lilt"),
+        (
+            ("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"),
+            2,
+            "join 'average' with rule 'shift",
+        ),
         (("--layer", "max-norm"), 2, "--layer max-norm reads all maps before the first link"),
         (("--choice", "c", "--layer", 1), 2, "--layer beside --choice"),
         (("--choice", "c"), 1, "c: cannot be read"),
@@ -359,8 +384,8 @@ def test_pairs_of_a_text(tmp_path):
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
-def test_bad_usage(run, options, status, text, tmp_path):
-    done = run(*options)
+def test_bad_usage(run, options, status, text, tmp_path, backward):
+    done = run(*(backward if option == "REVERSE" else option for option in options))
     assert (done.status, done.err.count("\n")) == (status, 1), done.err
     assert done.err.startswith("align: ")
     assert text in done.err
