@@ -288,7 +288,7 @@ def _align(text: ParallelText, aligner: Aligner, sink: AlignmentParts, window: i
                 sink.write(sentences)
                 progress.update(len(sentences))
             sink.commit()
-            warned = warned or _warn_unknown(aligner.tokens)
+            warned = warned or _warn_unknown(aligner)
     sink.finish()
     if before := sink.manifest.skipped - sum(reasons.values()):
         warn_on_stderr(f"{before} lines were left blank before the stop")
@@ -299,15 +299,15 @@ def _align(text: ParallelText, aligner: Aligner, sink: AlignmentParts, window: i
     return todo
 
 
-def _warn_unknown(tokens: Counter[str]) -> bool:
+def _warn_unknown(aligner: Aligner) -> bool:
+    """Warn of text that the models hardly know; whether it was."""
     warned = False
-    for name in ("source", "target"):
-        unknown, total = tokens[f"{name}_unknown"], tokens[name]
-        if unknown > SUSPICIOUS_UNKNOWN * total:
+    for name, total in aligner.tokens.items():
+        if aligner.unknown[name] > SUSPICIOUS_UNKNOWN * total:
             warned = True
             warn_on_stderr(
-                f"{unknown} of {total} {name} subwords so far are unknown to the model: are language, tokenisation, "
-                f"case and BPE codes those it was trained with?"
+                f"{aligner.unknown[name]} of {total} {name} subwords so far are unknown to the model: are language, "
+                f"tokenisation, case and BPE codes those it was trained with?"
             )
     return warned
 

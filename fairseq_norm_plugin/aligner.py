@@ -301,8 +301,8 @@ class Aligner:
         max_tokens: tokens of a batch, pads included.
 
     Attributes:
-        tokens: subwords so far of ``source`` and ``target``, and how many of them the model does not know
-            (``source_unknown``, ``target_unknown``).
+        tokens: subwords so far, of ``source`` and ``target``, and as the other model has them.
+        unknown: how many of them the models do not know.
 
     Raises:
         UsageError: only one of ``reverse`` and ``both`` is given, or the rule does not allow it.
@@ -328,6 +328,7 @@ class Aligner:
         self._max_tokens = max_tokens
         self._reverse_maps: dict[int, SentenceMaps] = {}
         self.tokens: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
 
     def batches(self, pairs: Mapping[int, TokenPair]) -> Iterator[list[SentenceMaps]]:
         """Forward maps of ``pairs``, given by id, in batches of similar length; :meth:`line` makes lines of them.
@@ -357,9 +358,11 @@ class Aligner:
             for limit, side in zip(direction.limits, of[id_]):
                 if len(side.ids) > limit:
                     return f"longer than {limit} tokens"
-        for name, side in zip(("source", "target"), encoded[0][id_]):
-            self.tokens[f"{name}_unknown"] += side.unknown
-            self.tokens[name] += len(side.ids) - 1
+        names = [("source", "target"), ("reverse source", "reverse target")]
+        for of, sides in zip(encoded, names):
+            for name, side in zip(sides, of[id_]):
+                self.tokens[name] += len(side.ids) - 1
+                self.unknown[name] += side.unknown
         return ""
 
     def _batched(

@@ -295,6 +295,17 @@ def test_text_of_another_kind_is_told(run, files, tmp_path):
     assert "target subwords" not in done.err
 
 
+def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):
+    (tmp_path / "good").write_text("b a</w>\na b</w>\n")
+    (tmp_path / "bad").write_text("b a</w>\n")
+    options = ("--reverse-path", backward, "--join", "mutual", "--reverse-bpe-codes", tmp_path / "bad")
+    text = changed(files, tmp_path, dict.fromkeys(range(12), ("ba", "ab")))
+    done = run(*options, text=text, bpe=("--bpe-codes", tmp_path / "good"))
+    assert done.status == 0
+    (warning,) = (line for line in done.err.splitlines() if line.startswith("warning: "))
+    assert warning.startswith("warning: 24 of 24 reverse source subwords so far are unknown to the model: ")
+
+
 def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, checkpoint, data):
     codes = tmp_path / "codes"
     codes.write_text(BPE_CODES)
