@@ -296,8 +296,8 @@ def test_text_of_another_kind_is_told(run, files, tmp_path):
 
 
 def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):
-    (tmp_path / "good").write_text("b a</w>\na b</w>\n")
-    (tmp_path / "bad").write_text("b a</w>\n")
+    (tmp_path / "good").write_text("#version: 0.2\nb a</w>\na b</w>\n")
+    (tmp_path / "bad").write_text("#version: 0.2\nb a</w>\n")
     options = ("--reverse-path", backward, "--join", "mutual", "--reverse-bpe-codes", tmp_path / "bad")
     text = changed(files, tmp_path, dict.fromkeys(range(12), ("ba", "ab")))
     done = run(*options, text=text, bpe=("--bpe-codes", tmp_path / "good"))
