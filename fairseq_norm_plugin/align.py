@@ -58,9 +58,6 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status: 0, 1 bad data, 2 bad usage."""
     args = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s", stream=sys.stderr, force=True)
-    # torch, of how fairseq gives it its masks
-    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     try:
         run(args)
         sys.stdout.flush()
@@ -313,4 +310,7 @@ def _warn_unknown(aligner: Aligner) -> bool:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s", stream=sys.stderr, force=True)
+    # torch, of how fairseq gives it its masks
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     sys.exit(main())
