@@ -136,11 +136,15 @@ def check_maps(choice: Choice, name: str, maps: Iterable[MapName], info: RunInfo
 
 def model_warning(choice: Choice, name: str, info: RunInfo, directory: str | Path) -> str | None:
     """A warning if a choice was made on another model than that of the records, else None."""
-    model = info.signature.get("model")
+    return other_model_warning(choice, name, info.signature.get("model"), directory)
+
+
+def other_model_warning(choice: Choice, name: str, model: str | None, where: str | Path) -> str | None:
+    """A warning if a choice was made on another model than that of hash ``model``, which ``where`` is of, else None."""
     if choice.model in (None, model):
         return None
     return (
-        f"{name}: chosen on model {choice.model}, but {directory} is of model {model}: layers and heads of the same "
+        f"{name}: chosen on model {choice.model}, but {where} is of model {model}: layers and heads of the same "
         f"number need not do the same in another model"
     )
 

@@ -202,10 +202,19 @@ def load(
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file: expected the checkpoint, the dictionaries in {data}, or the codes")
     if not (source_lang and target_lang) and not any(Path(data).glob("*.*-*.*")):
-        raise InputError(f"{data}: no binarised data to tell the languages from: give source_lang and target_lang")
+        raise InputError(
+            f"{data}: no binarised data to tell the languages from: give source_lang and target_lang (-s, -t)"
+        )
     cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
     task = TranslationNormTask.setup_task(cfg)
-    models, _, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
+    try:
+        models, _, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
+    except RuntimeError as error:
+        if "size mismatch" not in str(error):
+            raise
+        raise InputError(
+            f"{path}: its parameters do not fit the dictionaries in {data}: expected the model's own dictionaries"
+        ) from error
     for model in models:
         model.float().eval()  # fp16 checkpoints are computed in float32
     return NormModel(task, models, subword_mark, _read_bpe(bpe_codes))

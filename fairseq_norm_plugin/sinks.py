@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
@@ -28,10 +28,12 @@ _PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
 
 @dataclass(frozen=True)
 class Existing:
-    """What to do with what a shard has written before; refused if neither."""
+    """What to do with what a shard has written before; refused if neither.  ``options`` are what to ask for it with."""
 
     resume: bool = False
     overwrite: bool = False
+    options: tuple[str, str] = ("--norm-records-resume", "--norm-records-overwrite")
+    output_option: Optional[str] = None  # default: that of the content
 
 
 def parts_directory(alignments: Path) -> Path:
@@ -82,6 +84,11 @@ class ShardParts(ABC):
     def path(self) -> Path:
         """Where the output is, for messages."""
         return self.directory
+
+    @property
+    def written(self) -> NDArray[np.bool_]:
+        """Of which ids the sentences were there at the beginning, [size]."""
+        return self._written
 
     def write(self, sentences: Sequence[SentenceMaps]) -> None:
         """Add sentences, all hypotheses of each."""
@@ -159,7 +166,7 @@ def _remove(directory: Path, manifest: Manifest) -> None:
 def _begun(directory: Path, manifest: Manifest, existing: Existing) -> Optional[Manifest]:
     begun = None
     for other in read_manifests(directory, manifest.content):
-        where, option = directory / other.name, CONTENTS[manifest.content]
+        where, option = directory / other.name, existing.output_option or CONTENTS[manifest.content]
         if other.signature_hash != manifest.signature_hash:
             raise InputError(
                 f"{where}: is of another run (its {differing(other.signature, manifest.signature)} differ): expected "
@@ -170,8 +177,8 @@ def _begun(directory: Path, manifest: Manifest, existing: Existing) -> Optional[
             if not (existing.resume or existing.overwrite):
                 state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
                 raise InputError(
-                    f"{where}: this shard of the same run is {state} already: give --norm-records-resume to keep what "
-                    f"is there, --norm-records-overwrite to begin anew, or name another place with {option}"
+                    f"{where}: this shard of the same run is {state} already: give {existing.options[0]} to keep what "
+                    f"is there, {existing.options[1]} to begin anew, or name another place with {option}"
                 )
     return begun
 
@@ -208,22 +215,32 @@ class RecordParts(ShardParts):
         self._buffer, self._buffered = [], 0
 
 
+def pharaoh_line(sentence: SentenceMaps, options: ExtractionOptions) -> str:
+    """The links of a sentence as a line of a Pharaoh file."""
+    return format_pharaoh_line(extract(sentence, options))
+
+
 class AlignmentParts(ShardParts):
     """Word alignments of the best hypotheses; a run of one shard makes its alignments file of them at the end.
+
+    ``line_of`` gives the line of a sentence that has maps; the others have blank ones.
 
     Raises:
         InputError: see :class:`ShardParts`; or a run of one shard has its file already.
     """
 
-    def __init__(self, file: Path, manifest: Manifest, options: ExtractionOptions, existing: Existing) -> None:
+    def __init__(
+        self, file: Path, manifest: Manifest, line_of: Callable[[SentenceMaps], str], existing: Existing
+    ) -> None:
         if manifest.shards == 1 and file.exists() and not existing.overwrite:
             raise InputError(
                 f"{file}: there is a file already, which does not say what run it is of: expected a new one for "
-                f"--norm-alignments; name another, remove that one, or give --norm-records-overwrite"
+                f"{existing.output_option or CONTENTS['alignments']}; name another, remove that one, or give "
+                f"{existing.options[1]}"
             )
         super().__init__(parts_directory(file), manifest, existing)
         self.file = file
-        self.options = options
+        self._line_of = line_of
         self._links: dict[int, str] = {}
 
     @property
@@ -245,8 +262,7 @@ class AlignmentParts(ShardParts):
     def _add(self, sentences: Sequence[SentenceMaps]) -> None:
         for sentence in sentences:
             if sentence.rank == 0:
-                links = extract(sentence, self.options) if sentence.ok else frozenset()
-                self._links[sentence.id] = format_pharaoh_line(links)
+                self._links[sentence.id] = self._line_of(sentence) if sentence.ok else ""
 
     def _close(self, path: Path) -> None:
         with path.open("w", encoding="utf-8") as part:

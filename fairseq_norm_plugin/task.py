@@ -30,7 +30,15 @@ from fairseq_norm_plugin.quantities import STEPWISE_KINDS, RecordedMaps, layers_
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.sides import dictionary_mark, side, special_ids, surface
 from fairseq_norm_plugin.signature import data_hash, dictionary_hash, generation_options, model_hash, signature_hash
-from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, ShardParts, parts_directory, written_ids
+from fairseq_norm_plugin.sinks import (
+    AlignmentParts,
+    Existing,
+    RecordParts,
+    ShardParts,
+    parts_directory,
+    pharaoh_line,
+    written_ids,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -235,7 +243,8 @@ class NormMixin:
         if options.extraction is not None:
             file = Path(self.cfg.norm_alignments)
             manifest = self._alignments_manifest(signature, options.extraction)
-            sinks.append(AlignmentParts(file, manifest, options.extraction, existing))
+            line_of = functools.partial(pharaoh_line, options=options.extraction)
+            sinks.append(AlignmentParts(file, manifest, line_of, existing))
         if plan.kept and getattr(args, "sampling", False) and not all(sink.manifest.finished for sink in sinks):
             raise UsageError(
                 "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "

@@ -36,7 +36,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
     parser.epilog = _EPILOG
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
-    group = parser.add_argument_group("maps", "kind, setting, rule and one of --layer and --heads are required")
+    group = add_map_arguments(parser, "kind, setting, rule and one of --layer and --heads are required")
+    group.add_argument(
+        "--level",
+        choices=LEVELS,
+        default="word",
+        help="word: link words (default); token: link subword tokens, as fairseq-preprocess --align-suffix reads them",
+    )
+    group = parser.add_argument_group("both directions")
+    group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
+    group.add_argument(
+        "--join",
+        choices=JOINS,
+        help="mutual: the links that both directions have; average: the rule on the mean of their word maps",
+    )
+    group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
+    group = parser.add_argument_group("output")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
+    group.add_argument(
+        "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
+    )
+    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+
+
+def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
+    """Declare the options that say which maps are read and how, or which choice says it; gives their group."""
+    group = parser.add_argument_group("maps", description)
     group.add_argument("--kind", metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
     group.add_argument(
         "--layer",
@@ -67,26 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
     group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
-    group.add_argument(
-        "--level",
-        choices=LEVELS,
-        default="word",
-        help="word: link words (default); token: link subword tokens, as fairseq-preprocess --align-suffix reads them",
-    )
-    group = parser.add_argument_group("both directions")
-    group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
-    group.add_argument(
-        "--join",
-        choices=JOINS,
-        help="mutual: the links that both directions have; average: the rule on the mean of their word maps",
-    )
-    group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
-    group = parser.add_argument_group("output")
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
-    group.add_argument(
-        "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
-    )
-    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+    return group
 
 
 def layer_number(text: str) -> int | str:
@@ -163,10 +169,7 @@ def check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: one is missing, or one too many.
     """
-    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
-    given = [name for name, value in values.items() if value is not None and value is not False]
-    if args.choice is not None and given:
-        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
+    given = given_map_options(args)
     missing = [f"--{name}" for name in ("kind", "setting", "rule") if f"--{name}" not in given]
     if args.choice is None and missing:
         raise UsageError(f"{', '.join(missing)} missing: expected --kind, --setting and --rule, or --choice")
@@ -178,6 +181,19 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
     if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
         raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
+
+
+def given_map_options(args: argparse.Namespace) -> list[str]:
+    """The options of :func:`add_map_arguments` that are given.
+
+    Raises:
+        UsageError: there are some beside ``--choice``.
+    """
+    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
+    given = [name for name, value in values.items() if value is not None and value is not False]
+    if args.choice is not None and given:
+        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
+    return given
 
 
 def stated_options(args: argparse.Namespace) -> ExtractionOptions:

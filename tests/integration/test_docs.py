@@ -28,6 +28,13 @@ def console_examples(text):
     return found
 
 
+def check_examples(page, bash):
+    """Run the examples of a page; they print what it says."""
+    for command, expected in console_examples(page.read_text(encoding="utf-8")):
+        found = "".join(f"{line}\n" for line in stripped(bash(command)))
+        assert pattern(expected).fullmatch(found), f"$ {command}\n--- documented\n{expected}--- real\n{found}"
+
+
 def epilog_examples(help_text):
     """The commands in the examples of a --help text."""
     commands = re.findall(r"^  (align-eval (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
@@ -98,9 +105,17 @@ def test_page(page, bash):
     assert any(f"align-eval {page.stem}" in command for command, _ in examples)
     for kind, block in FENCE.findall(text):
         assert kind == "console" or not re.search(r"^ *\$? *align-eval ", block, re.MULTILINE), "a command not run"
-    for command, expected in examples:
-        found = "".join(f"{line}\n" for line in stripped(bash(command)))
-        assert pattern(expected).fullmatch(found), f"$ {command}\n--- documented\n{expected}--- real\n{found}"
+    check_examples(page, bash)
+
+
+def test_page_of_align(bash):
+    check_examples(ROOT / "docs/align.md", bash)
+
+
+def test_example_of_the_help_of_align(bash):
+    help_text = bash("python -m fairseq_norm_plugin.align --help")
+    (command,) = re.findall(r"^  (python -m (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
+    assert bash(command).count("\n") == 60
 
 
 @pytest.mark.parametrize("name", COMMANDS)

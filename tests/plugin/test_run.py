@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,7 @@ from alignment_eval.parts import Manifest, finished_run
 from alignment_eval.records import Records, RunInfo
 from fairseq_norm_plugin.run import Output, Plan
 from fairseq_norm_plugin.signature import data_hash, generation_options, model_hash, signature_hash
-from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, parts_directory, written_ids
+from fairseq_norm_plugin.sinks import AlignmentParts, Existing, RecordParts, parts_directory, pharaoh_line, written_ids
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 
@@ -77,7 +78,7 @@ def record_parts(directory, resume=False, overwrite=False, **fields):
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     manifest = Manifest("alignments", signature, signature_hash(signature), size, shard, shards)
-    return AlignmentParts(file, manifest, OPTIONS, Existing(resume, overwrite))
+    return AlignmentParts(file, manifest, partial(pharaoh_line, options=OPTIONS), Existing(resume, overwrite))
 
 
 def names(directory):
