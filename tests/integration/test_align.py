@@ -416,4 +416,4 @@ def test_dictionaries_of_another_model(run, data, tmp_path):
         (tmp_path / f"dict.{lang}.txt").write_text("ba 1\n")
     done = run("--data", tmp_path, "-s", "xx", "-t", "yy")
     assert done.status == 1
-    assert "its parameters do not fit the dictionaries in" in done.err
+    assert "the checkpoint knows 40 source tokens, the task 5: expected the dictionaries" in done.err
