@@ -122,12 +122,15 @@ def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
 
 
 @pytest.mark.parametrize("join", ["mutual", "average"])
-def test_both_directions_joined(run, extracted, records, backward, join):
+def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
+    load, languages = align.load, []
+    monkeypatch.setattr(align, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
     options = ("--join", join, "--reverse-heads", "1")
     done = run("--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
     expected = extracted(*DEFAULT, "--reverse", records / "reverse", *options)
     assert [re.sub(r":\S+", "", line) for line in done.lines] == expected
     assert f"|join:{join}|reverse_heads:1|" in done.err
+    assert languages == [(None, None), ("yy", "xx")]  # the second is not told from the data
 
 
 @pytest.mark.parametrize(("method", "variant"), [("grow-diag-final", "lilt"), ("grow-diag-final-and", "moses")])
@@ -307,19 +310,20 @@ def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward
     assert warning.startswith("warning: 24 of 24 reverse source subwords so far are unknown to the model: ")
 
 
-def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, checkpoint, data):
-    codes = tmp_path / "codes"
-    codes.write_text(BPE_CODES)
-    words, pieces = [], []
-    for file in files:
+def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, backward):
+    codes, words, pieces = [], [], []
+    for file, content in zip(files, (BPE_CODES, "#version: 0.2\na b</w>\ni k</w>\ni k\n")):
+        codes.append(tmp_path / f"codes{file.suffix}")
+        codes[-1].write_text(content)
         words.append(tmp_path / f"words{file.suffix}")
         words[-1].write_text(file.read_text().replace("@@ ", ""))
         pieces.append(tmp_path / f"pieces{file.suffix}")
-        result = command(bin_directory / "subword-nmt", "apply-bpe", "-c", codes, "-i", words[-1])
+        result = command(bin_directory / "subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
         pieces[-1].write_text(result.stdout)
-    expected = run(text=pieces).lines
-    assert run("--overwrite", text=words, bpe=("--bpe-codes", codes)).lines == expected
-    assert run("--overwrite", text=words, bpe=("--bpe-codes", codes, codes)).lines == expected
+    for options in ((), ("--reverse-path", backward, "--symmetrize", "union")):
+        expected = run(*options, "--overwrite", text=pieces).lines
+        assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
+        assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", codes[0])).lines != expected
 
 
 def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
