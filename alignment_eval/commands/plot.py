@@ -76,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--setting",
-        default="awi",
+        default="awo",
         metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: row of a target word: that outputs it, or has it as input (default: awi)",
+        help=f"{', '.join(SETTINGS)}: row of a target word: that outputs it, or has it as input (default: awo)",
     )
     group.add_argument("--level", default="word", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("predicted links", "of each map by a rule, or those of a file")

@@ -74,7 +74,7 @@ def texts(path: Path) -> list[str]:
 def links(run: Path, sentence: int = 0, **options: Any) -> int:
     """The number of links that the rule predicts."""
     (maps,) = (s for s in Records(run).best() if s.id == sentence)
-    return len(extract(maps, ExtractionOptions(**{"kind": "attn_n", "setting": "awi", **options})))
+    return len(extract(maps, ExtractionOptions(**{"kind": "attn_n", "setting": "awo", **options})))
 
 
 # --- end to end

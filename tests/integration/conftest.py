@@ -163,13 +163,14 @@ def trained(request, tmp_path_factory):
     made = {}
 
     def make(name, *extra, data=None, **fields):
-        if name not in made:
+        key = repr((name, extra, data, fields))
+        if key not in made:
             data = data or request.getfixturevalue("data")
             directory = tmp_path_factory.mktemp(name)
             with without_fairseqs_warnings():
                 train.main(training_config(data, directory, *extra, **fields)[1])
-            made[name] = directory / "checkpoint_last.pt"
-        return made[name]
+            made[key] = directory / "checkpoint_last.pt"
+        return made[key]
 
     return make
 
