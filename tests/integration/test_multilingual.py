@@ -307,7 +307,7 @@ def test_mbart_is_monitored(mbart, run, lines, tmp_path, caplog):
     gold.write_text("".join(f"{line}\n" for line in links))
     special = ("--norm-special-tokens", "ki")
     watched = ["--aer-gold", f"test={gold}", "--aer-gold-base", 1, "--valid-subset", "test", "--log-format", "json"]
-    caplog.set_level(logging.INFO, logger="test")
+    caplog.set_level(logging.INFO)
     path = mbart("watched", *watched, *special, updates=20)
     found = [json.loads(record.message) for record in caplog.records if record.name == "test"][-1]
     run("mbart", *SCORE, *special, "--norm-records", tmp_path / "r", path=path)
