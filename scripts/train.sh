@@ -1,15 +1,32 @@
 #!/usr/bin/env bash
-# Train a Transformer under the plugin, as docs/reproduction.md has it.  usage: train.sh DATA SOURCE TARGET SAVE_DIR [fairseq-train options]
-# The CPU setting: 3 + 3 layers, d 256, one shared dictionary.  Started again with the same SAVE_DIR it goes on from its last checkpoint.
+# Train a Transformer under the plugin, as docs/reproduction.md has it.
+# usage: train.sh cpu|cpu-bf16|paper|europarl DATA SOURCE TARGET SAVE_DIR [fairseq-train options]
+#   cpu       3 + 3 layers, d 256, one shared dictionary, 3,000 tokens an update
+#   cpu-bf16  the same, its matrix products in bfloat16: for CPUs that have instructions for it (avx512_bf16, amx_bf16)
+#   paper     the Transformer of Kobayashi et al. (2020): 6 + 6 layers, d 512, a dictionary a language, 32,000 tokens an update, fp16, one GPU
+#   europarl  paper, with the updates that full Europarl takes (1.9 million pairs; paper: for some 300,000)
+# Started again with the same SAVE_DIR it goes on from its last checkpoint.
 set -euo pipefail
-[ $# -ge 4 ] || { sed -n 2p "$0" >&2; exit 2; }
-data=$1 source=$2 target=$3 save=$4
-shift 4
-exec fairseq-train "$data" --user-dir "$(python -m fairseq_norm_plugin)" --task translation_norm -s "$source" -t "$target" --cpu --seed 1 \
-    --arch transformer --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256 --decoder-embed-dim 256 \
-    --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 --encoder-attention-heads 4 --decoder-attention-heads 4 \
-    --share-all-embeddings --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+[ $# -ge 5 ] || { sed -n 2,8p "$0" >&2; exit 2; }
+setting=$1 data=$2 source=$3 target=$4 save=$5
+shift 5
+
+train=(fairseq-train)
+small=(--cpu --arch transformer --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256 --decoder-embed-dim 256
+    --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 --encoder-attention-heads 4 --decoder-attention-heads 4
+    --share-all-embeddings --warmup-updates 500 --max-tokens 3000 --max-update 40000
+    --save-interval-updates 200 --validate-interval-updates 200)
+large=(--arch transformer_iwslt_de_en --fp16 --warmup-updates 4000 --max-tokens 16000 --update-freq 2
+    --save-interval-updates 2000 --validate-interval-updates 2000 --keep-interval-updates 10)
+case $setting in
+    cpu) options=("${small[@]}") ;;
+    cpu-bf16) options=("${small[@]}") train=(python "$(dirname "$0")/train_bf16.py") ;;
+    paper) options=("${large[@]}" --max-update 30000) ;;
+    europarl) options=("${large[@]}" --max-update 100000) ;;
+    *) echo "$0: no setting '$setting': choose of cpu, cpu-bf16, paper, europarl" >&2; exit 2 ;;
+esac
+exec "${train[@]}" "$data" --user-dir "$(python -m fairseq_norm_plugin)" --task translation_norm -s "$source" -t "$target" --seed 1 \
+    --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 1.0 \
-    --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 500 --warmup-init-lr 1e-7 --max-tokens 3000 --max-update 40000 \
-    --save-dir "$save" --save-interval-updates 200 --no-epoch-checkpoints --validate-interval-updates 200 \
-    --log-interval 50 --log-format json --num-workers 0 "$@"
+    --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-init-lr 1e-7 \
+    --save-dir "$save" --no-epoch-checkpoints --log-interval 50 --log-format json --num-workers 0 "${options[@]}" "$@"

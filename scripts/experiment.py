@@ -1,0 +1,301 @@
+"""The experiment of docs/reproduction.md: the 2020 table and the ladder, from two trained models and two gold sets.
+
+Everything is chosen on GOLD/cmu150 and reported on GOLD/vilar508.  Each step runs a command of this project, prints it
+on stderr, and is skipped where its output is there already.  The tables go to stdout, all figures to OUT/rows.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from experiment_tables import tables
+
+TEST, DEV = "vilar508", "cmu150"
+FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
+SUBSETS = {TEST: "test", DEV: "test1"}
+DIRECTIONS = ("de-en", "en-de")
+KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
+THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
+SYMMETRISED = [
+    (method, variant)
+    for method in ("intersection", "grow-diag", "grow-diag-final", "grow-diag-final-and", "union")
+    for variant in ("moses", "lilt")
+    if (method, variant) not in {("grow-diag-final-and", "lilt"), ("intersection", "lilt"), ("union", "lilt")}
+]
+
+
+class Experiment:
+    """Paths and settings of one run; every method makes one kind of file, if it is not there."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.out: Path = args.out
+        self.models = {"de-en": args.forward, "en-de": args.reverse}
+
+    def run(self, words: Sequence[object], makes: Path | None = None, stdout: Path | None = None) -> str:
+        """Run a command unless ``makes`` is there; its output goes to ``stdout`` or comes back."""
+        makes = makes or stdout
+        if makes is not None and makes.exists():
+            return stdout.read_text(encoding="utf-8") if stdout else ""
+        line = [str(word) for word in words]
+        print(shlex.join(line), file=sys.stderr, flush=True)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+        done = subprocess.run(line, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise SystemExit(f"{shlex.join(line)} failed:\n{done.stderr[-3000:]}")
+        if stdout:
+            stdout.parent.mkdir(parents=True, exist_ok=True)
+            stdout.write_text(done.stdout, encoding="utf-8")
+        return done.stdout
+
+    def text(self, gold: str, language: str) -> Path:
+        """The words of a gold set, lowercased as the models' text is."""
+        path = self.out / "text" / f"{gold}.{language}"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            name = FILES[gold][("de", "en").index(language)]
+            path.write_text((self.args.gold / gold / name).read_text(encoding="utf-8").lower(), encoding="utf-8")
+        return path
+
+    def gold(self, gold: str, direction: str = "de-en") -> list[object]:
+        """Options that read the gold links, from the source of ``direction`` to its target."""
+        source, target = direction.split("-")
+        texts = ["--source", self.text(gold, source), "--target", self.text(gold, target)]
+        swap = ["--gold-swap"] if direction == "en-de" else []
+        return [self.args.gold / gold / FILES[gold][2], "--gold-base", "1", *swap, *texts]
+
+    def binarise(self) -> Path:
+        """Both sets in subwords, binarised with the models' dictionaries."""
+        folder = self.out / "bin"
+        for gold, language in itertools.product(FILES, ("de", "en")):
+            words = ["subword-nmt", "apply-bpe", "--codes", self.args.data / "codes.bpe"]
+            words += ["--input", self.text(gold, language), "--output", self.out / "text" / f"{gold}.bpe.{language}"]
+            self.run(words, makes=self.out / "text" / f"{gold}.bpe.{language}")
+        tests = ",".join(str(self.out / "text" / f"{gold}.bpe") for gold in (TEST, DEV))
+        words = ["fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tests, "--destdir", folder]
+        words += ["--srcdict", self.args.data / "dict.de.txt", "--tgtdict", self.args.data / "dict.en.txt"]
+        self.run(words, makes=folder)
+        return folder
+
+    def records(self, direction: str, gold: str) -> Path:
+        """The maps of forced scoring."""
+        folder = self.out / "records" / f"{direction}-{gold}"
+        source, target = direction.split("-")
+        words = ["fairseq-generate", self.binarise(), "-s", source, "-t", target, "--path", self.models[direction]]
+        words += ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference", "--cpu"]
+        words += ["--gen-subset", SUBSETS[gold], "--max-tokens", 4000, "--norm-records", folder]
+        self.run([*words, "--norm-record-kinds", KINDS], makes=folder)
+        return folder
+
+    def mixing(self, direction: str) -> Path:
+        """Mixing ratios of every block, on the test text."""
+        folder = self.out / "mixing" / direction
+        source, target = direction.split("-")
+        words = [sys.executable, "-m", "fairseq_norm_plugin.analyze", self.binarise(), "-s", source, "-t", target]
+        words += ["--path", self.models[direction], "--gen-subset", "test", "--cpu", "--max-tokens", 4000]
+        self.run([*words, "--out", folder], makes=folder)
+        return folder
+
+    def sweep(self, direction: str, gold: str, *extra: str) -> pd.DataFrame:
+        """AER of every cell, one row each."""
+        folder = self.out / "sweep" / "".join([f"{direction}-{gold}", *extra])
+        words = ["align-eval", "sweep", self.records(direction, gold), "--gold", *self.gold(gold, direction), *extra]
+        self.run([*words, "--out", folder], makes=folder)
+        return pd.read_csv(folder / "sweep.csv")
+
+    def choice(self, name: str, direction: str, *extra: object) -> Path:
+        """A choice on the development gold, or with ``--reverse`` by agreement."""
+        path = self.out / "choices" / f"{direction}-{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        by = [] if "--reverse" in extra else ["--dev-gold", *self.gold(DEV, direction)]
+        words = ["align-eval", "select", self.records(direction, DEV), *by, *extra, "-o", path, "--overwrite"]
+        steps = path.with_suffix(".txt")
+        self.run(words, stdout=steps)
+        return path
+
+    def links(self, name: str, direction: str, gold: str, *extra: object) -> Path:
+        """Links of one set of maps and rule."""
+        path = self.out / "links" / f"{direction}-{name}-{gold}.pharaoh"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        words = ["align-eval", "extract", self.records(direction, gold), *extra, "--output", path]
+        self.run(words, makes=path)
+        return path
+
+    def compare(self, baseline: Path, links: Path, direction: str) -> dict[str, Any]:
+        """What differs from a baseline on the test set, with paired tests."""
+        words = ["align-eval", "compare", "--gold", *self.gold(TEST, direction), baseline, links]
+        return json.loads(self.run(words, stdout=self.out / "comparisons" / f"{baseline.stem}-{links.stem}.json"))
+
+    def score(self, links: Path, gold: str, direction: str = "de-en") -> dict[str, Any]:
+        """AER with its interval."""
+        words = ["align-eval", "score", "--gold", *self.gold(gold, direction), "--hyp", links, "--confidence"]
+        path = self.out / "scores" / f"{links.stem}-{direction}-{gold}.json"
+        return json.loads(self.run(words, stdout=path))
+
+
+def cell(sweep: pd.DataFrame, **wanted: object) -> pd.Series:
+    """The cell of the lowest AER among those that have these values."""
+    for column, value in wanted.items():
+        sweep = sweep[sweep[column].isin(value) if isinstance(value, list) else sweep[column] == value]
+    return sweep.loc[sweep["aer"].idxmin()]
+
+
+def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
+    """A cell of a sweep as options of ``align-eval extract``."""
+    head = [] if pd.isna(row["head"]) else ["--head", str(int(row["head"]))]
+    words = ["--kind", row.kind, "--layer", str(int(row.layer)), *head, "--setting", row.setting, "--rule", row["rule"]]
+    return [*words, "--null", row.null, *(["--final-punctuation"] if final_punctuation else [])]
+
+
+def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
+    """Rungs of one direction: key, description, options of ``extract``; each chosen on the development set."""
+    dev = experiment.sweep(direction, DEV)
+    punctuated = experiment.sweep(direction, DEV, "--final-punctuation")
+    paper = {"level": "layer", "rule": "kobayashi2020", "null": "allow"}
+    layers = {"level": "layer", "rule": "kobayashi2020"}
+    found: list[tuple[str, str, list[object]]] = [
+        ("weights-awi", "weights, best layer, AWI", [*extraction(cell(dev, kind="attn_w", setting="awi", **paper))]),
+        ("norms-awi", "norms, best layer, AWI", [*extraction(cell(dev, kind="attn_n", setting="awi", **paper))]),
+        ("weights", "weights, best layer, AWO", [*extraction(cell(dev, kind="attn_w", setting="awo", **paper))]),
+        ("norms", "norms, best layer, AWO", [*extraction(cell(dev, kind="attn_n", setting="awo", **paper))]),
+        ("norms-ln", "norms with residual and layer norm", [*extraction(cell(dev, kind="attnresln_n", **paper))]),
+        ("norms-masked", "norms, </s> masked", [*extraction(cell(dev, kind="attn_n", null="mask", **layers))]),
+        ("merged", "norms, subwords merged as vectors", [*extraction(cell(dev, kind="attn_n_merged", **layers))]),
+        (
+            "shift-att",
+            "norms, rule shift-att",
+            [*extraction(cell(dev, kind="attn_n", level="layer", rule="shift-att"))],
+        ),
+        (
+            "punctuation",
+            "norms, rule shift-att, final punctuation",
+            [*extraction(cell(punctuated, kind="attn_n", level="layer", rule="shift-att"), True)],
+        ),
+        ("head", "norms, best head", [*extraction(cell(dev, kind="attn_n", level="head"))]),
+        ("alti", "ALTI rollout, best layer", [*extraction(cell(dev, kind="alti_rollout", level="layer"))]),
+    ]
+    chosen = {
+        "set-norms": ("norms, set of maps", ["--kinds", "attn_n"]),
+        "set": ("set of maps, any kind", []),
+        "set-threshold-norms": ("norms, set of maps, threshold", ["--kinds", "attn_n", "--rules", *THRESHOLDS]),
+        "set-threshold": ("set of maps, any kind, threshold", ["--rules", *THRESHOLDS]),
+        "set-punctuation": (
+            "set of maps, any kind, threshold, final punctuation",
+            ["--rules", *THRESHOLDS, "--final-punctuation"],
+        ),
+    }
+    for name, (words, options) in chosen.items():
+        found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
+    return found
+
+
+def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
+    """Rungs that need both models: key, description, links of each set."""
+    found = []
+    reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
+    for join, rules in {"mutual": [], "average": ["--rules", "kobayashi2020"]}.items():
+        agreement = experiment.choice(f"agreement-{join}", "de-en", *rules, "--reverse", reverse[DEV])
+        options = ["--choice", agreement, "--join", join, "--reverse"]
+        paths = {g: experiment.links(f"agreement-{join}", "de-en", g, *options, reverse[g]) for g in (TEST, DEV)}
+        found.append((f"agreement-{join}", f"maps chosen by agreement, without gold, {join}", paths))
+    averages = {}
+    for kind in ("attn_w", "attn_n", "alti_rollout"):
+        heads = {}
+        for direction in DIRECTIONS:
+            options = ["--kinds", kind, "--settings", "awo", "--rules", *THRESHOLDS]
+            heads[direction] = chosen_heads(experiment.choice(f"set-{kind}-awo", direction, *options))
+        for rule, punctuation in itertools.product(THRESHOLDS, ([], ["--final-punctuation"])):
+            name = "-".join(["average", kind, rule.partition("=")[2], *(["punctuation"] if punctuation else [])])
+            options = ["--kind", kind, "--heads", heads["de-en"], "--reverse-heads", heads["en-de"], "--setting", "awo"]
+            options += ["--rule", rule, "--null", "mask", "--join", "average", *punctuation, "--reverse"]
+            averages[name] = [*options, reverse[DEV]]
+    dev = {name: experiment.links(name, "de-en", DEV, *options) for name, options in averages.items()}
+    for what, names in {
+        "threshold": [name for name in dev if not name.endswith("punctuation")],
+        "threshold, final punctuation": list(dev),
+    }.items():
+        best = min(names, key=lambda name: experiment.score(dev[name], DEV)["aer"])
+        test = experiment.links(best, "de-en", TEST, *averages[best][:-1], reverse[TEST])
+        found.append((best, f"mean of both directions' word maps, {what}", {TEST: test, DEV: dev[best]}))
+    for name in ("norms-masked", "punctuation", "set", "set-threshold", "set-punctuation"):
+        found.append(symmetrised(experiment, name))
+    return found
+
+
+def chosen_heads(choice: Path) -> str:
+    return str(json.loads(choice.read_text(encoding="utf-8"))["extraction"]["heads"])
+
+
+def symmetrised(experiment: Experiment, name: str) -> tuple[str, str, dict[str, Path]]:
+    """The rung ``name`` of the two directions, symmetrised as is best on the development set."""
+    paths: dict[str, dict[str, Path]] = {}
+    for gold, (method, variant) in itertools.product((TEST, DEV), SYMMETRISED):
+        key = f"{method}-{variant}"
+        path = experiment.out / "links" / f"both-{name}-{key}-{gold}.pharaoh"
+        sides = [experiment.out / "links" / f"{direction}-{name}-{gold}.pharaoh" for direction in DIRECTIONS]
+        words = ["align-eval", "symmetrize", *sides, "--reverse-swap", "--method", method, "--variant", variant]
+        experiment.run([*words, "--output", path], makes=path)
+        paths.setdefault(key, {})[gold] = path
+    best = min(paths, key=lambda key: experiment.score(paths[key][DEV], DEV)["aer"])
+    return f"both-{name}", f"'{name}' of both directions, {best.replace('-', ' ')}", paths[best]
+
+
+def published(experiment: Experiment, baselines: Path) -> dict[str, Path]:
+    """eflomal's stored directional links, as they are and symmetrised."""
+    sides = [baselines / "eflomal" / f"test.deen.{side}.talp" for side in ("fwd", "rev")]
+    found = {"eflomal, de-en": sides[0], "eflomal, reversed": sides[1]}
+    for method, variant in SYMMETRISED:
+        path = experiment.out / "links" / f"eflomal-{method}-{variant}.pharaoh"
+        words = ["align-eval", "symmetrize", *sides, "--method", method, "--variant", variant, "--output", path]
+        experiment.run(words, makes=path)
+        found[f"eflomal, {method}, {variant}"] = path
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with vilar508 and cmu150")
+    parser.add_argument("--baselines", type=Path, metavar="DIR", help="with eflomal's links")
+    parser.add_argument("--forward", type=Path, required=True, metavar="CHECKPOINT", help="German to English")
+    parser.add_argument("--reverse", type=Path, required=True, metavar="CHECKPOINT", help="English to German")
+    parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="DIR", help="dictionaries and codes")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    experiment = Experiment(parser.parse_args())
+    rows: list[dict[str, Any]] = []
+
+    def row(name: str, what: str, links: Path, direction: str, dev: Path | None = None) -> None:
+        item = {"row": name, "what": what, "direction": direction, **experiment.score(links, TEST, direction)}
+        if dev is not None:
+            item["dev_aer"] = experiment.score(dev, DEV, direction)["aer"]
+        baseline = experiment.out / "links" / f"{direction}-norms-{TEST}.pharaoh"
+        if baseline.exists() and name != "norms":
+            item["against_norms"] = experiment.compare(baseline, links, direction)["aer"]
+        rows.append(item)
+
+    for direction in DIRECTIONS:
+        experiment.sweep(direction, TEST)
+        experiment.mixing(direction)
+        for name, what, options in directional(experiment, direction):
+            test, dev = (experiment.links(name, direction, gold, *options) for gold in (TEST, DEV))
+            row(name, what, test, direction, dev)
+    for name, what, paths in both_directions(experiment):
+        row(name, what, paths[TEST], "de-en", paths[DEV])
+    if experiment.args.baselines:
+        for name, path in published(experiment, experiment.args.baselines).items():
+            row(name, name, path, "de-en")
+    (experiment.out / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    print(tables(experiment.out))
+
+
+if __name__ == "__main__":
+    main()

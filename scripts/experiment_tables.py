@@ -1,0 +1,106 @@
+"""The tables of docs/reproduction.md, from the files of scripts/experiment.py; usage: experiment_tables.py DIR."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+KINDS = {"attn_w": "weights", "attn_n": "norms"}
+
+
+def tables(out: Path) -> str:
+    """All tables in Markdown."""
+    parts = []
+    for sweep in sorted(out.glob("sweep/*-vilar508")):
+        direction = sweep.name.removesuffix("-vilar508")
+        frame = pd.read_csv(sweep / "sweep.csv")
+        parts += [f"### {direction}, layers and heads", by_layer(frame), by_head(frame), sets(out, direction)]
+    rows = json.loads((out / "rows.json").read_text(encoding="utf-8"))
+    parts += ["### ladder", ladder(rows), "### mixing ratios"]
+    parts += [mixing(pd.read_csv(path), path.parent.name) for path in sorted(out.glob("mixing/*/mixing.csv"))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def by_layer(frame: pd.DataFrame) -> str:
+    """AER of whole layers as in the 2020 paper: rule kobayashi2020, null allowed; then null masked."""
+    frame = frame[(frame.rule == "kobayashi2020") & frame.kind.isin(KINDS)]
+    layers = sorted(frame.layer.unique())
+    lines = []
+    for (setting, null, kind), group in frame.groupby(["setting", "null", "kind"], sort=False):
+        whole = group[group.level == "layer"].set_index("layer").aer
+        best = group[group.level == "head"].sort_values("aer").iloc[0]
+        figures = [f"{100 * whole[layer]:.2f}" for layer in layers]
+        mean = f"{100 * whole.mean():.2f}"
+        head = f"{100 * best.aer:.2f} ({best.layer:.0f}, {best['head']:.0f})"
+        lines.append([setting.upper(), KINDS[kind], null, *figures, mean, head])
+    lines.sort(key=lambda line: (line[2], line[0], line[1] != "weights"))
+    return markdown(["setting", "map", "</s>", *(f"layer {x:.0f}" for x in layers), "layer mean", "best head"], lines)
+
+
+def by_head(frame: pd.DataFrame) -> str:
+    """AER of every head, AWO, null masked: weights / norms."""
+    frame = frame[(frame.level == "head") & (frame.rule == "kobayashi2020") & (frame.null == "mask")]
+    lines = []
+    for (setting, layer), group in frame[frame.kind.isin(KINDS)].groupby(["setting", "layer"]):
+        pairs = group.pivot(index="head", columns="kind", values="aer")
+        cells = [f"{100 * pair.attn_w:.1f} / {100 * pair.attn_n:.1f}" for pair in pairs.itertuples()]
+        lines.append([setting.upper(), f"{layer:.0f}", *cells])
+    return markdown(["setting", "layer", *(f"head {head:.0f}" for head in sorted(frame["head"].unique()))], lines)
+
+
+def sets(out: Path, direction: str) -> str:
+    """How AER on the development set falls with each map that the choice adds."""
+    steps = out / "choices" / f"{direction}-set-norms.txt"
+    if not steps.exists():
+        return ""
+    text = steps.read_text(encoding="utf-8")
+    table = text[text.index("From the best map") :].split("\n\n")[0]
+    return f"Sets of maps of norms, chosen greedily on cmu150:\n\n```\n{table.strip()}\n```"
+
+
+def ladder(rows: Iterable[dict[str, Any]]) -> str:
+    """One line a row: development and test figure, interval, difference from the 2020 way and its p."""
+    lines = []
+    for row in rows:
+        interval = row["confidence"]["aer"]
+        against = row.get("against_norms")
+        lines.append(
+            [
+                row["direction"],
+                row["what"],
+                percent(row.get("dev_aer")),
+                f"{percent(row['aer'])} [{percent(interval['low'])}, {percent(interval['high'])}]",
+                f"{100 * against['delta']:+.2f}" if against else "",
+                f"{against['p_randomisation']:.4f}" if against else "",
+            ]
+        )
+    return markdown(["direction", "row", "cmu150", "vilar508 [95 %]", "against norms", "p"], lines)
+
+
+def mixing(frame: pd.DataFrame, direction: str) -> str:
+    """Mixing ratios of layers, by block and kind."""
+    frame = frame[frame["head"].isna() & (frame.token_class == "all")]
+    layers = sorted(frame.layer.unique())
+    lines = [
+        [direction, block, kind, *(f"{100 * group.set_index('layer')['mean'][layer]:.1f}" for layer in layers)]
+        for (block, kind), group in frame.groupby(["block", "kind"], sort=False)
+    ]
+    return markdown(["direction", "block", "kind", *(f"layer {layer:.0f}" for layer in layers)], lines)
+
+
+def percent(fraction: float | None) -> str:
+    return "" if fraction is None else f"{100 * fraction:.2f}"
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    print(tables(Path(sys.argv[1])))
