@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extract import ExtractionOptions, WordLinks, choose_units
+from alignment_eval.extract import ExtractionOptions, WordLinks, word_map_links
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.rules import rule_of
 from alignment_eval.subwords import word_strings
-from alignment_eval.word_maps import UnitMap, require_known, row_shares
+from alignment_eval.word_maps import require_known
 
 #: How two directions become one alignment (:func:`join`).
-JOINS = ("mutual", "average")
+JOINS = ("mutual", "average", "product")
 
 #: Below this share of equal words two runs are said to be of different texts.
 SAME_TEXT = 0.5
@@ -27,13 +27,21 @@ def check_join(how: str, options: ExtractionOptions) -> None:
     """Check that two directions can be joined so under the rule of ``options``.
 
     Raises:
-        UsageError: ``how`` is unknown, or ``average`` is asked of a rule of subwords.
+        UsageError: ``how`` is unknown, or it makes one word map of two and the rule reads none, or null may win in
+            ``product``, which has no null.
     """
     require_known("join", how, JOINS)
-    if how == "average" and rule_of(options.rule).units != "words":
+    if how == "mutual":
+        return
+    if rule_of(options.rule).units != "words":
         raise UsageError(
-            f"join 'average' with rule {options.rule!r}: that rule reads maps between subwords, which the two models "
+            f"join {how!r} with rule {options.rule!r}: that rule reads maps between subwords, which the two models "
             f"may cut differently: expected a rule of words, such as kobayashi2020; or take join 'mutual'"
+        )
+    if how == "product" and options.null != "mask":
+        raise UsageError(
+            "join 'product' with null 'allow': the reverse model says nothing of target words and null, so that there "
+            "is no product; expected null 'mask'"
         )
 
 
@@ -45,9 +53,9 @@ def join(
     ``mutual``: the links that both have; with a rule of one choice a word, the mutual argmax.  A link's share is the
     smaller of its two.
 
-    ``average``: the rule is applied to the mean of the two word maps, (F + Rᵀ) / 2, where F and R are
-    ``shares`` of the two: each row, null included, sums to 1.  R has no null column for *target* words: there
-    it counts as 0, so that null has half of F's share.
+    The others make one word map of F and R, the ``shares`` of the two, in which each row, null included, sums to 1, and
+    apply the rule to it.  ``average``: (F + Rᵀ) / 2.  R has no null column for *target* words: there it counts as 0, so
+    that null has half of F's share.  ``product``: F ∘ Rᵀ, cell by cell, without null.
 
     Args:
         how: one of :data:`JOINS`.
@@ -67,10 +75,8 @@ def join(
     if how == "mutual":
         shares = np.concatenate([np.minimum(words, back), null], axis=1)
         return WordLinks(forward.linked & reverse.linked.T, shares)
-    average = np.concatenate([(words + back) / 2, null / 2], axis=1)
-    target, source = words.shape
-    units = UnitMap(average, np.arange(target), np.append(np.arange(source), -1))
-    return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(average))
+    both = ((words + back) / 2, null / 2) if how == "average" else (words * back, np.zeros_like(null))
+    return word_map_links(np.concatenate(both, axis=1), sentence, options)
 
 
 def check_same_size(sentence: SentenceMaps, reverse: tuple[int, ...]) -> None:

@@ -203,6 +203,13 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     )
 
 
+def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+    """What the rule of ``options``, one of words, makes of a word map [target words, source words + 1], null last."""
+    target, source = len(scores), scores.shape[-1] - 1
+    units = UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
+    return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(scores))
+
+
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
     """The maps that ``options`` name, in their order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.word_maps import UnitMap, row_shares
+from alignment_eval.word_maps import UnitMap, row_shares, two_way_shares
 
 #: May special source tokens (``</s>``, tags) win?  ``mask`` bars them.
 NULLS = ("allow", "mask")
@@ -99,10 +99,12 @@ def largest(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     return columns
 
 
-def at_least(scores: NDArray[np.float64], threshold: float) -> NDArray[np.intp]:
-    """The columns that have ``threshold`` or more of their row's sum, in which barred ones have no part."""
+def at_least(
+    scores: NDArray[np.float64], threshold: float, shares: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.intp]:
+    """The columns whose ``shares`` of the map are ``threshold`` or more; barred ones have no part in any sum."""
     barred = scores == -np.inf
-    picked = (row_shares(np.where(barred, 0, scores)) >= threshold) & ~barred
+    picked = (shares(np.where(barred, 0, scores)) >= threshold) & ~barred
     columns: NDArray[np.intp] = np.where(picked, np.arange(scores.shape[-1]), UNALIGNED)
     return columns
 
@@ -125,12 +127,26 @@ def _threshold(value: str) -> Rule:
 
     The row is that of words and null; with null masked that of words alone.
     """
-    least = math.nan
+    least = _share("threshold", value)
+    return Rule(f"threshold={least!r}", "words", ("allow", "mask"), lambda scores: at_least(scores, least, row_shares))
+
+
+def _two_way(value: str) -> Rule:
+    """Words take each other whose two-way share (:func:`alignment_eval.word_maps.two_way_shares`) is so large or more.
+
+    Null is masked: it has no column to be shared among.
+    """
+    least = _share("two-way", value)
+    return Rule(f"two-way={least!r}", "words", ("mask",), lambda scores: at_least(scores, least, two_way_shares))
+
+
+def _share(rule: str, value: str) -> float:
+    share = math.nan
     with suppress(ValueError):
-        least = float(value)
-    if not 0 <= least <= 1:
-        raise UsageError(f"rule 'threshold={value}': expected a share of a row, from 0 to 1, such as threshold=0.2")
-    return Rule(f"threshold={least!r}", "words", ("allow", "mask"), lambda scores: at_least(scores, least))
+        share = float(value)
+    if not 0 <= share <= 1:
+        raise UsageError(f"rule '{rule}={value}': expected a share of a row, from 0 to 1, such as {rule}=0.2")
+    return share
 
 
 def _top_k(value: str) -> Rule:
@@ -142,10 +158,10 @@ def _top_k(value: str) -> Rule:
 
 
 _PLAIN: dict[str, Callable[[], Rule]] = {"kobayashi2020": _kobayashi2020, "shift-att": _shift_att}
-_WITH_VALUE: dict[str, Callable[[str], Rule]] = {"threshold": _threshold, "top-k": _top_k}
+_WITH_VALUE: dict[str, Callable[[str], Rule]] = {"threshold": _threshold, "two-way": _two_way, "top-k": _top_k}
 
 #: Every rule, as an option names it.
-RULE_NAMES = (*_PLAIN, "threshold=SHARE", "top-k=COUNT")
+RULE_NAMES = (*_PLAIN, "threshold=SHARE", "two-way=SHARE", "top-k=COUNT")
 
 #: The rules that need no value -> the treatments of null that they know; the first is the default.
 RULES: dict[str, tuple[str, ...]] = {name: make().nulls for name, make in _PLAIN.items()}

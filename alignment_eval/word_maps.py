@@ -112,6 +112,18 @@ def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
 
 
+def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much each cell of ``scores`` [..., K, N] has of its row and of its column, a number from 0 to 1.
+
+    The geometric mean of its share of the row and, with all rows divided by their sums, of its share of the column:
+    large where two words take each other, small for a source word that every target word takes a little of.
+    """
+    rows = row_shares(scores)
+    columns = np.swapaxes(row_shares(np.swapaxes(rows, -1, -2)), -1, -2)
+    shares: NDArray[np.float64] = np.sqrt(rows * columns)
+    return shares
+
+
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """What :func:`combine` adds up: the row shares of ``scores`` [..., K, N], or the logarithms of them."""
     require_known("combination", how, COMBINATIONS)

@@ -22,10 +22,12 @@ from experiment_tables import tables
 
 TEST, DEV = "vilar508", "cmu150"
 FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
+LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 SUBSETS = {TEST: "test", DEV: "test1"}
 DIRECTIONS = ("de-en", "en-de")
 KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
+TWO_WAY = [f"two-way={share}" for share in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)]
 SYMMETRISED = [
     (method, variant)
     for method in ("intersection", "grow-diag", "grow-diag-final", "grow-diag-final-and", "union")
@@ -193,10 +195,33 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
             "set of maps, any kind, threshold, final punctuation",
             ["--rules", *THRESHOLDS, "--final-punctuation"],
         ),
+        "set-two-way-norms": ("norms, set of maps, two-way", ["--kinds", "attn_n", "--rules", *TWO_WAY]),
+        "set-two-way": ("set of maps, any kind, two-way", ["--rules", *TWO_WAY]),
     }
     for name, (words, options) in chosen.items():
         found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
+    for kinds, what in ((["attn_w"], "weights"), (["attn_n"], "norms"), (LEXICON_KINDS, "any kind")):
+        variants = {}
+        for kind, rule, passes in itertools.product(kinds, TWO_WAY, (1, 2)):
+            options = [*chosen_maps(experiment, direction, kind), "--rule", rule, "--lexicon", passes]
+            variants[f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}"] = options
+        name = best_on_dev(experiment, direction, variants)
+        found.append((name, f"{what}, set of maps, two-way, lexicon", variants[name]))
     return found
+
+
+def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[object]:
+    """Kind, maps and setting that are best on the development set with rule two-way."""
+    choice = experiment.choice(
+        f"two-way-{kind}-awo", direction, "--kinds", kind, "--settings", "awo", "--rules", *TWO_WAY
+    )
+    return ["--kind", kind, "--heads", chosen_heads(choice), "--setting", "awo"]
+
+
+def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list[object]]) -> str:
+    """The name of the variant of the lowest AER on the development set."""
+    dev = {name: experiment.links(name, direction, DEV, *options) for name, options in variants.items()}
+    return min(dev, key=lambda name: experiment.score(dev[name], DEV, direction)["aer"])
 
 
 def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
@@ -208,26 +233,24 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         options = ["--choice", agreement, "--join", join, "--reverse"]
         paths = {g: experiment.links(f"agreement-{join}", "de-en", g, *options, reverse[g]) for g in (TEST, DEV)}
         found.append((f"agreement-{join}", f"maps chosen by agreement, without gold, {join}", paths))
-    averages = {}
-    for kind in ("attn_w", "attn_n", "alti_rollout"):
-        heads = {}
-        for direction in DIRECTIONS:
-            options = ["--kinds", kind, "--settings", "awo", "--rules", *THRESHOLDS]
-            heads[direction] = chosen_heads(experiment.choice(f"set-{kind}-awo", direction, *options))
-        for rule, punctuation in itertools.product(THRESHOLDS, ([], ["--final-punctuation"])):
-            name = "-".join(["average", kind, rule.partition("=")[2], *(["punctuation"] if punctuation else [])])
-            options = ["--kind", kind, "--heads", heads["de-en"], "--reverse-heads", heads["en-de"], "--setting", "awo"]
-            options += ["--rule", rule, "--null", "mask", "--join", "average", *punctuation, "--reverse"]
-            averages[name] = [*options, reverse[DEV]]
-    dev = {name: experiment.links(name, "de-en", DEV, *options) for name, options in averages.items()}
-    for what, names in {
-        "threshold": [name for name in dev if not name.endswith("punctuation")],
-        "threshold, final punctuation": list(dev),
-    }.items():
-        best = min(names, key=lambda name: experiment.score(dev[name], DEV)["aer"])
-        test = experiment.links(best, "de-en", TEST, *averages[best][:-1], reverse[TEST])
-        found.append((best, f"mean of both directions' word maps, {what}", {TEST: test, DEV: dev[best]}))
-    for name in ("norms-masked", "punctuation", "set", "set-threshold", "set-punctuation"):
+    for what, join, rules, extras in (
+        ("mean of both directions' word maps, threshold", "average", THRESHOLDS, [[]]),
+        ("the same, final punctuation", "average", THRESHOLDS, [["--final-punctuation"]]),
+        ("product of both directions' word maps, two-way", "product", TWO_WAY, [[]]),
+        ("the same, lexicon", "product", TWO_WAY, [["--lexicon", "1"], ["--lexicon", "2"]]),
+    ):
+        variants, heads = {}, {}
+        for kind, direction in itertools.product(LEXICON_KINDS, DIRECTIONS):
+            heads[kind, direction] = chosen_maps(experiment, direction, kind)[3]
+        for kind, rule, extra in itertools.product(LEXICON_KINDS, rules, extras):
+            name = "-".join([join, kind, rule.partition("=")[2], *(word.strip("-") for word in extra)])
+            options = ["--kind", kind, "--heads", heads[kind, "de-en"], "--reverse-heads", heads[kind, "en-de"]]
+            options += ["--setting", "awo", "--rule", rule, "--null", "mask", "--join", join, *extra, "--reverse"]
+            variants[name] = options
+        best = best_on_dev(experiment, "de-en", {name: [*options, reverse[DEV]] for name, options in variants.items()})
+        test = experiment.links(best, "de-en", TEST, *variants[best], reverse[TEST])
+        found.append((best, what, {TEST: test, DEV: experiment.out / "links" / f"de-en-{best}-{DEV}.pharaoh"}))
+    for name in ("norms-masked", "punctuation", "set", "set-threshold", "set-punctuation", "set-two-way"):
         found.append(symmetrised(experiment, name))
     return found
 
@@ -280,6 +303,10 @@ def main() -> None:
         baseline = experiment.out / "links" / f"{direction}-norms-{TEST}.pharaoh"
         if baseline.exists() and name != "norms":
             item["against_norms"] = experiment.compare(baseline, links, direction)["aer"]
+        if experiment.args.baselines and dev is not None:
+            eflomal = experiment.args.baselines / "eflomal" / "test.deen.fwd.talp"
+            if direction == "de-en":
+                item["against_eflomal"] = experiment.compare(eflomal, links, direction)["aer"]
         rows.append(item)
 
     for direction in DIRECTIONS:

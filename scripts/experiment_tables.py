@@ -68,7 +68,7 @@ def ladder(rows: Iterable[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         interval = row["confidence"]["aer"]
-        against = row.get("against_norms")
+        against, eflomal = row.get("against_norms"), row.get("against_eflomal")
         lines.append(
             [
                 row["direction"],
@@ -77,9 +77,12 @@ def ladder(rows: Iterable[dict[str, Any]]) -> str:
                 f"{percent(row['aer'])} [{percent(interval['low'])}, {percent(interval['high'])}]",
                 f"{100 * against['delta']:+.2f}" if against else "",
                 f"{against['p_randomisation']:.4f}" if against else "",
+                f"{100 * eflomal['delta']:+.2f} ({eflomal['p_randomisation']:.4f})" if eflomal else "",
             ]
         )
-    return markdown(["direction", "row", "cmu150", "vilar508 [95 %]", "against norms", "p"], lines)
+    return markdown(
+        ["direction", "row", "cmu150", "vilar508 [95 %]", "against norms", "p", "against eflomal (p)"], lines
+    )
 
 
 def mixing(frame: pd.DataFrame, direction: str) -> str:

@@ -8,12 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.choice import Choice, check_maps, model_warning, read_choice, same_sentences, text_hash
 from alignment_eval.commands.reading import finite_number
 from alignment_eval.directions import JOINS, Words, check_join, check_same_text, join, words_of
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
 from alignment_eval.formats import format_pharaoh_line, format_scored_line, warn_on_stderr
+from alignment_eval.lexicon import check_lexicon, with_lexicon, without_maps
 from alignment_eval.maps import KINDS, SentenceMaps
 from alignment_eval.records import Records
 from alignment_eval.rules import NULLS, RULE_NAMES
@@ -48,9 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--join",
         choices=JOINS,
-        help="mutual: the links that both directions have; average: the rule on the mean of their word maps",
+        help="mutual: the links that both directions have; average, product: the rule on the mean or the product of "
+        "their word maps",
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
+    group = parser.add_argument_group("the text as a whole")
+    group.add_argument(
+        "--lexicon",
+        type=int,
+        metavar="PASSES",
+        help="multiply word maps by what their words take of each other in the rest of the text, counted so often",
+    )
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
     group.add_argument(
@@ -129,6 +141,8 @@ def run(args: argparse.Namespace) -> None:
     options = stated_options(args) if choice is None else choice.extraction
     if args.reverse is not None:
         check_join(args.join, options)
+    if args.lexicon is not None:
+        check_lexicon(options, args.join)
     records = Records(args.records)
     if args.layer == MAX_NORM:
         options = replace(options, layer=max_norm_layer(records.best(), options.setting))
@@ -137,7 +151,7 @@ def run(args: argparse.Namespace) -> None:
     reverse = None if args.reverse is None else read_reverse(args, records, options, choice)
     keep_words = reverse is not None or choice is not None
     lines, skipped, words = extract_all(
-        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words, args.level
+        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words, args.level, args.lexicon
     )
     write_lines(args.output, (lines.get(id_, "") for id_ in range(records.info.size)))
     warn_skipped(skipped, records.info.size, "their lines are blank")
@@ -155,6 +169,7 @@ def run(args: argparse.Namespace) -> None:
             **options.fields(),
             **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
             **({} if reverse is None else reverse.fields()),
+            **({} if args.lexicon is None else {"lexicon": args.lexicon}),
             **({} if args.level == "word" else {"level": args.level}),
             **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
             **({} if choice is None else choice.fields()),
@@ -179,6 +194,8 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("only one of --reverse and --join is given: expected both or neither")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
+    if args.lexicon is not None and args.lexicon < 1:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more")
     if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
         raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
 
@@ -274,10 +291,12 @@ def extract_all(
     reverse: Reverse | None,
     keep_words: bool,
     level: str,
+    lexicon: int | None,
 ) -> tuple[dict[int, str], dict[int, str], dict[int, Words]]:
     """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
 
-    Words are gathered only with ``keep_words``.
+    Words are gathered only with ``keep_words``; ``lexicon`` is the number of passes over the text's lexicon
+    (:mod:`alignment_eval.lexicon`), None for none.
 
     Raises:
         InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
@@ -286,6 +305,7 @@ def extract_all(
     done: dict[int, str] = {}
     words: dict[int, Words] = {}
     skipped: dict[int, str] = {}
+    maps: dict[int, tuple[SentenceMaps, Words, NDArray[np.float64]]] = {}
     for sentence in best_of_each(records, options, level):
         status = sentence.status if reverse is None or not sentence.ok else reverse.skipped.get(sentence.id, "ok")
         if status != "ok":
@@ -294,11 +314,16 @@ def extract_all(
         found = word_links(sentence, options)
         if reverse is not None:
             found = join(reverse.join, sentence, options, found, reverse.links[sentence.id])
-        done[sentence.id] = lines.of(found)
         if keep_words:
             words[sentence.id] = words_of(sentence)
+        if lexicon is None:
+            done[sentence.id] = lines.of(found)
+        else:
+            maps[sentence.id] = without_maps(sentence), words_of(sentence), found.shares
     if reverse is not None:
         check_same_text((words[id_], reverse.words[id_]) for id_ in words)
+    if lexicon is not None:
+        done = {id_: lines.of(found) for id_, found in with_lexicon(maps, options, lexicon)}
     return done, skipped, words
 
 

@@ -99,6 +99,19 @@ def test_average_cell_by_cell(
         np.testing.assert_allclose(found.shares[j], average[j] / average[j].sum(), rtol=1e-12)
 
 
+@given(**{name: case for name, case in CASES.items() if name != "null"})
+@settings(max_examples=100, deadline=None)
+def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, seed: int, setting: str) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")
+    found, one, other = both(forward, reverse, "product", options)
+    for j in range(one.linked.shape[1]):
+        products = [one.shares[j, i] * other.shares[i, j] for i in range(one.linked.shape[0])]
+        shares = [value / sum(products) if sum(products) else 0.0 for value in products]
+        assert {i for i, k in found.links if k == j} == {i for i, share in enumerate(shares) if share >= 0.2}
+        np.testing.assert_allclose(found.shares[j], [*shares, 0], rtol=1e-12)
+
+
 def test_by_hand() -> None:
     """Source a b, target x y: both x and y take a, but a takes y and b takes x."""
     forward = WordLinks(
@@ -118,12 +131,15 @@ def test_by_hand() -> None:
 def test_refusals(make_sentence: Factory) -> None:
     forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
     options = ExtractionOptions("attn_w", 0)
-    with pytest.raises(UsageError, match=r"unknown join 'union': expected one of mutual, average"):
+    with pytest.raises(UsageError, match=r"unknown join 'union': expected one of mutual, average, product"):
         both(forward, reverse, "union", options)
     with pytest.raises(
         UsageError, match=r"join 'average' with rule 'shift-att': that rule reads maps between subwords"
     ):
         both(forward, reverse, "average", ExtractionOptions("attn_w", 0, rule="shift-att"))
+    with pytest.raises(UsageError, match=r"join 'product' with null 'allow': the reverse model says nothing of"):
+        both(forward, reverse, "product", options)
+    options = ExtractionOptions("attn_w", 0, null="mask")
     for how in JOINS:
         with pytest.raises(
             InputError,

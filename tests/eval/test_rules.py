@@ -110,6 +110,19 @@ def test_threshold_by_hand() -> None:
     assert np.argwhere(links(units, "top-k=2")).tolist() == [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2]]
 
 
+def test_two_way_by_hand() -> None:
+    """Both target words take the first source word most; the second one takes it less than the first does."""
+    units = UnitMap(np.array([[9.0, 1, 5], [6, 4, 7]]), np.arange(2), np.array([0, 1, -1]))
+    # shares of rows 0.9 0.1 / 0.6 0.4, of columns 0.6 0.2 / 0.4 0.8; null is masked and has no part
+    shares = np.sqrt([[0.9 * 0.6, 0.1 * 0.2], [0.6 * 0.4, 0.4 * 0.8]])
+    for least in (0.1, 0.4, 0.5, 0.57, 0.7, 0.8):
+        np.testing.assert_array_equal(links(units, f"two-way={least}", "mask"), (shares >= least).T)
+    assert np.argwhere(links(units, "two-way=0.5", "mask")).tolist() == [[0, 0], [1, 1]]
+    # the last marks tied: the first word has its row for itself, and 1 / 1.6 of its column
+    assert np.argwhere(links(units, "two-way=0.79", "mask", final=True)).tolist() == [[0, 0], [1, 1]]
+    assert np.argwhere(links(units, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
+
+
 def test_rules_read_the_word_map(make_sentence: Factory) -> None:
     s = make_sentence(3, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
     maps = stacked_maps(s, "attn_n")
@@ -127,7 +140,10 @@ def test_rules_read_the_word_map(make_sentence: Factory) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("argmax", r"unknown rule 'argmax': expected one of kobayashi2020, shift-att, threshold=SHARE, top-k=COUNT"),
+        (
+            "argmax",
+            r"unknown rule 'argmax': expected one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE, top-k=",
+        ),
         ("argmax=2", r"unknown rule 'argmax=2': expected one of"),
         ("threshold", r"rule 'threshold' without its value: expected threshold=SHARE"),
         ("top-k", r"rule 'top-k' without its value: expected top-k=COUNT"),
@@ -136,6 +152,8 @@ def test_rules_read_the_word_map(make_sentence: Factory) -> None:
         ("threshold=1.5", r"rule 'threshold=1.5': expected a share of a row"),
         ("threshold=nan", r"rule 'threshold=nan': expected a share of a row"),
         ("threshold=-0.1", r"rule 'threshold=-0.1': expected a share of a row"),
+        ("two-way", r"rule 'two-way' without its value: expected two-way=SHARE"),
+        ("two-way=2", r"rule 'two-way=2': expected a share of a row, from 0 to 1, such as two-way=0.2"),
         ("top-k=0", r"rule 'top-k=0': expected a number of source words, 1 or more, such as top-k=2"),
         ("top-k=2.5", r"rule 'top-k=2.5': expected a number of source words"),
         ("top-k=²", r"rule 'top-k=²': expected a number of source words"),
@@ -158,6 +176,6 @@ def test_empty_sides(make_side: Callable[..., Side]) -> None:
     for source, target in (("</s>", "x </s>"), ("a </s>", "</s>")):
         s = SentenceMaps(0, make_side(source), make_side(target), (0,))
         maps = np.ones((len(s.target.tokens), len(s.source.tokens)))
-        for rule in (*RULES, "threshold=0", "top-k=3"):
+        for rule in (*RULES, "threshold=0", "two-way=0", "top-k=3"):
             linked = choose(maps, s, ExtractionOptions("attn_w", 0, setting="awo", rule=rule, final_punctuation=True))
             assert not linked.linked(s.source.word_count, s.target.word_count).any()
