@@ -26,7 +26,15 @@ from tqdm import tqdm
 
 from alignment_eval import __version__
 from alignment_eval.choice import Choice, other_model_warning, read_choice
-from alignment_eval.commands.extract import MAX_NORM, Lines, add_map_arguments, given_map_options, stated_options
+from alignment_eval.commands.extract import (
+    MAX_NORM,
+    Lines,
+    add_lexicon_argument,
+    add_map_arguments,
+    check_lexicon_passes,
+    given_map_options,
+    stated_options,
+)
 from alignment_eval.commands.reading import finite_number
 from alignment_eval.directions import JOINS
 from alignment_eval.errors import InputError, UsageError
@@ -37,9 +45,10 @@ from alignment_eval.signature import Value, file_hash, signature
 from alignment_eval.subwords import MARKS
 from alignment_eval.symmetrize import METHODS, VARIANTS
 from alignment_eval.textfiles import STANDARD, check_new, write_lines
-from fairseq_norm_plugin.aligner import Aligner, Both, Direction, ParallelText, Segmenter
+from fairseq_norm_plugin.aligner import Aligner, Both, Direction
 from fairseq_norm_plugin.api import NormModel, load
 from fairseq_norm_plugin.options import default_layer
+from fairseq_norm_plugin.parallel_text import ParallelText, Segmenter
 from fairseq_norm_plugin.run import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.sides import dictionary_mark
 from fairseq_norm_plugin.signature import model_hash, signature_hash
@@ -99,9 +108,11 @@ def _parser() -> argparse.ArgumentParser:
         "--reverse-bpe-codes", nargs="+", metavar="CODES", help="its codes: joint, or source (TARGET-LANG) and target"
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps read of it (default: of the same numbers)")
-    group.add_argument("--join", choices=JOINS, help="mutual links, or the rule on the mean of the word maps")
+    group.add_argument("--join", choices=JOINS, help="mutual links, or the rule on mean or product of word maps")
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both")
     group.add_argument("--variant", choices=VARIANTS, default="moses", help="of --symmetrize (default: moses)")
+    group = parser.add_argument_group("the text as a whole")
+    add_lexicon_argument(group)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
@@ -144,11 +155,13 @@ def run(args: argparse.Namespace) -> None:
     forward = _direction(args, choice)
     reverse = None if args.reverse_path is None else _direction(args, choice, forward)
     lines = Lines(args.confidences, args.min_confidence)
-    aligner = Aligner(forward, lines, reverse, both, args.max_tokens)
+    aligner = Aligner(forward, lines, reverse, both, args.max_tokens, args.lexicon)
     directions = [forward, *([] if reverse is None else [reverse])]
     fields: dict[str, Value] = {
         **forward.options.fields(),
         **({} if both is None or reverse is None else {**both.fields(), "reverse_heads": reverse.options.map_names}),
+        # a lexicon is of a window, so that a run can be stopped and go on
+        **({} if args.lexicon is None else {"lexicon": args.lexicon, "window": args.window}),
         **({"confidences": True} if args.confidences else {}),
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **({} if choice is None else choice.fields()),
@@ -194,6 +207,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize has links without a share: expected no confidences with it; or take --join")
     if args.bpe == "none" and args.reverse_bpe_codes is not None:
         raise UsageError("--reverse-bpe-codes beside --bpe none: expected text in the subwords of both models")
+    check_lexicon_passes(args)
     if args.layer == MAX_NORM:
         raise UsageError(f"--layer {MAX_NORM} reads all maps before the first link: expected a number; see align-eval")
     if args.resume and args.overwrite:

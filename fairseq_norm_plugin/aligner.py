@@ -5,159 +5,31 @@ What the command line of align.py is made of; usable by itself.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Optional
 
 import numpy as np
 import torch
 from fairseq.data.data_utils import batch_by_size
 from fairseq.data.language_pair_dataset import collate
-from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.commands.extract import Lines
-from alignment_eval.directions import check_join, join
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.directions import check_join, join, words_of
+from alignment_eval.errors import UsageError
 from alignment_eval.extract import ExtractionOptions, WordLinks, word_links
 from alignment_eval.formats import format_pharaoh_line
+from alignment_eval.lexicon import check_lexicon, with_lexicon, without_maps
 from alignment_eval.maps import HEAD_KINDS, SentenceMaps, Side
 from alignment_eval.signature import Value
-from alignment_eval.subwords import word_indices
 from alignment_eval.symmetrize import check_method, symmetrize
-from alignment_eval.textfiles import STANDARD, TextFile, token_lines
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.generator import MAPS_KEY, Hypotheses, record_hypotheses
+from fairseq_norm_plugin.parallel_text import Segmenter, TokenPair, Tokens
 from fairseq_norm_plugin.quantities import RecordedMaps, recorded_quantities
-
-#: Stands between source and target where both are in one file, as in fast_align's input.
-SEPARATOR = b"|||"
-
-Tokens = list[str]
-#: A sentence pair's words, source and target.
-TokenPair = tuple[Tokens, Tokens]
-
-
-class ParallelText:
-    """Tokenised sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
-
-    The text is read once at the beginning (line counts, encoding, hashes; standard input is copied to a temporary
-    file), and again, line by line, whenever pairs are iterated over.  Memory does not grow with it.
-
-    Attributes:
-        size: the number of pairs.
-        hashes: those of the files' content.
-
-    Raises:
-        InputError: a file cannot be read, is empty or not UTF-8, the two are not of as many lines, or a line of the
-            one file has not exactly one separator (a blank line is an empty pair).
-    """
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths: list[str] = []
-        self._copies: list[Any] = []
-        names, sizes, hashes = [], [], []
-        for path in paths:
-            file = TextFile(path)
-            sizes.append(self._read_once(file, path, joined=len(paths) == 1))
-            names.append(file.name)
-            hashes.append(file.hash.short)
-        if len(set(sizes)) > 1:
-            raise InputError(
-                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected as many, line by line the "
-                f"translations of each other; are both whole?"
-            )
-        self.size: int = sizes[0]
-        self.hashes = tuple(hashes)
-
-    def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
-        copy: Any = None
-        if path == STANDARD:
-            copy = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # goes with this object
-            self._copies.append(copy)
-        self._paths.append(path if copy is None else copy.name)
-        lines = 0
-        for chunk in file:
-            if joined:
-                _check_joined(chunk, file.name, lines)
-            lines += chunk.count(b"\n")
-            if copy is not None:
-                copy.write(chunk)
-        if copy is not None:
-            copy.flush()
-        return lines
-
-    def __iter__(self) -> Iterator[TokenPair]:
-        texts = [token_lines(path) for path in self._paths]
-        lines = zip(*texts) if len(texts) == 2 else map(_split, texts[0])
-        for source, target in lines:
-            yield [token.decode() for token in source], [token.decode() for token in target]
-
-
-def _check_joined(chunk: bytes, name: str, before: int) -> None:
-    for number, line in enumerate(chunk.split(b"\n")[:-1], before + 1):
-        count = line.split().count(SEPARATOR)
-        if count != 1 and line.strip():
-            raise InputError(
-                f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; give source and target as "
-                f"two files (--source-text, --target-text) if ||| is part of the text"
-            )
-
-
-def _split(tokens: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    if not tokens:
-        return [], []
-    middle = tokens.index(SEPARATOR)
-    return tokens[:middle], tokens[middle + 1 :]
-
-
-class Segmenter:
-    """Cuts words into the subwords of a model, and knows which word each is a piece of.
-
-    Args:
-        codes: subword-nmt's codes; None: the text is in subwords already, and their ``mark`` tells the words.
-        mark: one of alignment_eval.subwords.MARKS.
-
-    Raises:
-        InputError: the codes cannot be read, or subword-nmt is not installed.
-    """
-
-    def __init__(self, codes: Optional[str], mark: str = "none") -> None:
-        self._bpe = None if codes is None else _read_codes(codes)
-        self._mark = mark
-
-    def __call__(self, tokens: Tokens) -> tuple[Tokens, NDArray[np.int32]]:
-        """The pieces of a sentence, and the word of each, from 0."""
-        if self._bpe is None:
-            return tokens, word_indices(tokens, self._mark)
-        pieces = [self._bpe.segment_tokens([token]) for token in tokens]
-        counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
-        words = np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
-        return list(itertools.chain.from_iterable(pieces)), words
-
-    def forget(self) -> None:
-        """Forget the words seen so far, which subword-nmt keeps all of otherwise."""
-        if self._bpe is not None:
-            self._bpe.cache.clear()
-
-
-def _read_codes(path: str) -> Any:
-    try:
-        from subword_nmt.apply_bpe import BPE
-    except ImportError as error:
-        raise InputError(
-            "subword-nmt is not installed: expected it for --bpe-codes; pip install subword-nmt, or give text in "
-            "subwords and --bpe none"
-        ) from error
-    try:
-        with Path(path).open(encoding="utf-8") as codes:
-            return BPE(codes)
-    except (OSError, UnicodeDecodeError, SystemExit) as error:  # subword-nmt exits at a line of another form
-        raise InputError(f"{path}: cannot be read as BPE codes: expected a file of subword-nmt learn-bpe") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +171,7 @@ class Aligner:
         reverse: the target-source model.
         both: how the two are brought together.
         max_tokens: tokens of a batch, pads included.
+        lexicon: how often a lexicon of the pairs given together is made (:mod:`alignment_eval.lexicon`); None: never.
 
     Attributes:
         tokens: subwords so far, of ``source`` and ``target``, and as the other model has them.
@@ -315,6 +188,7 @@ class Aligner:
         reverse: Optional[Direction] = None,
         both: Optional[Both] = None,
         max_tokens: int = 4000,
+        lexicon: Optional[int] = None,
     ) -> None:
         if (reverse is None) != (both is None):
             raise UsageError("a model of the other direction and how to bring both together: expected both or neither")
@@ -322,10 +196,16 @@ class Aligner:
             both.check()
             if both.join is not None:
                 check_join(both.join, forward.options)
+        if lexicon is not None:
+            if both is not None and both.method is not None:
+                raise UsageError("--lexicon with --symmetrize: links are drawn before; expected --join product")
+            check_lexicon(forward.options, None if both is None else both.join)
         self._directions = [forward, *([] if reverse is None else [reverse])]
         self._lines = lines
         self._both = both
         self._max_tokens = max_tokens
+        self._lexicon = lexicon
+        self._weighed: dict[int, WordLinks] = {}
         self._reverse_maps: dict[int, SentenceMaps] = {}
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
@@ -344,12 +224,24 @@ class Aligner:
         nothing = Side((), np.empty(0, dtype=np.int32))
         layers = self._directions[0].layers
         yield [SentenceMaps(id_, nothing, nothing, layers, status=reason) for id_, reason in stubs.items()]
-        for batch in self._batched(encoded, stubs):
+        batches = self._mapped(encoded, stubs)
+        yield from batches if self._lexicon is None else self._with_lexicon(batches, self._lexicon)
+        for direction in self._directions:
+            direction.forget()
+
+    def _mapped(
+        self, encoded: Sequence[Mapping[int, tuple[Encoded, Encoded]]], left_out: Mapping[int, str]
+    ) -> Iterator[list[SentenceMaps]]:
+        for batch in self._batched(encoded, left_out):
             maps = [d.maps({id_: of[id_] for id_ in batch}) for d, of in zip(self._directions, encoded)]
             self._reverse_maps = maps[1] if len(maps) > 1 else {}
             yield [maps[0][id_] for id_ in batch]
-        for direction in self._directions:
-            direction.forget()
+
+    def _with_lexicon(self, batches: Iterable[list[SentenceMaps]], passes: int) -> Iterator[list[SentenceMaps]]:
+        """The batches once more, when the links of all of them are known."""
+        maps = {s.id: (without_maps(s), words_of(s), self._found(s).shares) for batch in batches for s in batch}
+        self._weighed = dict(with_lexicon(maps, self._directions[0].options, passes))
+        yield [sentence for sentence, _, _ in maps.values()]
 
     def _reason(self, id_: int, pair: TokenPair, encoded: Sequence[Mapping[int, tuple[Encoded, Encoded]]]) -> str:
         if not (pair[0] and pair[1]):
@@ -382,16 +274,24 @@ class Aligner:
 
     def line(self, sentence: SentenceMaps) -> str:
         """The line of a sentence of the last batch."""
-        found = word_links(sentence, self._directions[0].options)
-        if len(self._directions) > 1:
-            assert self._both is not None
-            back = word_links(self._reverse_maps[sentence.id], self._directions[1].options)
-            if self._both.method is not None:
-                links = symmetrize(found.links, _exchanged(back), self._both.method, self._both.variant)
-                return format_pharaoh_line(links)
-            assert self._both.join is not None
-            found = join(self._both.join, sentence, self._directions[0].options, found, back)
-        return self._lines.of(found)
+        if self._both is not None and self._both.method is not None:
+            found, back = self._one_way(sentence), self._other_way(sentence)
+            return format_pharaoh_line(symmetrize(found.links, _exchanged(back), self._both.method, self._both.variant))
+        return self._lines.of(self._found(sentence) if self._lexicon is None else self._weighed[sentence.id])
+
+    def _found(self, sentence: SentenceMaps) -> WordLinks:
+        """The links of a sentence, of both directions joined if there are two."""
+        found = self._one_way(sentence)
+        if self._both is None:
+            return found
+        assert self._both.join is not None
+        return join(self._both.join, sentence, self._directions[0].options, found, self._other_way(sentence))
+
+    def _one_way(self, sentence: SentenceMaps) -> WordLinks:
+        return word_links(sentence, self._directions[0].options)
+
+    def _other_way(self, sentence: SentenceMaps) -> WordLinks:
+        return word_links(self._reverse_maps[sentence.id], self._directions[1].options)
 
 
 def _exchanged(found: WordLinks) -> frozenset[tuple[int, int]]:

@@ -57,12 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
     group = parser.add_argument_group("the text as a whole")
-    group.add_argument(
-        "--lexicon",
-        type=int,
-        metavar="PASSES",
-        help="multiply word maps by what their words take of each other in the rest of the text, counted so often",
-    )
+    add_lexicon_argument(group)
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
     group.add_argument(
@@ -105,6 +100,26 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
     group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
     return group
+
+
+def add_lexicon_argument(group: argparse._ArgumentGroup) -> None:
+    """Declare ``--lexicon``; :func:`check_lexicon_passes` checks it."""
+    group.add_argument(
+        "--lexicon",
+        type=int,
+        metavar="PASSES",
+        help="multiply word maps by what their words take of each other in the rest of the text, counted so often",
+    )
+
+
+def check_lexicon_passes(args: argparse.Namespace) -> None:
+    """Check ``--lexicon``.
+
+    Raises:
+        UsageError: it is no number of passes.
+    """
+    if args.lexicon is not None and args.lexicon < 1:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more")
 
 
 def layer_number(text: str) -> int | str:
@@ -194,8 +209,7 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("only one of --reverse and --join is given: expected both or neither")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
-    if args.lexicon is not None and args.lexicon < 1:
-        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more")
+    check_lexicon_passes(args)
     if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
         raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
 

@@ -12,7 +12,8 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin import align
-from fairseq_norm_plugin.aligner import Aligner, Direction, ParallelText, Segmenter
+from fairseq_norm_plugin.aligner import Aligner, Direction
+from fairseq_norm_plugin.parallel_text import ParallelText, Segmenter
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
@@ -86,6 +87,21 @@ def test_links_are_those_of_the_long_way(run, extracted, options):
     assert done.status == 0, done.err
     assert done.lines == extracted(*options)
     assert len(set(done.lines)) > 6  # says something
+
+
+TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
+
+
+def test_a_lexicon_is_of_the_window(run, extracted, records, backward):
+    done = run(*TWO_WAY)
+    assert done.lines == extracted(*TWO_WAY)
+    assert "|lexicon:2|window:10000|" in done.err
+    assert run(*TWO_WAY, "--max-tokens", 40, "--overwrite").lines == done.lines
+    assert run(*TWO_WAY, "--window", 5, "--overwrite").lines != done.lines
+    both = (*TWO_WAY, "--join", "product")
+    found = run(*both, "--reverse-path", backward, "--overwrite").lines
+    assert found == extracted(*both, "--reverse", records / "reverse")
+    assert found != done.lines
 
 
 def test_defaults(run, extracted):
@@ -370,6 +386,13 @@ def test_pairs_of_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
+        (("--lexicon", 0), 2, "--lexicon 0: expected a number of passes, 1 or more"),
+        (
+            ("--reverse-path", "REVERSE", "--symmetrize", "union", "--rule", "two-way=0.3", "--lexicon", 1),
+            2,
+            "--lexicon with --symmetrize: links are drawn before; expected --join product",
+        ),
+        (("--lexicon", 1), 2, "a lexicon with rule 'kobayashi2020' and null 'allow': it weighs maps between words"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "the text is named by --source-text and --target-text or by --text: expected one of"),
         (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
