@@ -1,6 +1,7 @@
-"""``fairseq-train`` with the forward pass under bfloat16 autocast on CPU, which fairseq's own ``--bf16`` and ``--amp`` do not offer there.
+"""``fairseq-train`` with the forward pass under bfloat16 autocast on CPU.
 
-Weights, gradients and the optimiser stay in float32, as do the softmax and the validation.  usage: train_bf16.py [fairseq-train options]
+fairseq's own ``--bf16`` and ``--amp`` do not offer that there.  Weights, gradients and the optimiser stay in float32,
+as do the softmax and the validation.  usage: train_bf16.py [fairseq-train options]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How every benchmark measures: ours and the baseline in alternation, medians and spread, ratios of neighbouring runs."""
+"""How every benchmark measures: ours and the baseline in turns, medians and spread, ratios of neighbouring runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 
@@ -73,35 +74,43 @@ class Process:
     peak: float
 
 
+_LAUNCHER = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+wall, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+sys.exit(status)
+"""
+
+
 def process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Process:
     """Run ``command`` to its end, its output thrown away.
 
     Raises:
         RuntimeError: it failed; with the end of what it wrote to stderr.
     """
-    start = time.perf_counter()
-    child = subprocess.Popen(
-        list(command),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    # A process of its own between: the largest resident size counts from the fork, and this process may be large.
+    child = subprocess.run(
+        [sys.executable, "-c", _LAUNCHER, *command],
+        capture_output=True,
+        text=True,
+        errors="replace",
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
     )
-    assert child.stderr is not None
-    messages = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    if status:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{messages.decode(errors='replace')[-2000:]}")
-    return Process(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{child.stderr[-2000:]}")
+    return Process(*map(float, child.stdout.split()))
 
 
 def circumstances() -> dict[str, str]:
     """Commit, versions and machine: what every table of figures must name."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     model = platform.machine()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         model = f"{names[0]}, {len(names)} cores" if names else model
     return {
         "commit": commit,

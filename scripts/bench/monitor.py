@@ -1,16 +1,10 @@
-"""What monitoring costs, measured side by side in one process, alternating.
-
-Validation of a gold subset with and without monitoring, and a training step under the plugin and under fairseq's own
-task: CPU seconds, medians and ratios; nothing here is asserted by a test.
-"""
+"""What monitoring costs: validation of a gold subset with and without, and a training step under either task."""
 
 from __future__ import annotations
 
 import argparse
-import platform
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,42 +12,38 @@ from fairseq import checkpoint_utils, options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
+from measure import Comparison, alternate, cpu_seconds
 
 import fairseq_norm_plugin  # noqa: F401  # registers the task
 
+CHECKPOINT, SUBSET, GOLD, MAX_TOKENS = "data/demo/checkpoint.pt", "test", "data/demo/demo.talp", 4000
+MONITOR = ["--aer-gold", f"{SUBSET}={GOLD}", "--aer-gold-base", "1", "--valid-subset", SUBSET]
+GROUP = "monitoring"
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="binarised data with the gold's subset")
-    parser.add_argument("--checkpoint", default="data/demo/checkpoint.pt")
-    parser.add_argument("--gold", required=True, metavar="SUBSET=FILE", help="base 1")
-    parser.add_argument("--max-tokens", type=int, default=4000)
-    parser.add_argument("--runs", type=int, default=7)
-    args = parser.parse_args()
+
+def measure(options: argparse.Namespace) -> Iterator[Comparison]:
     torch.set_num_threads(1)
-    print(f"python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}, one thread")
-    print(f"median (min-max) of {args.runs} runs, CPU seconds\n")
-    validation(args)
-    training_step(args)
+    for name, extra in {"AER": [], "AER and mixing ratios": ["--aer-mixing", "attnres_n,attnresln_n"]}.items():
+        yield validation(options, name, extra)
+    yield training_step(options)
 
 
-def validation(args: argparse.Namespace) -> None:
-    subset = args.gold.partition("=")[0]
-    words = ["--aer-gold", args.gold, "--aer-gold-base", "1", "--valid-subset", subset]
-    for name, extra in {"": [], " and mixing ratios": ["--aer-mixing", "attnres_n,attnresln_n"]}.items():
-        trainer, task = trainer_of(args, "translation_norm", *words, *extra)
-        batches = list(
-            task.get_batch_iterator(
-                task.dataset(subset), max_tokens=args.max_tokens, max_positions=(1024, 1024)
-            ).next_epoch_itr(shuffle=False)
-        )
-        monitor = task._monitor
-        validate(trainer, batches, monitor)
-        pairs = [
-            (seconds(validate, trainer, batches, None), seconds(validate, trainer, batches, monitor))
-            for _ in range(args.runs)
-        ]
-        report(f"validating {subset} ({len(task.dataset(subset))} pairs), with AER{name}", pairs)
+def validation(options: argparse.Namespace, name: str, extra: list[str]) -> Comparison:
+    """The demo's sentences validated with and without monitoring."""
+    trainer, task = trainer_of(options.data, "translation_norm", *MONITOR, *extra)
+    dataset, monitor = task.dataset(SUBSET), task._monitor
+    epoch = task.get_batch_iterator(dataset, max_tokens=MAX_TOKENS, max_positions=(1024, 1024))
+    batches = list(epoch.next_epoch_itr(shuffle=False))
+    ways = [partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None)]
+    ways[0]()
+    return Comparison(
+        GROUP,
+        f"validation with {name}",
+        "without",
+        "s CPU",
+        *alternate(*ways, options.runs),
+        note=f"{len(dataset)} sentence pairs of data/demo, all layers, both kinds and settings",
+    )
 
 
 def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
@@ -64,30 +54,28 @@ def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
             trainer.valid_step(batch)
 
 
-def training_step(args: argparse.Namespace) -> None:
-    subset = args.gold.partition("=")[0]
+def training_step(options: argparse.Namespace) -> Comparison:
+    """One update, of up to 50 sentences."""
     trainers = [
-        trainer_of(args, "translation")[0],
-        trainer_of(args, "translation_norm", "--aer-gold", args.gold, "--aer-gold-base", "1", "--valid-subset", subset)[
-            0
-        ],
+        trainer_of(options.data, "translation_norm", *MONITOR)[0],
+        trainer_of(options.data, "translation")[0],
     ]
-    task = trainers[0].task
-    task.load_dataset(subset)
-    dataset = task.dataset(subset)
+    task = trainers[1].task
+    task.load_dataset(SUBSET)
+    dataset = task.dataset(SUBSET)
     batch = dataset.collater([dataset[i] for i in range(min(50, len(dataset)))])
     for trainer in trainers:
         trainer.train_step([batch])
-    pairs = [tuple(seconds(trainer.train_step, [batch]) for trainer in trainers) for _ in range(args.runs)]
-    report("training step under the plugin, against --task translation", pairs)
+    ways = [partial(cpu_seconds, partial(trainer.train_step, [batch])) for trainer in trainers]
+    return Comparison(GROUP, "training step", "--task translation", "s CPU", *alternate(*ways, options.runs), reach="1")
 
 
-def trainer_of(args: argparse.Namespace, task_name: str, *extra: str) -> tuple[Any, Any]:
+def trainer_of(folder: Any, task_name: str, *extra: str) -> tuple[Any, Any]:
     """A trainer of the checkpoint's model, and its task."""
-    saved = checkpoint_utils.load_checkpoint_to_cpu(args.checkpoint)
+    saved = checkpoint_utils.load_checkpoint_to_cpu(CHECKPOINT)
     model_cfg = saved["cfg"]["model"]
-    words = [args.data, "--task", task_name, "--arch", "transformer", "--cpu"]
-    words += ["--max-tokens", str(args.max_tokens), "--optimizer", "adam", "--lr", "1e-9", "--num-workers", "0", *extra]
+    words = [str(folder / "bin"), "--task", task_name, "--arch", "transformer", "--cpu"]
+    words += ["--max-tokens", str(MAX_TOKENS), "--optimizer", "adam", "--lr", "1e-9", "--num-workers", "0", *extra]
     words += ["--criterion", "label_smoothed_cross_entropy"]
     parsed = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     cfg = convert_namespace_to_omegaconf(parsed)
@@ -100,22 +88,3 @@ def trainer_of(args: argparse.Namespace, task_name: str, *extra: str) -> tuple[A
         if extra:
             task.load_dataset(name)
     return Trainer(cfg, task, model, criterion), task
-
-
-def seconds(way: Callable[..., object], *arguments: object) -> float:
-    """CPU seconds of one call."""
-    start = time.process_time()
-    way(*arguments)
-    return time.process_time() - start
-
-
-def report(what: str, pairs: list[Any]) -> None:
-    """Print one line: without, with, ratio of each pair."""
-    columns = [[f"{statistics.median(values):.3f} ({min(values):.3f}-{max(values):.3f})" for values in zip(*pairs)]]
-    ratios = [after / before for before, after in pairs]
-    spread = f"{statistics.median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
-    print(f"| {what} | {columns[0][0]} | {columns[0][1]} | {spread} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
