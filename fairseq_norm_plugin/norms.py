@@ -57,10 +57,9 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
     heads, head_dim = values.shape[-2:]
     tokens = values.reshape(-1, heads, head_dim)
     chunk = max(1, CHUNK_BYTES // (8 * heads * (2 * head_dim + heads)))
-    gram = torch.cat([_gram(part.double(), basis) for part in torch.split(tokens, chunk)])
-    factor = _cholesky(gram)
     dtype = values.dtype if values.dtype == torch.float64 else torch.float32
-    factor = factor.to(dtype).view(*values.shape[:-2], heads, heads)
+    parts = [_cholesky(_gram(part.double(), basis)).to(dtype) for part in torch.split(tokens, chunk)]
+    factor = torch.cat(parts).view(*values.shape[:-2], heads, heads)
     return factor.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
