@@ -8,6 +8,7 @@ at W_O each time, as a layer that is seen for the first time does.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import re
 import subprocess
@@ -131,6 +132,7 @@ def child(way: str, batch: str, length: str) -> None:
     with torch.inference_mode():
         WAYS[way](*case_of(1, 2))  # loads what a library loads at its first call
         case = case_of(int(batch), int(length))
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator has kept goes back to the system
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest size counts from here
         before = peak()
         WAYS[way](*case)

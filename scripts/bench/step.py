@@ -1,7 +1,7 @@
 """One step of beam search: the attention call with the norms of the printed layer, and the decoder step around it.
 
 Keys, values and the factor are cached from the step before; the baseline is fairseq's own attention, and its decoder
-step.  A step takes milliseconds: each run is the sum of many.
+step.  Steps take milliseconds and alternate one by one; a run is the sum of many.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def attention_call(model: torch.nn.Module, kind: str, runs: int) -> Comparison:
             f"attention call with {kind} of the layer",
             "fairseq's attention call",
             "s CPU",
-            *alternate(partial(steps, ours), partial(steps, theirs), runs),
+            *steps(ours, theirs, runs, STEPS),
             reach="≤ 1.1",
             note=NOTE,
         )
@@ -83,18 +83,20 @@ def decoder_step(model: torch.nn.Module, runs: int) -> Comparison:
         ensemble.forward_decoder(tokens, encoder_outs, begun)
         return lambda: ensemble.forward_decoder(tokens, encoder_outs, [{k: dict(v) for k, v in begun[0].items()}])
 
-    ways = [partial(steps, step(ensemble), STEPS // 10) for ensemble in ensembles]
+    ways = [step(ensemble) for ensemble in ensembles]
     return Comparison(
         GROUP,
         f"decoder step with attn_n of layer {LAYERS - 1}",
         "fairseq's decoder step",
         "s CPU",
-        *alternate(ways[0], ways[1], runs),
+        *steps(*ways, runs, STEPS // 10),
         note=f"{LAYERS} layers, {NOTE.replace(str(STEPS) + ' steps', str(STEPS // 10) + ' steps')}",
     )
 
 
-def steps(step: Callable[[], object], times: int = STEPS) -> float:
-    """CPU seconds of ``times`` steps after one that fills the caches."""
-    step()
-    return cpu_seconds(lambda: [step() for _ in range(times)])
+def steps(ours: Callable[[], object], theirs: Callable[[], object], runs: int, times: int) -> Iterator[list[float]]:
+    """CPU seconds of ``times`` steps of either side, ``runs`` times, after one that fills the caches."""
+    ours()
+    theirs()
+    for values in alternate(partial(cpu_seconds, ours), partial(cpu_seconds, theirs), runs * times):
+        yield [sum(values[run::runs]) for run in range(runs)]
