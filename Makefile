@@ -26,9 +26,8 @@ lint: install
 	$(BIN)/lint-imports
 
 bench: install
-	$(BIN)/python scripts/bench.py
-	OUT=out/bench bash scripts/demo.sh >/dev/null
-	$(BIN)/python scripts/bench_monitor.py out/bench/bin --gold test=data/demo/demo.talp
+	PATH="$(CURDIR)/$(BIN):$$PATH" OUT=out/bench bash scripts/demo.sh >/dev/null
+	$(BIN)/python scripts/bench
 
 clean:
 	rm -rf $(VENV) out

@@ -94,12 +94,11 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         else:
             buffer = self._get_input_buffer(incremental_state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
-            factor = buffer.get(_FACTOR_KEY)
-            if factor is None:  # a function of the source alone: built once a sentence
+            if _FACTOR_KEY not in buffer:  # a function of the source alone: built once a sentence
                 factor = gram_factor(values, self.block_weights().gram_basis)
-                buffer[_FACTOR_KEY] = factor
+                buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: how it lies in memory, and stays reordered
                 self._set_input_buffer(incremental_state, buffer)
-            factor = _share_values(factor, alpha.size(0))
+            factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
         return Block(
             weights=self.block_weights(),
             alpha=alpha,

@@ -23,11 +23,13 @@ import torch
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.norms import CHUNK_BYTES, gram_factor, head_gram_basis, layer_norms
+from fairseq_norm_plugin.norms import gram_factor, head_gram_basis, layer_norms
 
 #: How far a vector is carried: the attention's sum, with the residual, with the layer norm after it, through the
 #: feed-forward network, with its residual, with the layer norm after that.
 STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
+#: Size of the temporaries of one chunk of vectors, in bytes: large enough for the network's matrix products.
+VECTOR_CHUNK_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True)
@@ -336,7 +338,7 @@ class Carrier:
         return result + added
 
 
-def vectors(block: Block, stage: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[slice, Tensor]]:
+def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[tuple[slice, Tensor]]:
     """The vectors of one sentence at ``stage``, over chunks of source positions (no tensor of T·S·D elements).
 
     W_1 W_O is folded per head, so that a pair costs the network's second projection only.

@@ -20,8 +20,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-#: Size of the temporaries of one chunk, in bytes.
-CHUNK_BYTES = 8 * 2**20
+#: Size of the temporaries of one chunk, in bytes: about what a core's caches hold.
+CHUNK_BYTES = 2 * 2**20
 # Added to the diagonal before factoring, relative to the trace: the first is enough unless rounding
 # made G indefinite; the second is still below float32's resolution of the norm.
 _JITTERS = (1e-15, 1e-12)
@@ -48,19 +48,19 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
     float64 values).  A token whose transformed vectors are all zero has L = 0.
 
     Args:
-        values: value vectors, [..., H, d].
+        values: value vectors, [..., S, H, d].
         basis: :func:`head_gram_basis`, [H, d, H·d].
 
     Returns:
-        [..., H, H].
+        [..., S, H, H]; S is innermost in memory, as :func:`layer_norms` reads it.
     """
     heads, head_dim = values.shape[-2:]
     tokens = values.reshape(-1, heads, head_dim)
     chunk = max(1, CHUNK_BYTES // (8 * heads * (2 * head_dim + heads)))
-    gram = torch.cat([_gram(part.double(), basis) for part in torch.split(tokens, chunk)])
-    factor = _cholesky(gram)
     dtype = values.dtype if values.dtype == torch.float64 else torch.float32
-    return factor.to(dtype).view(*values.shape[:-2], heads, heads)
+    parts = [_cholesky(_gram(part.double(), basis)).to(dtype) for part in torch.split(tokens, chunk)]
+    factor = torch.cat(parts).view(*values.shape[:-2], heads, heads)
+    return factor.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
 def _gram(values: Tensor, basis: Tensor) -> Tensor:
@@ -87,8 +87,8 @@ def _cholesky(gram: Tensor) -> Tensor:
 
 def transformed_norms(factor: Tensor) -> Tensor:
     """‖f^h(x_j)‖ from the factor: [B, S, H, H] → [B, H, S]."""
-    norms: Tensor = torch.linalg.vector_norm(factor, dim=-1)
-    return norms.transpose(1, 2)
+    # not vector_norm, which is ten times slower along an axis that is not innermost in memory
+    return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
@@ -117,18 +117,26 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = 
     Returns:
         [B, T, S].
     """
-    if heads is not None:
-        alpha, factor = alpha[:, list(heads)], factor[:, :, list(heads)]
-    weights = alpha.permute(0, 3, 2, 1)  # [B, S, T, H]
-    batch, _, target, width = weights.shape
-    chunk = max(1, CHUNK_BYTES // max(1, batch * target * width * alpha.element_size()))
-    parts = [
-        torch.linalg.vector_norm(torch.matmul(w, f), dim=-1)
-        for w, f in zip(torch.split(weights, chunk, dim=1), torch.split(factor, chunk, dim=1))
-    ]
-    return torch.cat(parts, dim=1).transpose(1, 2)
+    batch, all_heads, target, source = alpha.shape
+    # L is lower triangular: head h reaches the first h + 1 coordinates, so the last head begins.
+    wanted = range(all_heads) if heads is None else [range(all_heads)[head] for head in heads]
+    last, *others = sorted(wanted, reverse=True)
+    rows = max(1, CHUNK_BYTES // max(1, (last + 1) * source * alpha.element_size()))
+    step = max(1, rows // max(1, target))
+    coordinates = factor.movedim(1, -1).unsqueeze(-2)  # [B, H, H, 1, S]
+    norms = alpha.new_empty(batch, target, source)
+    for b in range(0, batch, step):
+        for t in range(0, target, rows):
+            sentences, positions = slice(b, b + step), slice(t, t + rows)
+            weights, lower = alpha[sentences, :, positions], coordinates[sentences]
+            sums = weights[:, last : last + 1] * lower[:, last, : last + 1]
+            for h in others:
+                sums[:, : h + 1].addcmul_(weights[:, h : h + 1], lower[:, h, : h + 1])
+            norms[sentences, positions] = sums.square_().sum(dim=1).sqrt_()
+    return norms
 
 
 def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
     """Mean of α over the heads (all, or those named): [B, H, T, S] → [B, T, S]."""
-    return (alpha if heads is None else alpha[:, list(heads)]).mean(dim=1)
+    # stacked, not indexed by a list, which a GPU would have to wait for
+    return (alpha if heads is None else torch.stack([alpha[:, h] for h in heads], dim=1)).mean(dim=1)

@@ -125,8 +125,18 @@ def test_a_set_of_heads_is_their_sum_and_one_head_is_its_head_map():
     torch.testing.assert_close(
         norms.layer_norms(alpha, factor, heads=(1,)), norms.head_norms(alpha, factor)[:, 1], atol=1e-8, rtol=1e-6
     )
+    torch.testing.assert_close(norms.layer_norms(alpha, factor, (2, 0)), norms.layer_norms(alpha, factor, (0, 2)))
+    with pytest.raises(IndexError):
+        norms.layer_norms(alpha, factor, (3,))
     torch.testing.assert_close(norms.layer_weights(alpha, (0, 2)), (alpha[:, 0] + alpha[:, 2]) / 2)
     torch.testing.assert_close(norms.layer_weights(alpha), alpha.mean(1))
+
+
+def test_the_factor_lies_in_memory_as_it_is_read():
+    _, values, w_o = random_case(0)
+    basis = norms.head_gram_basis(w_o, 3)
+    assert norms.gram_factor(values, basis).movedim(1, -1).is_contiguous()
+    torch.testing.assert_close(norms.gram_factor(values[1], basis), norms.gram_factor(values, basis)[1])
 
 
 def test_transformed_norms_are_those_of_the_vectors():

@@ -1,0 +1,49 @@
+"""Measure what everything costs: ``python scripts/bench [GROUP …] [--runs N] [--out DIR]``.
+
+Each module of this folder that has ``measure(options)`` yields comparisons; they are printed as they come and written
+to DIR/benchmarks.json and DIR/benchmarks.md.  Nothing here is asserted by a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+
+from measure import Comparison, circumstances, table
+
+#: Groups in the order in which they run: modules of this folder.
+GROUPS = ["norms", "step", "blocks", "monitor"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", default=GROUPS, help=f"of {', '.join(GROUPS)} (default: all)"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="alternating runs of each side (default: 5)")
+    parser.add_argument("--data", type=Path, default=Path("out/bench"), help="what scripts/demo.sh made there (bin, …)")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where the tables are written")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.groups) - set(GROUPS)):
+        parser.error(f"no group {unknown[0]!r}: choose of {', '.join(GROUPS)}")
+    found: list[Comparison] = []
+    for group in options.groups:
+        for comparison in importlib.import_module(group).measure(options):
+            found.append(comparison)
+            print(table([comparison]), flush=True)
+    about = circumstances()
+    options.out.mkdir(parents=True, exist_ok=True)
+    document = {**about, "comparisons": [comparison.as_dict() for comparison in found]}
+    (options.out / "benchmarks.json").write_text(
+        json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    heading = "\n".join(f"- {name}: {value}" for name, value in about.items())
+    (options.out / "benchmarks.md").write_text(f"{heading}\n{table(found)}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

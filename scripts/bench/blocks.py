@@ -1,0 +1,98 @@
+"""Each kind of map of every block of a Transformer beside a plain teacher-forced forward pass of that model.
+
+One encoder and one decoder layer, without output layer; the extra cost is the ratio less one, in forward passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer import TransformerModel, base_architecture
+from measure import Comparison, alternate, cpu_seconds
+
+from fairseq_norm_plugin.attention import norm_attentions, swap_attention
+from fairseq_norm_plugin.block_maps import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map, mixing_ratio
+from fairseq_norm_plugin.blocks import Block
+from fairseq_norm_plugin.capture import MapCapture, capturing
+from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_SELF
+
+BATCH, LENGTH, HEADS, DIM, LAYERS = 32, 50, 8, 512, 1
+
+
+def measure(options: argparse.Namespace) -> Iterator[Comparison]:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = transformer(DIM, HEADS, LAYERS)
+    source, target = (torch.randint(4, 1000, (BATCH, LENGTH)) for _ in range(2))
+    lengths = torch.full((BATCH,), LENGTH)
+    plain = partial(model, src_tokens=source, src_lengths=lengths, prev_output_tokens=target, features_only=True)
+    with torch.no_grad():
+        for name, compute in cases():
+            blocks = [block for block in BLOCK_TYPES if not (name.startswith("ff") and block == DECODER_SELF)]
+            mapped = partial(listening, model, plain, [MapCapture(b, range(LAYERS), compute) for b in blocks])
+            mapped()  # W_O, W_1 and what follows from them alone are kept from here on
+            yield Comparison(
+                "maps of every block of a model",
+                f"forward pass with {name}",
+                "plain forward pass",
+                "s CPU",
+                *alternate(
+                    partial(cpu_seconds, mapped),
+                    partial(cpu_seconds, plain),
+                    1 if name.startswith("ff") else options.runs,
+                ),
+                note=f"{LAYERS} + {LAYERS} layers, D = {DIM}, feed-forward {4 * DIM}, B = {BATCH}, T = S = {LENGTH}",
+            )
+
+
+def cases() -> Iterator[tuple[str, Callable[[Block], object]]]:
+    """Names of what is computed of every block, and the computation."""
+    yield "all attention kinds, heads too", partial(maps, kinds=[k for k in BLOCK_KINDS if k.startswith("attn")])
+    for kind in BLOCK_KINDS:
+        yield kind, partial(maps, kinds=[kind], heads=False)
+    yield "mixing ratios of the five kinds of 2021", lambda block: [mixing_ratio(block, k) for k in BLOCK_KINDS[:5]]
+
+
+def maps(block: Block, kinds: list[str], heads: bool = True) -> None:
+    """Compute and throw away."""
+    for kind in kinds:
+        layer_map(block, kind)
+        if heads and kind in HEAD_KINDS:
+            head_map(block, kind)
+
+
+def listening(model: TransformerModel, plain: Callable[[], object], captures: list[MapCapture[object]]) -> None:
+    """A forward pass that ``captures`` listen to."""
+    with capturing(norm_attentions(model), *captures):
+        plain()
+    for capture in captures:
+        capture.take()
+
+
+def transformer(dim: int, heads: int, layers: int) -> TransformerModel:
+    """A random post-norm Transformer in evaluation mode, its attention swapped."""
+    dictionary = Dictionary()
+    for word in range(1000):
+        dictionary.add_symbol(str(word))
+    shape = {
+        f"{stack}_{name}": value
+        for stack in ("encoder", "decoder")
+        for name, value in (
+            ("embed_dim", dim),
+            ("ffn_embed_dim", 4 * dim),
+            ("layers", layers),
+            ("attention_heads", heads),
+        )
+    }
+    args = SimpleNamespace(**shape, max_source_positions=1024, max_target_positions=1024)
+    base_architecture(args)
+    model = TransformerModel.build_model(
+        args, SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    )
+    swap_attention(model)
+    return model.eval()

@@ -1,0 +1,150 @@
+"""How every benchmark measures: ours and the baseline in turns, medians and spread, ratios of neighbouring runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One line of the table: what was measured on both sides, run by run.
+
+    Attributes:
+        group: heading under which the line stands.
+        what, against: ours and the baseline, in words; ``against`` is empty where there is none.
+        unit: of ``ours`` and ``baseline`` ("s CPU", "s", "MiB").
+        ours, baseline: one value a run, in the order of the runs; ``baseline`` is empty where there is none.
+        reach: the figure aimed at, in words ("≤ 1.03", "≥ 5 times less").
+        note: what else a reader must know.
+    """
+
+    group: str
+    what: str
+    against: str
+    unit: str
+    ours: Sequence[float]
+    baseline: Sequence[float] = ()
+    reach: str = ""
+    note: str = ""
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over the baseline, run by run."""
+        return [a / b for a, b in zip(self.ours, self.baseline)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, the ratios and their median, for JSON."""
+        ratios = self.ratios
+        return {
+            **dataclasses.asdict(self),
+            "ratios": ratios,
+            "ratio": statistics.median(ratios) if ratios else None,
+        }
+
+
+def alternate(ours: Callable[[], float], baseline: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
+    """Measure both ``runs`` times, in turns, so that a drift of the machine's speed touches both alike."""
+    pairs = [(ours(), baseline()) if run % 2 else tuple(reversed((baseline(), ours()))) for run in range(runs)]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def cpu_seconds(way: Callable[[], object]) -> float:
+    """CPU seconds of this process, all threads, that one call takes."""
+    start = time.process_time()
+    way()
+    return time.process_time() - start
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """What one finished process took: wall and CPU seconds, and its largest resident size in MiB."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+_LAUNCHER = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+wall, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+sys.exit(status)
+"""
+
+
+def process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Process:
+    """Run ``command`` to its end, its output thrown away.
+
+    Raises:
+        RuntimeError: it failed; with the end of what it wrote to stderr.
+    """
+    # A process of its own between: the largest resident size counts from the fork, and this process may be large.
+    child = subprocess.run(
+        [sys.executable, "-c", _LAUNCHER, *command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+    )
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{child.stderr[-2000:]}")
+    return Process(*map(float, child.stdout.split()))
+
+
+def circumstances() -> dict[str, str]:
+    """Commit, versions and machine: what every table of figures must name."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    model = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model = f"{names[0]}, {len(names)} cores" if names else model
+    return {
+        "commit": commit,
+        "command": " ".join(["python", *sys.argv]),
+        "machine": model,
+        "load": f"{os.getloadavg()[0]:.2f} when it ended",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "ve-fairseq", "numpy", "pandas")},
+    }
+
+
+def table(comparisons: Iterable[Comparison]) -> str:
+    """Markdown, a table a group: medians with the range over runs, the ratio likewise."""
+    lines: list[str] = []
+    group = None
+    for item in comparisons:
+        if item.group != group:
+            group = item.group
+            lines += [
+                "",
+                f"### {group}",
+                "",
+                "| what | ours | baseline | ratio | aimed at | |",
+                "|---|---|---|---|---|---|",
+            ]
+        ratio = spread(item.ratios) if item.baseline else ""
+        theirs = f"{spread(item.baseline)} {item.unit} ({item.against})" if item.baseline else ""
+        lines.append(
+            f"| {item.what} | {spread(item.ours)} {item.unit} | {theirs} | {ratio} | {item.reach} | {item.note} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median (least-most), three significant digits."""
+    middle = f"{statistics.median(values):.3g}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):.3g}–{max(values):.3g})"

@@ -1,0 +1,150 @@
+"""The norms of one encoder-decoder attention against two plain ways of computing them: CPU time and memory.
+
+The reference way of Kobayashi et al. (2020) materialises every transformed vector, weights it, sums over heads and
+takes norms.  The naive einsum contracts the heads away in one go, without a tensor of B·H·T·S·D elements.  Ours begins
+at W_O each time, as a layer that is seen for the first time does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+from measure import Comparison, alternate, cpu_seconds
+from torch import Tensor
+
+from fairseq_norm_plugin.norms import gram_factor, head_gram_basis, head_norms, layer_norms
+
+BATCH, HEADS, DIM = 32, 8, 512
+Maps = tuple[Tensor, Tensor]
+
+
+def reference_way(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
+    """Head norms [B, H, T, S] and layer norms [B, T, S] by materialising α f(x), [B, H, T, S, D]."""
+    heads, width = values.shape[-2:]
+    transformed = torch.einsum("bshd,ohd->bhso", values, w_o.view(-1, heads, width))
+    weighted = alpha.unsqueeze(-1) * transformed.unsqueeze(2)
+    return weighted.norm(dim=-1), weighted.sum(dim=1).norm(dim=-1)
+
+
+def naive_einsum(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
+    """The same by an einsum over the heads, [B, T, S, D]."""
+    heads, width = values.shape[-2:]
+    transformed = torch.einsum("bshd,ohd->bhso", values, w_o.view(-1, heads, width))
+    head = alpha * transformed.norm(dim=-1)[:, :, None]
+    return head, torch.einsum("bhts,bhso->btso", alpha, transformed).norm(dim=-1)
+
+
+def plugin_way(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
+    """The same by the plugin, building the factor too."""
+    factor = gram_factor(values, head_gram_basis(w_o, values.size(2)))
+    return head_norms(alpha, factor), layer_norms(alpha, factor)
+
+
+def sentence_by_sentence(way: Callable[[Tensor, Tensor, Tensor], Maps], *case: Tensor) -> Maps:
+    """``way`` with a batch of one, so that it fits into memory."""
+    alpha, values, w_o = case
+    results = [way(a, v, w_o) for a, v in zip(alpha.split(1), values.split(1))]
+    heads, layers = zip(*results)
+    return torch.cat(heads), torch.cat(layers)
+
+
+WAYS = {"ours": plugin_way, "reference": reference_way, "einsum": naive_einsum}
+
+
+def case_of(batch: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """α [B, H, T, S], values [B, S, H, d] and W_O [D, D], T = S = ``length``."""
+    torch.manual_seed(0)
+    alpha = torch.rand(batch, HEADS, length, length)
+    alpha.div_(alpha.sum(-1, keepdim=True))
+    return alpha, torch.randn(batch, length, HEADS, DIM // HEADS), torch.randn(DIM, DIM) / DIM**0.5
+
+
+def measure(options: argparse.Namespace) -> Iterator[Comparison]:
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        for length, against, aimed in (
+            (50, "reference", "≥ 35 times less"),
+            (200, "reference", "≥ 75 times less"),
+            (50, "einsum", ""),
+            (200, "einsum", "≥ 5 times less"),
+        ):
+            yield time(length, against, aimed, options.runs)
+    for length, aimed in ((50, "≤ 1/20"), (200, "≤ 1/80")):
+        yield memory(length, aimed, options.runs)
+
+
+def time(length: int, against: str, aimed: str, runs: int) -> Comparison:
+    """CPU time of ours and of another way; the other way takes a sentence at a time when they are long."""
+    case = case_of(BATCH, length)
+    whole = length <= 50  # at 200 the reference way of a batch takes 21 GB
+    other = WAYS[against] if whole else partial(sentence_by_sentence, WAYS[against])
+    first = [tensor[:1] for tensor in case[:2]] + [case[2]]
+    ours, theirs = (way(*first)[1] for way in (plugin_way, WAYS[against]))
+    difference = float(((ours - theirs) / theirs).abs().max())
+    return Comparison(
+        "norms of one attention",
+        f"head and layer norms, T = S = {length}",
+        f"{against} way" + ("" if whole else ", a sentence at a time"),
+        "s CPU",
+        *alternate(lambda: cpu_seconds(partial(plugin_way, *case)), lambda: cpu_seconds(partial(other, *case)), runs),
+        reach=aimed,
+        note=f"B = {BATCH}, H = {HEADS}, D = {DIM}, one thread, float32; largest relative difference {difference:.1e}",
+    )
+
+
+def memory(length: int, aimed: str, runs: int) -> Comparison:
+    """Peak extra memory of ours and of the reference way, each in a process of its own."""
+    batch = BATCH if length <= 50 else 2  # of the reference, whose tensors grow in proportion to B
+    factor = BATCH // batch
+    ours, theirs = alternate(
+        lambda: extra_memory("ours", BATCH, length), lambda: factor * extra_memory("reference", batch, length), runs
+    )
+    return Comparison(
+        "norms of one attention",
+        f"peak extra memory, T = S = {length}",
+        "reference way" + (f", B = {batch} times {factor}" if factor > 1 else ""),
+        "MiB",
+        ours,
+        theirs,
+        reach=aimed,
+        note=f"resident size; the results alone are {BATCH * (HEADS + 1) * length**2 * 4 / 2**20:.0f} MiB",
+    )
+
+
+def extra_memory(way: str, batch: int, length: int) -> float:
+    """MiB by which the largest resident size of a process grows over its inputs."""
+    command = [sys.executable, __file__, way, str(batch), str(length)]
+    return float(subprocess.check_output(command, env={**os.environ, "OMP_NUM_THREADS": "1"}))
+
+
+def child(way: str, batch: str, length: str) -> None:
+    """One way in this process; prints its extra memory in MiB."""
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        WAYS[way](*case_of(1, 2))  # loads what a library loads at its first call
+        case = case_of(int(batch), int(length))
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator has kept goes back to the system
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest size counts from here
+        before = peak()
+        WAYS[way](*case)
+    print(peak() - before)
+
+
+def peak() -> float:
+    """This process's largest resident size in MiB; getrusage's begins with that of the process that forked it."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
+    assert found
+    return int(found[1]) / 1024
+
+
+if __name__ == "__main__":
+    child(*sys.argv[1:])
