@@ -27,6 +27,7 @@ SENTENCES, LAYERS, HEADS = 508, 6, 8
 SCORED_LINES = 10**6
 #: Words of a sentence, as on the 508 German-English pairs of Vilar et al.; 1.3 subwords each.
 MEAN_WORDS, DEVIATION, MOST_WORDS = 20, 9.5, 40
+_BATCH = 32
 _QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 _ALIGN_EVAL = (sys.executable, "-m", "alignment_eval")
 #: What a sweep imports.
@@ -160,5 +161,6 @@ def write_records(directory: Path, sentences: Sequence[SentenceMaps]) -> None:
         shards=1,
     )
     parts = RecordParts(directory, info, _QUANTITIES, Existing())
-    parts.write(sentences)
+    for start in range(0, len(sentences), _BATCH):
+        parts.write(sentences[start : start + _BATCH])
     parts.finish()

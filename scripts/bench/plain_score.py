@@ -4,11 +4,12 @@
 """
 
 import sys
+from pathlib import Path
 
 
 def main(gold: str, hypothesis: str) -> None:
     size = agreed = 0
-    with open(gold, encoding="utf-8") as golds, open(hypothesis, encoding="utf-8") as hypotheses:
+    with Path(gold).open() as golds, Path(hypothesis).open() as hypotheses:
         for gold_line, line in zip(golds, hypotheses):
             links = {tuple(map(int, link.split("-"))) for link in line.split()}
             sure = {tuple(map(int, link.split("-"))) for link in gold_line.split() if "-" in link}
