@@ -96,7 +96,7 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Fi
             _draw_title(axes, _of_column(metrics, metrics, *column), *column)
     for axes in grid[-1]:
         axes.set_xlabel("update")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     return figure
 
 
