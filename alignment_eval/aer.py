@@ -115,11 +115,12 @@ def count(hypotheses: Hypotheses, gold: Gold) -> Counts:
             f"{table.sentences} hypotheses for {gold_table.sentences} gold sentences: expected as many; "
             f"a sentence without links is an empty set"
         )
+    possible = table & gold_table.possible
     return Counts(
         table.per_sentence(),
         gold_table.sure.per_sentence(),
-        (table & gold_table.sure).per_sentence(),
-        (table & gold_table.possible).per_sentence(),
+        (possible & gold_table.sure).per_sentence(),  # S ⊆ P
+        possible.per_sentence(),
     )
 
 

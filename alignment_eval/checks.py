@@ -71,28 +71,28 @@ def decide_base(
         InputError: the data contradict the base, or ``auto`` cannot tell it.
     """
     links = file.links.possible
-    zeros = np.flatnonzero((links.source == 0) | (links.target == 0))
+    zero = links.first_with(0)
     if wanted == "auto":
-        return _detect_base(file, zeros, role, sides, warn)
-    if wanted == "1" and zeros.size:
+        return _detect_base(file, zero, role, sides, warn)
+    if wanted == "1" and zero is not None:
         null = " (0 stands for NULL in some NAACL files: then remove those lines)" if file.format == "naacl" else ""
         raise InputError(
-            f"{_place(file, zeros)}: an index 0 in a file read as 1-based: expected indices from 1; state "
+            f"{_place(file, zero)}: an index 0 in a file read as 1-based: expected indices from 1; state "
             f"--{role}-base 0{null}"
         )
-    if wanted == "0" and len(links) and not zeros.size and not unused_zero:
+    if wanted == "0" and len(links) and zero is None and not unused_zero:
         _doubt_zero(file, role, stated, warn)
     return int(wanted)
 
 
 def _detect_base(
-    file: AlignmentFile, zeros: NDArray[np.intp], role: str, sides: tuple[IntArray, IntArray] | None, warn: Warn
+    file: AlignmentFile, zero: int | None, role: str, sides: tuple[IntArray, IntArray] | None, warn: Warn
 ) -> int:
     links = file.links.possible
     if not len(links):
         return 0
-    if zeros.size:
-        base, reason = 0, f"index 0 is used, first at {_place(file, zeros)}"
+    if zero is not None:
+        base, reason = 0, f"index 0 is used, first at {_place(file, zero)}"
     elif sides is not None:
         ends = np.flatnonzero((links.source == sides[0][links.sentence]) | (links.target == sides[1][links.sentence]))
         if not ends.size:
@@ -100,7 +100,7 @@ def _detect_base(
                 f"{file.name}: no index is 0 and none equals its sentence's length, so the index base cannot be told: "
                 f"expected it to be stated; give --{role}-base 0 or --{role}-base 1"
             )
-        base, reason = 1, f"no index is 0, and one equals its sentence's length, first at {_place(file, ends)}"
+        base, reason = 1, f"no index is 0, and one equals its sentence's length, first at {_place(file, int(ends[0]))}"
     elif (ones := sentences_with_one(links)) >= DECIDED:
         base, reason = 1, f"index 1 is used in {ones} sentences, index 0 in none"
     else:
@@ -136,9 +136,9 @@ def sentences_with_one(links: LinkTable) -> int:
     return int(np.count_nonzero(np.diff(sentences, prepend=-1)))
 
 
-def _place(file: AlignmentFile, positions: NDArray[np.intp]) -> str:
-    """Where the first of some links stands."""
-    return file.where(int(file.links.possible.sentence[positions[0]]))
+def _place(file: AlignmentFile, link: int) -> str:
+    """Where the link at position ``link`` stands."""
+    return file.where(int(file.links.possible.sentence[link]))
 
 
 def check_range(file: AlignmentFile, base: int, role: str, sides: tuple[IntArray, IntArray], swap: bool) -> None:

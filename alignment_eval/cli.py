@@ -31,12 +31,13 @@ COMMANDS = {
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "make one alignment of those of the two directions",
 }
+DESCRIPTION = "Word alignments from recorded attention maps, and word alignments of any aligner scored against gold."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="align-eval", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="align-eval", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"align-eval {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # Only the module of the command that is asked for is imported: --help stays fast.

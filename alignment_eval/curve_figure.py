@@ -26,10 +26,12 @@ _KINDS = {"n": "norms", "w": "weights"}
 #: Kind and setting of a map -> line; the order of the legend.
 _MAP_LINES: dict[tuple[Optional[str], Optional[str]], Dashes] = {
     ("n", "awo"): "-",
-    ("w", "awo"): (0, (1.0, 1.0)),
+    ("w", "awo"): (0, (1.0, 2.0)),
     ("n", "awi"): (0, (5.0, 1.5)),
-    ("w", "awi"): (0, (5.0, 1.5, 1.0, 1.5)),
+    ("w", "awi"): (0, (9.0, 2.0, 1.0, 2.0, 1.0, 2.0)),
 }
+#: What the legend says of metrics of no layer.
+_OTHER_NAMES = {"aer": "aer: the chosen map"}
 #: Beyond so many names lines come again.
 _LINES: tuple[Dashes, ...] = tuple(_MAP_LINES.values())
 #: Up to so many points on a line each is marked.
@@ -70,6 +72,7 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Fi
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     layered = any(Metric.of(name).layer is not None for name in metrics["metric"].unique())
     rows = [(metrics, layer_style(metrics) if layered else run_style(metrics))]
@@ -93,6 +96,7 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Fi
             _draw_title(axes, _of_column(metrics, metrics, *column), *column)
     for axes in grid[-1]:
         axes.set_xlabel("update")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     return figure
 
 
@@ -123,7 +127,7 @@ def layer_style(table: pd.DataFrame) -> Style:
     order = [key for key in (*_MAP_LINES, *lines) if key in lines]
     legend = {f"layer {layer}": Look(colours[layer], "-", 3) for layer in layers}
     legend.update((_map_name(*key), lines[key]) for key in order)
-    legend.update((name, looks[name]) for name in others)
+    legend.update((_OTHER_NAMES.get(name, name), looks[name]) for name in others)
     return Style({key: looks[key[2]] for key in _keys(table)}, legend)
 
 
@@ -185,7 +189,7 @@ def _draw_legend(axes: Axes, style: Style) -> None:
 
     handles = [Line2D([], [], **look.options()) for look in style.legend.values()]
     legend = axes.legend(
-        handles, list(style.legend), loc="upper left", fontsize="small", frameon=False, handlelength=2.8
+        handles, list(style.legend), loc="upper left", fontsize="small", frameon=False, handlelength=3.6
     )
     legend.set_bbox_to_anchor((1.0, 1.03))
 

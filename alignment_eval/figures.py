@@ -21,6 +21,8 @@ _METADATA: dict[str, tuple[str, dict[str, None]]] = {
 }
 ENDINGS = tuple(_METADATA)
 _DPI = 150
+#: Inches around what is drawn.
+_MARGIN = 0.1
 #: Longest side of a bitmap: beyond it the resolution is lowered (vector formats have no such limit).
 _MAX_PIXELS = 12_000
 
@@ -61,11 +63,13 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         # Who draws says which glyphs are missing, once and not for each label.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+        # "tight" draws everything once more to place it first, which only a figure that lays itself out needs.
+        box = "tight" if figure.get_layout_engine() else figure.get_tightbbox().padded(_MARGIN)
         figure.savefig(
             content,
             format=ending,
             dpi=min(_DPI, _MAX_PIXELS / max(figure.get_size_inches())),
-            bbox_inches="tight",
+            bbox_inches=box,
             metadata={**metadata, **({key: description} if description else {})},
         )
     write_bytes(path, content.getvalue())

@@ -107,7 +107,7 @@ def _checked(
     if texts is not None:
         file = _with_sentences_of(file, texts)
     if file.format == "naacl":
-        _warn_of_gaps(file, warn)
+        warn_of_gaps(file.name, file.links, warn)
     stated = options.base or ("1" if file.format == "naacl" else default)
     sides = None if texts is None else texts.sides(options.swap)
     base = decide_base(file, stated, role, sides, options.unused_zero, options.base is not None, warn)
@@ -156,12 +156,13 @@ def _with_sentences_of(file: AlignmentFile, texts: Texts) -> AlignmentFile:
     return replace(file, links=file.links.with_sentences(expected))
 
 
-def _warn_of_gaps(file: AlignmentFile, warn: Warn) -> None:
-    gaps = np.flatnonzero(file.links.possible.per_sentence() == 0)
+def warn_of_gaps(name: str, links: GoldTable, warn: Warn = warn_on_stderr) -> None:
+    """Warn of the sentences without a line in the NAACL file ``name``: such files have a line a link only."""
+    gaps = np.flatnonzero(links.possible.per_sentence() == 0)
     if gaps.size:
         warn(
-            f"{file.name}: {gaps.size} of {file.links.sentences} sentences have no line, first sentence "
-            f"{gaps[0] + 1}: taken for sentences without links"
+            f"{name}: {gaps.size} of {links.sentences} sentences have no line, first sentence {gaps[0] + 1}: taken for "
+            f"sentences without links"
         )
 
 

@@ -64,7 +64,7 @@ def draw_heatmap(values: NDArray[np.float64], layers: Sequence[int], title: str,
     from matplotlib.figure import Figure
 
     rows, columns = values.shape
-    figure = Figure(figsize=(3.2 + 0.6 * columns, 1.6 + 0.4 * rows), layout="constrained")
+    figure = Figure(figsize=(3.2 + 0.6 * columns, 1.6 + 0.4 * rows))
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     image = axes.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], aspect="auto")
@@ -76,6 +76,8 @@ def draw_heatmap(values: NDArray[np.float64], layers: Sequence[int], title: str,
     for row, column in np.ndindex(values.shape):
         value = values[row, column]
         colour = "white" if value < middle else "black"  # dark cells are the low ones
-        axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, fontsize="small")
+        axes.text(
+            column, row, f"{value:.1f}", ha="center", va="center", color=colour, fontsize="small", in_layout=False
+        )
     figure.colorbar(image, label="AER %")
     return figure

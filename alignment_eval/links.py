@@ -23,8 +23,8 @@ MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
 #: Sentences whose links are Python objects at a time.
 _BLOCK = 2**13
-#: So many links are looked up at a time, to hold little beside the tables.
-_LOOKED_UP = 2**20
+#: So many links are looked up at a time: they, and what they are looked up among, stay in the processor's cache.
+_LOOKED_UP = 2**14
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,23 @@ class LinkTable:
     def which_in(self, other: LinkTable) -> NDArray[np.bool_]:
         """Which of the links are in the other table too, [links]."""
         found = np.zeros(len(self), dtype=np.bool_)
-        for start in range(0, len(self) if len(other) else 0, _LOOKED_UP):
+        for start in range(0, len(self), _LOOKED_UP):
             keys = self.keys[start : start + _LOOKED_UP]
-            place = np.minimum(np.searchsorted(other.keys, keys), len(other) - 1)
-            found[start : start + _LOOKED_UP] = other.keys[place] == keys
+            first, last = np.searchsorted(other.keys, keys[[0, -1]])
+            near = other.keys[first : last + 1]  # all that can be among them
+            if len(near):
+                place = np.minimum(np.searchsorted(near, keys), len(near) - 1)
+                found[start : start + _LOOKED_UP] = near[place] == keys
         return found
+
+    def first_with(self, index: int) -> int | None:
+        """The position of the first link whose source or target word is ``index``, None without any."""
+        for start in range(0, len(self), _LOOKED_UP):
+            part = LinkTable(self.keys[start : start + _LOOKED_UP], self.sentences)
+            found = np.flatnonzero((part.source == index) | (part.target == index))
+            if found.size:
+                return start + int(found[0])
+        return None
 
     def __or__(self, other: LinkTable) -> LinkTable:
         """The links that are in either table."""
@@ -284,7 +296,7 @@ class GoldTable:
 
     def shifted(self, by: int) -> GoldTable:
         """Every index moved by ``by``; InputError if one becomes negative or too large."""
-        return self._mapped(lambda table: table.shifted(by))
+        return self if not by else self._mapped(lambda table: table.shifted(by))
 
     def _mapped(self, change: Callable[[LinkTable], LinkTable]) -> GoldTable:
         sure = change(self.sure)

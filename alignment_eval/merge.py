@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from alignment_eval.errors import InputError
-from alignment_eval.parts import Manifest, check_part
+from alignment_eval.parts import OVERWRITE, Manifest, check_part
 
 #: Bytes of a part that are in memory at a time.
 _BLOCK_BYTES = 2**16
@@ -57,7 +57,7 @@ def merged_lines(directory: Path, manifests: Sequence[Manifest]) -> Iterator[str
         raise InputError(f"{directory}: sentence {expected} of {size} is missing: {_ADVICE}")
 
 
-_AGAIN = "run the shards again with --norm-records-overwrite"
+_AGAIN = f"run the shards again with {OVERWRITE}"
 _ADVICE = f"expected each id once; {_AGAIN}"
 
 

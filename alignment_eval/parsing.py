@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 #: Longer numbers are taken for damage, not for word indices.
-_MAX_NUMBER = 10**6 - 1
+_MAX_DIGITS = 6
 _LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
@@ -41,7 +41,8 @@ _KINDS = np.full(256, _OTHER, dtype=np.uint8)
 _KINDS[list(b"0123456789")] = _DIGIT
 _KINDS[list(b"-p")] = _SEPARATOR
 _KINDS[list(b" \t\n")] = _BLANK
-_NO_SEPARATORS = bytes.maketrans(b"-p", b"  ")
+_TO_KINDS = _KINDS.tobytes()
+_TO_DIGITS = bytes(byte - ord("0") if byte in b"0123456789" else 0 for byte in range(256))
 _SPACE, _COLON, _NEWLINE = b" :\n"
 _NUMBER_BYTES = np.isin(np.arange(256), list(b"0123456789.eE+-"))
 
@@ -264,24 +265,42 @@ def _pairs(
 
 
 def _pair_columns(chunk: bytes) -> _Columns | None:
-    """Every link ``i-j`` or ``ipj`` in ``chunk``; None if anything in it is not a link."""
+    """Every link ``i-j`` or ``ipj`` in ``chunk``, whole lines; None if anything in it is not a link."""
     text = np.frombuffer(chunk, dtype=np.uint8)
-    kinds = _KINDS[text]
+    kinds = np.frombuffer(chunk.translate(_TO_KINDS), dtype=np.uint8)
     separators = np.flatnonzero(kinds == _SEPARATOR)
     blank = kinds == _BLANK
     starts = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
+    ends = np.flatnonzero(blank[1:] & ~blank[:-1]) + 1
     # A link is a token of digits with one separator that leaves two numbers.
     if (kinds == _OTHER).any() or len(starts) != len(separators):
         return None
-    if (starts > separators).any() or (starts[1:] < separators[:-1]).any():
+    if (starts >= separators).any() or (separators + 1 >= ends).any():
         return None
-    if not len(separators):  # np.fromstring makes a 0 of blanks alone
-        return _Columns(separators, separators, separators, np.empty(0, dtype=np.bool_))
-    numbers = np.fromstring(chunk.translate(_NO_SEPARATORS), dtype=np.int64, sep=" ")
-    if len(numbers) != 2 * len(separators) or not 0 <= numbers.min() <= numbers.max() <= _MAX_NUMBER:
+    digits = np.frombuffer(chunk.translate(_TO_DIGITS), dtype=np.uint8)
+    source, target = _numbers(digits, starts, separators), _numbers(digits, separators + 1, ends)
+    if source is None or target is None:
         return None
-    line = np.searchsorted(np.flatnonzero(text == _NEWLINE), separators)
-    return _Columns(line, numbers[::2], numbers[1::2], text[separators] == ord("p"))
+    newlines = np.flatnonzero(text == _NEWLINE)
+    line = np.repeat(np.arange(len(newlines)), np.diff(np.searchsorted(separators, newlines), prepend=0))
+    return _Columns(line, source, target, text[separators] == ord("p"))
+
+
+def _numbers(digits: NDArray[np.uint8], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> IntArray | None:
+    """The numbers of the digits ``starts`` to ``ends``; None if one is too large.
+
+    Outside of numbers ``digits`` are 0, and none is empty or follows another without such a 0.
+    """
+    length = ends - starts
+    # By far most have one or two digits; a byte before the only one is outside.
+    numbers: IntArray = digits[ends - 1] + 10 * digits[ends - 2].astype(np.int64)
+    for place in range(2, min(_MAX_DIGITS, int(length.max(initial=0)))):
+        longer = np.flatnonzero(length > place)
+        numbers[longer] += 10**place * digits[ends[longer] - 1 - place].astype(np.int64)
+    for k in np.flatnonzero(length > _MAX_DIGITS):
+        if digits[starts[k] : ends[k] - _MAX_DIGITS].any():  # only zeros may lead
+            return None
+    return numbers
 
 
 def _scored_columns(chunk: bytes) -> _Columns | None:

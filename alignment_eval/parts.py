@@ -20,6 +20,9 @@ from alignment_eval.textfiles import ContentHash, write_lines
 SCHEMA_VERSION = 2
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
 CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
+#: What goes on with a shard, and what begins it anew: options of fairseq-generate, and of fairseq_norm_plugin.align.
+RESUME = "--norm-records-resume (align: --resume)"
+OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
 # Readers of Parquet directories (pandas) pass over names that start with an underscore.
 _MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
 
@@ -150,14 +153,14 @@ def finished_run(directory: str | Path, content: str) -> list[Manifest]:
     if unfinished:
         raise InputError(
             f"{directory}: shards {some(unfinished)} of {first.shards} are unfinished: expected all sentences of each; "
-            f"run them again with --norm-records-resume"
+            f"run them again with {RESUME}"
         )
     for manifest in manifests:
         for part in manifest.parts:
             if not (directory / part.name).is_file():
                 raise InputError(
                     f"{directory / part.name}: no such file, but {manifest.name} lists it: expected every part; "
-                    f"run the shard again with --norm-records-overwrite"
+                    f"run the shard again with {OVERWRITE}"
                 )
     return manifests
 
@@ -172,7 +175,7 @@ def check_part(directory: Path, part: Part) -> None:
     if found != part.hash:
         raise InputError(
             f"{directory / part.name}: checksum {found}: expected {part.hash}, as the manifest says; the part is "
-            f"damaged, run its shard again with --norm-records-overwrite"
+            f"damaged, run its shard again with {OVERWRITE}"
         )
 
 

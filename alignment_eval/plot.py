@@ -40,6 +40,8 @@ _LARGE = 4
 #: Longest label, in characters.
 _LONGEST = 30
 _POINTS = 72  # of an inch
+#: Width of a character as a share of the font size, on the large side.
+_CHARACTER = 0.75
 _SMALLEST_FONT, _LARGEST_FONT = 6.0, 10.0
 
 
@@ -249,12 +251,14 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     size = min(_LARGEST_FONT, max(_SMALLEST_FONT, 0.7 * cell * _POINTS))
     width, height = cell * columns, cell * rows
     # A panel's title takes 1.2 at least; beside a large one stands a colour bar with its numbers.
-    pitch_x = max(width, 1.2) + (0.25 if small else 1.0)
+    # So do, from the second on, its row labels.
+    labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
+    labelled = 0.2 + max(map(len, labels[1])) * _CHARACTER * size / _POINTS
+    pitch_x = max(width, 1.2) + (0.25 if small else 1.0 + labelled)
     pitch_y = height + 0.5
     across = max(map(len, picture.panels))
-    total = (pitch_x * across - (0 if small else 0.3), pitch_y * len(picture.panels))
+    total = (pitch_x * across - (0 if small else 0.3 + labelled), pitch_y * len(picture.panels))
     figure = Figure(figsize=total)
-    labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
     for r, line in enumerate(picture.panels):
         for c, panel in enumerate(line):
             bottom = total[1] - r * pitch_y - height
@@ -264,7 +268,9 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
             axes.set_title(f"{panel.title}\nmax {panel.values.max():.3g}", fontsize=7 if small else 9, loc="left")
             last = r == len(picture.panels) - 1
             axes.set_xticks(range(columns), labels[0] if last else [], rotation=90, fontsize=size)
-            axes.set_yticks(range(rows), labels[1] if c == 0 else [], fontsize=size)
+            axes.set_yticks(range(rows), labels[1] if c == 0 or not small else [], fontsize=size)
+            axes.set_xlabel("source" if last else "", fontsize=8)
+            axes.set_ylabel("target" if c == 0 else "", fontsize=8)
             for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
                 label.set(parse_math=False, family=list(families))
             if not small:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from alignment_eval.aer import Counts, aer, precision, recall
 from alignment_eval.checks import Texts
 from alignment_eval.errors import InputError
-from alignment_eval.extract import ExtractionOptions, choose, stacked_maps
+from alignment_eval.extract import ExtractionOptions, choose_units, stacked_maps, unit_maps
 from alignment_eval.links import GoldSentence, Links
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.rules import rule_of
@@ -163,9 +164,11 @@ def _count(
     sentence: SentenceMaps, gold: GoldSentence, options: Sequence[ExtractionOptions], hits: list[NDArray[np.int64]]
 ) -> None:
     matrix = GoldMatrix.of(gold, sentence)
-    maps = {kind: stacked_maps(sentence, kind) for kind in dict.fromkeys(option.kind for option in options)}
+    maps = cache(partial(stacked_maps, sentence))
+    units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
     for k, option in enumerate(options):
-        hits[k] = hits[k] + matrix.hits(choose(maps[option.kind], sentence, option).linked(*matrix.sure.shape))
+        read = units(option.kind, option.setting, rule_of(option.rule).units)
+        hits[k] = hits[k] + matrix.hits(choose_units(read, sentence, option).linked(*matrix.sure.shape))
 
 
 def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -79,7 +79,8 @@ class TextFile:
             read += len(chunk)
             if text:
                 lines = True
-                yield (text if text.endswith(b"\n") else text + b"\n").replace(b"\r\n", b"\n")
+                text = text if text.endswith(b"\n") else text + b"\n"
+                yield text.replace(b"\r\n", b"\n") if b"\r" in text else text
         if not lines:
             raise InputError(f"{self.name}: the file is empty: expected {self._expected}")
 

@@ -23,6 +23,7 @@ from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.heatmap import layer_label
 from alignment_eval.maps import KINDS, SentenceMaps
 from alignment_eval.plot import (
+    NULL_LABEL,
     Panel,
     Picture,
     draw,
@@ -51,7 +52,8 @@ Examples, after make demo:
 
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
-#: What the rows are.
+#: What the rows are, and the last column.
+_NULL = f"{NULL_LABEL}: </s> and other special source tokens together"
 _ROWS = {
     "awo": "AWO: row of a word = the step that outputs it",
     "awi": "AWI: row of a word = the step that has it as input",
@@ -242,7 +244,8 @@ def title_of(
         links = visible(hypothesis.file.name)
     elif first.final_punctuation:
         links += ", final punctuation"
-    return "\n".join([", ".join([f"sentence {sentence.id}", *maps]), _ROWS[first.setting], f"predicted: {links}"])
+    lines = [", ".join([f"sentence {sentence.id}", *maps]), _ROWS[first.setting], f"predicted: {links}"]
+    return "\n".join([*lines, *([_NULL] if args.level == "word" else [])])
 
 
 def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dict[str, Value]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from alignment_eval.alignment_file import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.checks import Texts
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.formats import Alignments, ReadOptions, read_gold, read_texts, warn_on_stderr
 from alignment_eval.signature import Value
 from alignment_eval.textfiles import STANDARD
@@ -106,6 +106,23 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
     if not len(gold.links.possible):
         warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
     return gold
+
+
+def check_as_many(first: Alignments, second: Alignments) -> None:
+    """Check that two files are of as many sentences.
+
+    Raises:
+        InputError: they are not.
+    """
+    files = first.file, second.file
+    counts = first.links.sentences, second.links.sentences
+    if counts[0] != counts[1]:
+        naacl = "naacl" in (files[0].format, files[1].format)
+        raise InputError(
+            f"{files[0].name} has {counts[0]} sentences, {files[1].name} has {counts[1]}: expected as many, a blank "
+            f"line for a sentence without links; are they of one text?"
+            f"{' NAACL files end with the last link: give --source and --target' * naacl}"
+        )
 
 
 def hypothesis_options(args: argparse.Namespace, role: str = "hyp") -> ReadOptions:

@@ -10,14 +10,14 @@ from alignment_eval.commands.extract import warn_skipped
 from alignment_eval.commands.reading import (
     add_gold_arguments,
     add_text_arguments,
-    gold_options,
+    gold_of,
     reading_fields,
     texts_of,
 )
 from alignment_eval.commands.resampling import add_resampling_arguments, resampling_fields, resampling_of, warn_of_few
 from alignment_eval.commands.sweep import check_forced, gold_of_records
 from alignment_eval.errors import InputError
-from alignment_eval.formats import read_gold, warn_on_stderr
+from alignment_eval.formats import warn_on_stderr
 from alignment_eval.maps import KINDS
 from alignment_eval.records import Records
 from alignment_eval.report.build import ReportOptions, build
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
         resampling=resampling_of(args),
     )
     texts = texts_of(args)
-    gold = gold_of_records(read_gold(args.gold, gold_options(args), texts), records)
+    gold = gold_of_records(gold_of(args, texts), records)
     warn_of_few(records.info.size)
 
     from tqdm import tqdm

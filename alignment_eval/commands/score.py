@@ -15,6 +15,7 @@ from alignment_eval.commands.reading import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
+    check_as_many,
     check_standard_input,
     gold_of,
     hypothesis_options,
@@ -27,7 +28,7 @@ from alignment_eval.commands.resampling import (
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import UsageError
 from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.signature import signature
 from alignment_eval.significance import Resampling, confidence
@@ -101,16 +102,9 @@ def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
     Raises:
         InputError: they are not of as many sentences.
     """
-    names = hypothesis.file.name, gold.file.name
-    counts = hypothesis.links.sentences, gold.links.sentences
-    if counts[0] != counts[1]:
-        naacl = "naacl" in (hypothesis.file.format, gold.file.format)
-        raise InputError(
-            f"{names[0]} has {counts[0]} sentences, {names[1]} has {counts[1]}: expected as many, a blank line for a "
-            f"sentence without links{'; NAACL files end with the last link: give --source and --target' * naacl}"
-        )
+    check_as_many(hypothesis, gold)
     links = hypothesis.links.possible
-    if warning := direction_warning(names[0], links, gold.links, hypothesis.swap):
+    if warning := direction_warning(hypothesis.file.name, links, gold.links, hypothesis.swap):
         warn_on_stderr(warning)
     return score(links, gold.links)
 

@@ -18,13 +18,13 @@ from alignment_eval.commands.extract import warn_skipped
 from alignment_eval.commands.reading import (
     add_gold_arguments,
     add_text_arguments,
-    gold_options,
+    gold_of,
     reading_fields,
     texts_of,
 )
 from alignment_eval.errors import InputError
 from alignment_eval.extract import ExtractionOptions
-from alignment_eval.formats import Alignments, read_gold
+from alignment_eval.formats import Alignments, warn_of_gaps
 from alignment_eval.heatmap import CONFIGURATION, layer_label, save_heatmaps
 from alignment_eval.maps import KINDS
 from alignment_eval.records import Records
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
     check_forced(records)
     options = configurations_of(args, records)
     texts = texts_of(args)
-    gold = gold_of_records(read_gold(args.gold, gold_options(args), texts), records)
+    gold = gold_of_records(gold_of(args, texts), records)
 
     from tqdm import tqdm
 
@@ -128,14 +128,16 @@ def check_forced(records: Records) -> None:
 
 
 def gold_of_records(gold: Alignments, records: Records) -> Alignments:
-    """The gold, of as many sentences as the records.
+    """The gold, of as many sentences as the records; warns where a NAACL file ends before them.
 
     Raises:
         InputError: it has more or fewer.
     """
     size, found = records.info.size, gold.links.sentences
     if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
-        return replace(gold, links=gold.links.with_sentences(size))
+        gold = replace(gold, links=gold.links.with_sentences(size))
+        warn_of_gaps(gold.file.name, gold.links)
+        return gold
     if found != size:
         raise InputError(
             f"{gold.file.name}: {found} sentences, but {records.directory} has records of {size}: expected as many; "

@@ -8,12 +8,12 @@ import sys
 from alignment_eval.commands.reading import (
     add_hypothesis_reading,
     add_text_arguments,
+    check_as_many,
     check_standard_input,
     hypothesis_options,
     reading_fields,
     texts_of,
 )
-from alignment_eval.errors import InputError
 from alignment_eval.formats import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
 from alignment_eval.signature import signature
 from alignment_eval.symmetrize import METHODS, VARIANTS, check_method, symmetrize_table
@@ -59,7 +59,9 @@ def run(args: argparse.Namespace) -> None:
     forward, reverse = (
         read_hypothesis(getattr(args, role), hypothesis_options(args, role), texts, role=role) for role in _ROLES
     )
-    _check_pair(forward, reverse)
+    check_as_many(forward, reverse)
+    if warning := _direction_warning(forward, reverse):
+        warn_on_stderr(warning)
     links = symmetrize_table(forward.links.possible, reverse.links.possible, args.method, args.variant)
     write_lines(args.output, map(format_pharaoh_line, links.each_sentence()))
     grown = args.method not in ("intersection", "union")
@@ -74,24 +76,15 @@ def run(args: argparse.Namespace) -> None:
     print(signed, file=sys.stderr)
 
 
-def _check_pair(forward: Alignments, reverse: Alignments) -> None:
-    """Check that both are of as many sentences; warn if they look as if one were of the other direction.
-
-    Raises:
-        InputError: they are not of as many sentences.
-    """
+def _direction_warning(forward: Alignments, reverse: Alignments) -> str | None:
+    """A warning if the two look as if one were of the other direction, else None."""
     names = forward.file.name, reverse.file.name
-    counts = forward.links.sentences, reverse.links.sentences
-    if counts[0] != counts[1]:
-        raise InputError(
-            f"{names[0]} has {counts[0]} sentences, {names[1]} has {counts[1]}: expected as many, a blank line for a "
-            f"sentence without links; are they alignments of one text?"
-        )
     links = reverse.links.possible
     common, exchanged = (len(forward.links.possible & table) for table in (links, links.transposed()))
-    if exchanged > 2 * common:
-        advice = "leave --reverse-swap out" if reverse.swap else "give --reverse-swap"
-        warn_on_stderr(
-            f"{names[1]}: {common} of its {len(links)} links are in {names[0]}, but {exchanged} with source and target "
-            f"exchanged: one of the two looks swapped; if so, {advice}"
-        )
+    if exchanged <= 2 * common:
+        return None
+    advice = "leave --reverse-swap out" if reverse.swap else "give --reverse-swap"
+    return (
+        f"{names[1]}: {common} of its {len(links)} links are in {names[0]}, but {exchanged} with source and target "
+        f"exchanged: one of the two looks swapped; if so, {advice}"
+    )

@@ -97,6 +97,7 @@ async function showMap() {
   const { kind, setting, layer, head } = page.maps[map];
   const headName = head === null ? "whole layer" : `head ${head}`;
   $("sentence-title").textContent = `Sentence ${entry.id}: ${kind}, ${setting.toUpperCase()}, ${page.layers[layer]}, ${headName}`;
+  $("link").hash = `sentence=${entry.id}&map=${map}`;
   $("map").replaceChildren();
   $("links").tBodies[0].replaceChildren();
   $("readout").textContent = "Point at a cell, or move to it with the arrow keys.";
@@ -205,6 +206,17 @@ function showList() {
   $("found").textContent = `${places.length} of ${page.sentences.length}`;
 }
 
+// Shows what a link to a sentence names: `#sentence=ID&map=NUMBER`; other links are left to the browser.
+async function followHash() {
+  const named = new URLSearchParams(location.hash.slice(1));
+  const place = page.sentences.findIndex(({ id }) => String(id) === named.get("sentence"));
+  if (place < 0) return;
+  sentence = place;
+  const number = Number(named.get("map") ?? map);
+  await chooseMap(number in page.maps ? number : map);
+  $("maps").scrollIntoView();
+}
+
 // The sentence `by` places further down the list.
 function step(by) {
   const { options, selectedIndex } = $("sentences");
@@ -279,6 +291,7 @@ function turnTheme() {
 }
 
 function listen() {
+  window.addEventListener("hashchange", followHash);
   $("theme").addEventListener("click", turnTheme);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
@@ -315,6 +328,7 @@ async function start() {
   $("setting").append(...Object.keys(page.settings).map((name) => element("option", name.toUpperCase(), { value: name })));
   listen();
   await chooseMap(page.best);
+  await followHash();
   document.body.dataset.ready = "yes";
 }
 

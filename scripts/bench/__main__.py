@@ -14,7 +14,7 @@ from pathlib import Path
 from measure import Comparison, circumstances, table
 
 #: Groups in the order in which they run: modules of this folder.
-GROUPS = ["norms", "step", "blocks", "monitor"]
+GROUPS = ["norms", "step", "blocks", "runs", "commands", "monitor"]
 
 
 def main() -> None:

@@ -102,11 +102,13 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
     }
     shown = texts(out)
     assert {"attn_w", "attn_n", "sentence 0, layer 1 (2nd)", "predicted: rule kobayashi2020, null masked"} <= set(shown)
+    assert "(null): </s> and other special source tokens together" in shown
     assert "AWO: row of a word = the step that outputs it" in shown
     assert {"gold, sure", "gold, possible only", "predicted"} <= set(shown)
     labels = Counter(shown)
     assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
-    assert (labels["x"], labels["yz"]) == (1, 1)  # rows at the left one
+    assert (labels["x"], labels["yz"]) == (2, 2)  # rows too
+    assert (labels["source"], labels["target"]) == (2, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "gold.talp", "run"]
 
 

@@ -146,14 +146,24 @@ def test_naacl_gold_may_end_early(
     gold = tmp_path / "gold.naacl"
     gold.write_text("1 1 1 S\n1 2 2 P\n", encoding="utf-8")
     out = tmp_path / "out"
-    status, _, _ = call(capsys, inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att")
+    status, _, messages = call(
+        capsys, inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att"
+    )
     assert status == 0
+    assert f"{gold}: 3 of 4 sentences have no line, first sentence 2: taken for sentences without links" in messages
     links = [GoldSentence(frozenset({(0, 0)}), frozenset({(1, 1)})), *[GoldSentence(frozenset())] * 3]
     expected = sweep(Records(inputs[0]).best(), links, configurations(["attn_w"], ["awo", "awi"], ["shift-att"])).table
     np.testing.assert_array_equal(pd.read_csv(out / "sweep.csv", float_precision="round_trip")["aer"], expected["aer"])
 
 
 FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
+
+
+def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = tmp_path / "gold.talp"
+    gold.write_text("\n" * 4)
+    _, _, messages = call(capsys, inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
+    assert f"warning: {gold}: no links in the gold: AER says nothing" in messages
 
 
 def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,7 +71,7 @@ def test_a_panel_for_each_run_and_subset() -> None:
 def test_the_legend_of_layers_is_short() -> None:
     figure = draw_curves(runs(["a"], ["test"], ["aer", *MAPS]))
     names = ["norms, AWO", "weights, AWO", "norms, AWI", "weights, AWI"]
-    assert legend(figure.axes[0]) == [*(f"layer {n}" for n in range(6)), *names, "aer"]
+    assert legend(figure.axes[0]) == [*(f"layer {n}" for n in range(6)), *names, "aer: the chosen map"]
     style = layer_style(runs(["a"], ["test"], ["aer", *MAPS]))
     looks = [look for key, look in style.looks.items() if key[2] != "aer"]
     assert len({(look.colour, look.line) for look in looks}) == 24  # every line can be told from every other
@@ -171,3 +171,10 @@ def test_nothing_is_drawn_beside_the_canvas() -> None:
 
 def test_broad_lines_lie_under_the_others() -> None:
     assert Look("red", width=6).options()["zorder"] < Look("red").options()["zorder"]
+
+
+def test_updates_are_whole_numbers() -> None:
+    """A short run has no update 1.5."""
+    rows = [("a", "test", update, "aer", 0.5) for update in (1, 2, 3)]
+    figure = draw_curves(pd.DataFrame(rows, columns=list(COLUMNS)))
+    assert all(tick == int(tick) for tick in figure.axes[0].get_xticks())

@@ -59,11 +59,22 @@ def test_table_holds_the_sets(corpus: list[Links]) -> None:
     assert table.head(2).to_sentences() == corpus[:2]
 
 
-@given(st.lists(st.tuples(LINKS, LINKS), max_size=6))
-def test_set_operations(pairs: list[tuple[Links, Links]]) -> None:
+@given(st.lists(st.tuples(LINKS, LINKS), max_size=6), st.sampled_from([1, 3, links._LOOKED_UP]))
+def test_set_operations(pairs: list[tuple[Links, Links]], at_a_time: int) -> None:
     a, b = LinkTable.of([x for x, _ in pairs]), LinkTable.of([y for _, y in pairs])
-    assert (a & b).to_sentences() == [x & y for x, y in pairs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(links, "_LOOKED_UP", at_a_time)
+        assert (a & b).to_sentences() == [x & y for x, y in pairs]
     assert (a | b).to_sentences() == [x | y for x, y in pairs]
+
+
+@given(CORPORA, st.integers(0, 7), st.sampled_from([1, 3, links._LOOKED_UP]))
+def test_first_with(corpus: list[Links], index: int, at_a_time: int) -> None:
+    flat = [link for sentence in corpus for link in sorted(sentence)]
+    expected = next((k for k, link in enumerate(flat) if index in link), None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(links, "_LOOKED_UP", at_a_time)
+        assert LinkTable.of(corpus).first_with(index) == expected
 
 
 @given(st.lists(st.tuples(LINKS, LINKS), max_size=6))

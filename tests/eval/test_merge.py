@@ -101,6 +101,7 @@ def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: C
     assert done.returncode == 1
     assert done.stderr.startswith("align-eval merge: ")
     assert done.stderr.endswith(
-        "sentence 1 is there twice: expected each id once; run the shards again with --norm-records-overwrite\n"
+        "sentence 1 is there twice: expected each id once; run the shards again with --norm-records-overwrite "
+        "(align: --overwrite)\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

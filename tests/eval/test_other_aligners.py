@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +169,13 @@ def piped(case: Case) -> str:
     return "piped"
 
 
+def block(start: str) -> str:
+    """The shell block of the documentation whose first command begins so."""
+    blocks = [part.split("```")[0] for part in PAGE.split("```sh\n")[1:]]
+    (found,) = (part for part in blocks if re.match(rf"(#.*\n)*{start}", part))
+    return found
+
+
 def options(case: Case, role: str) -> list[str]:
     return [f"--{role}-{case.options[0]}", *case.options[1:]] if case.options else []
 
@@ -191,8 +201,19 @@ def test_converted_they_are_all_the_same(run: Run, case: Case) -> None:
     assert (status, out) == (0, lines(*PHARAOH))
 
 
+def test_the_documented_commands_convert_it(run: Run) -> None:
+    commands = [line for line in block("align-eval convert").splitlines() if not line.startswith("#")]
+    assert len(commands) == 11
+    Path("lilt").write_text(written())
+    for command in commands:
+        here = command.replace("SRC", "source").replace("TGT", "target")
+        here = here.replace("align-eval", f"{shlex.quote(sys.executable)} -m alignment_eval")
+        subprocess.run(["bash", "-c", f"set -o pipefail; {here}"], check=True)
+        assert Path("links").read_text() == lines(*PHARAOH), command
+
+
 def test_links_and_probabilities_of_awesome_align(run: Run) -> None:
-    recipe = PAGE.split("```sh\n")[2].split("```")[0]
+    recipe = block("paste")
     recipe = recipe.replace("PROBABILITIES", "awesome.prob").replace("FILE", "awesome")
     Path("scored").write_bytes(subprocess.run(["bash", "-c", recipe], capture_output=True, check=True).stdout)
     status, out, err = run("convert", "scored", "--to", "scored", *TEXTS)

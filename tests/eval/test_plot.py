@@ -277,6 +277,17 @@ def test_grid() -> None:
     assert all(box.x0 >= 0 and box.x1 <= 1 and box.y0 >= -1e-9 and box.y1 <= 1 for box in places.values())
 
 
+def test_large_panels_beside_each_other_have_labels_of_their_own() -> None:
+    long = "x yy a-rather-long-word"
+    figure = draw(Picture("", plain("a b"), plain(long), ((Panel("0", np.ones((3, 2))), Panel("1", np.ones((3, 2)))),)))
+    left, bar, right = figure.axes[:3]
+    for axes in (left, right):
+        assert [label.get_text() for label in axes.get_yticklabels()] == long.split()
+        assert axes.get_xlabel() == "source"
+    assert [axes.get_ylabel() for axes in (left, right)] == ["target", ""]
+    assert right.get_tightbbox().x0 > bar.get_tightbbox().x1
+
+
 @pytest.mark.parametrize("size", [1, 12, 80])
 def test_labels_keep_a_readable_size_and_do_not_overlap(size: int) -> None:
     tokens = " ".join(["wort"] * size)

@@ -135,6 +135,33 @@ def test_loads_without_messages_and_without_network(browser: Browser, report: Pa
     assert browser.text("#problem") == ""
 
 
+def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> None:
+    browser.choose_map(5)
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    title, link = browser.text("#sentence-title"), browser.run("return document.getElementById('link').href")
+    assert link == f"{report.as_uri()}#sentence=2&map=5"
+    browser.open(report)
+    assert browser.text("#sentence-title") != title
+    browser.run("location.href = arguments[0]", link)
+    browser.until(lambda: browser.text("#sentence-title") == title)
+    browser.driven.get("about:blank")
+    browser.driven.get(link)
+    browser.until(lambda: browser.text("#sentence-title") == title)
+    assert browser.run("return document.getElementById('sentences').value") == "2"
+    for strange in ("#sentence=99", "#overview", "#sentence=2&map=999"):
+        browser.run("location.hash = arguments[0]", strange)
+        browser.until_title("Sentence 2")
+    assert browser.driven.get_log("browser") == []
+
+
+def test_the_list_cuts_no_sentence(browser: Browser) -> None:
+    widths = browser.run("const s = document.getElementById('sentences'); return [s.scrollWidth, s.clientWidth]")
+    assert widths[0] <= widths[1]
+    heights = browser.run("return [...document.querySelectorAll('#sentences option')].map((o) => o.offsetHeight)")
+    assert heights[1] > heights[0]  # the long one takes several lines
+
+
 def test_policy_stops_other_scripts(browser: Browser) -> None:
     browser.run("const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)")
     assert browser.run("return window.ran") is None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import main
+from alignment_eval.cli import COMMANDS, main
 from alignment_eval.signature import file_hash
 
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
@@ -86,6 +87,12 @@ def test_help_has_examples() -> None:
     done = align_eval("score", "--help")
     assert done.returncode == 0
     assert "align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp " in done.stdout
+
+
+def test_help_is_plain_text() -> None:
+    shown = align_eval("--help").stdout
+    assert all(name in shown for name in COMMANDS)
+    assert not re.search("``|:mod:", shown)
 
 
 def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

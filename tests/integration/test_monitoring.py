@@ -111,11 +111,21 @@ def test_training_is_untouched(monitored, trained):
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
 
 
+def stop(figures, patience):
+    """After how many validations ``patience`` ones in a row without a lower figure stop training."""
+    for count in range(1, len(figures) + 1):
+        if count - 1 - figures[:count].index(min(figures[:count])) >= patience:
+            return count
+    return math.inf
+
+
 def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
     options = ["--best-checkpoint-metric", "aer", "--patience", 2, "--save-interval-updates", 2, "--lr", "0.02"]
     path = monitored("best", *options, "--validate-interval-updates", 2, updates=12)
-    figures = [float(line["aer"]) for line in logged("test")]
-    assert len(figures) > 2
+    lines = logged("test")
+    figures, losses = ([float(line[name]) for line in lines] for name in ("aer", "loss"))
+    assert len(figures) == stop(figures, 2) < 6
+    assert stop(losses, 2) > len(figures)
     state = torch.load(path.with_name("checkpoint_best.pt"), weights_only=True)
     assert state["extra_state"]["best"] == min(figures)
     assert all(line["aer"] is None for line in logged("valid"))  # not measured there

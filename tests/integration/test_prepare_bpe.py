@@ -1,0 +1,166 @@
+"""scripts/prepare_bpe.sh, run as a user runs it."""
+
+from __future__ import annotations
+
+import lzma
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.integration.preparing import LANGUAGES, names, run
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Small prepared texts: train, valid, test (with a blank sentence) and dev."""
+    sides = {
+        "de": ("das haus ist klein .", "ein kleines buch .", "häuser sind klein .\n\nbuch ."),
+        "en": ("the house is small .", "a small book .", "houses are small .\n\nbook ."),
+    }
+    for language, (train, valid, test) in sides.items():
+        training = f"{train} das@@\n{valid}\n" * 5
+        for name, text in (("train", training), ("valid", f"{valid}\n"), ("dev", f"{train}\n")):
+            (tmp_path / f"{name}.{language}").write_text(text, encoding="utf-8")
+        (tmp_path / f"test.{language}").write_text(f"{test}\n", encoding="utf-8")
+    return tmp_path
+
+
+def bpe(texts: Path, *options: object, test: str = "", **environment: str):
+    inputs = ("--train", texts / "train", "--valid", texts / "valid", "--test", test or texts / "test")
+    out = texts / "out" / "bpe"
+    done = run("prepare_bpe.sh", *inputs, *LANGUAGES, "--merges", 8, "--out", out, *options, **environment)
+    return done, out
+
+
+def token_counts(binarised: Path, split: str, language: str) -> list[int]:
+    """Tokens of each sentence of a binarised text, </s> included, as fairseq reads it."""
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(binarised / f"dict.{language}.txt"))
+    dataset = data_utils.load_indexed_dataset(str(binarised / f"{split}.de-en.{language}"), dictionary)
+    assert len(dataset) > 0
+    return [len(dataset[i]) for i in range(len(dataset))]
+
+
+def check_split(out: Path, split: str, prefix: Path) -> None:
+    """Pieces spell the text's words, line by line, and the binarised text has as many tokens."""
+    for language in ("de", "en"):
+        pieces = (out / "bpe" / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
+        words = Path(f"{prefix}.{language}").read_text(encoding="utf-8").splitlines()
+        assert [f"{line} ".replace("@@ ", "").rstrip() for line in pieces] == words
+        assert any("@@ " in line for line in pieces)
+        assert token_counts(out / "bin", split, language) == [len(line.split()) + 1 for line in pieces]
+
+
+def test_bpe_separate(texts):
+    done, out = bpe(texts, "--separate", test=f"{texts}/test,{texts}/dev")
+    assert done.returncode == 0, done.stderr
+    assert names(out) == ["bin", "bpe", "codes.de", "codes.en"]
+    assert names(out.parent) == ["bpe"]
+    assert (out / "bin/dict.de.txt").read_bytes() != (out / "bin/dict.en.txt").read_bytes()
+    assert (out / "codes.de").read_bytes() != (out / "codes.en").read_bytes()
+    for split, name in (("train", "train"), ("valid", "valid"), ("test", "test"), ("test1", "dev")):
+        check_split(out, split, texts / name)
+    assert token_counts(out / "bin", "test", "de")[1] == 1  # the blank sentence keeps its place
+    report = done.stdout.splitlines()
+    assert len(report) == 8
+    assert report[0].startswith("[de] bpe/train.de: 10 sents, ")
+    assert report[2].startswith("[de] bpe/test.de: 3 sents, ")
+
+
+def test_bpe_never_overwrites(texts):
+    (texts / "out/bpe").mkdir(parents=True)
+    done, out = bpe(texts)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"prepare_bpe.sh: {out}: exists already: expected a new directory; remove it or name another --out\n"
+    )
+    assert names(out) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("valid.en", "a\n\n", "valid.en: 2 lines, but TMP/valid.de has 1: expected as many"),
+        ("valid.en", "", "valid.en: empty: expected a prepared text"),
+        ("valid.en", None, "valid.en: no such file: expected a prepared text"),
+        ("train.de", "a", "train.de: its last line has no line end: expected one; add it"),
+        (
+            "test.de",
+            "das@@ haus .\n\nbuch .\n",
+            "test.de: its pieces do not spell it again: expected that of a gold text; does a word of it end in @@?",
+        ),
+        (
+            "test.de",
+            "das haus .\r\n\nbuch\r.\n",
+            "test.de: fairseq read 4 sents, 16 tokens: expected 3 sents, 14 tokens; does the text hold carriage "
+            "returns or Unicode spaces?",
+        ),
+    ],
+)
+def test_bpe_data_errors(texts, name, content, message):
+    (texts / name).unlink()
+    if content is not None:
+        (texts / name).write_text(content, encoding="utf-8")
+    done, out = bpe(texts)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == f"prepare_bpe.sh: {texts}/{message}".replace("TMP", str(texts))
+    assert names(out.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--merges", "0"), "--merges 0: expected a positive whole number"),
+        (("--workers", "two"), "--workers two: expected a positive whole number"),
+        (("--target-lang", "de"), "--source-lang and --target-lang are both de: expected two languages"),
+        (("--joint",), "--joint: unknown option; see --help"),
+        (("--merges",), "--merges: expected a value; see --help"),
+        (
+            ("--train", ""),
+            "needs --train, --valid, --test, --source-lang, --target-lang, --merges and --out; see --help",
+        ),
+    ],
+)
+def test_bpe_usage_errors(texts, options, message):
+    done, out = bpe(texts, *options)
+    assert (done.returncode, done.stderr) == (2, f"prepare_bpe.sh: {message}\n")
+    assert names(out.parent) == []
+
+
+def test_bpe_without_its_tools(texts):
+    done, out = bpe(texts, PATH="/usr/bin:/bin")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "prepare_bpe.sh: subword-nmt: not on PATH: expected the tools of .venv/bin; put it on PATH\n",
+    )
+    assert names(out.parent) == []
+
+
+@pytest.mark.shared
+def test_corpus_and_bpe_of_real_text(shared, tmp_path):
+    for language in ("de", "en"):
+        with lzma.open(shared / f"data/train/train.{language}.xz", "rt", encoding="utf-8") as file:
+            lines = list(islice(file, 400))
+        # one pair of the gold set and one blank line, as a careless corpus has them
+        gold = (shared / f"data/gold/vilar508/test.uc.{language}").read_text(encoding="utf-8").splitlines()[:1]
+        lines[100:100] = [f"{gold[0]}\n", "\n"]
+        (tmp_path / f"raw.{language}").write_text("".join(lines), encoding="utf-8")
+        with (shared / f"data/train/valid.{language}").open(encoding="utf-8") as file:
+            (tmp_path / f"valid.{language}").write_text("".join(islice(file, 50)), encoding="utf-8")
+    test = shared / "data/gold/vilar508/test"
+    done = run(
+        *("prepare_corpus.py", "--source", tmp_path / "raw.de", "--target", tmp_path / "raw.en", *LANGUAGES),
+        *("--lowercase", "--max-tokens", 60, "--out", tmp_path / "train", "--exclude", f"{test}.de", f"{test}.en"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "402 pairs read, " in done.stderr
+    assert "dropped: 1 a blank side, 1 in an excluded text, " in done.stderr
+    done, out = bpe(tmp_path, "--merges", 200, "--workers", 2, test=str(test))
+    assert done.returncode == 0, done.stderr
+    assert names(out) == ["bin", "bpe", "codes.bpe"]
+    assert (out / "bin/dict.de.txt").read_bytes() == (out / "bin/dict.en.txt").read_bytes()
+    for split, prefix in (("train", tmp_path / "train"), ("valid", tmp_path / "valid"), ("test", test)):
+        check_split(out, split, prefix)
+    assert len(token_counts(out / "bin", "test", "en")) == 508

@@ -1,0 +1,202 @@
+"""scripts/prepare_corpus.py, run as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.integration.preparing import LANGUAGES, SCRIPTS, names, run
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Writes a corpus from bytes, prepares it, and returns the process and the paths of the outputs."""
+
+    def prepare(source: bytes, target: bytes, *options: object):
+        (tmp_path / "raw.s").write_bytes(source)
+        (tmp_path / "raw.t").write_bytes(target)
+        files = ("--source", tmp_path / "raw.s", "--target", tmp_path / "raw.t")
+        out = tmp_path / "out" / "train"
+        return (
+            run("prepare_corpus.py", *files, *LANGUAGES, "--out", out, *options),
+            Path(f"{out}.de"),
+            Path(f"{out}.en"),
+        )
+
+    return prepare
+
+
+def test_corpus_exact(corpus, tmp_path):
+    (tmp_path / "gold.de").write_text("das ist geheim !\n\n.\n", encoding="utf-8")
+    (tmp_path / "gold.en").write_text("nobody 's secret\n", encoding="utf-8")
+    pairs = [
+        ("Größe & „Maß“, z.B. hier.", "It's <so> \"big\" & 'good'."),
+        ("", "A blank source."),
+        ("Ein leeres Ziel.", " \t"),
+        ("DAS ist geheim!", "This is a secret."),
+        ("Ein anderer Satz.", "Nobody's secret."),
+        ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf 13 .", "one two three four five six seven"),
+        ("eins zwei drei vier fünf sechs", "one"),
+        ("Punkt .", "."),
+        ("eins zwei drei vier", "Dot."),
+    ]
+    source, target = ("\r\n".join(side) for side in zip(*pairs))
+    done, de, en = corpus(
+        source.encode("cp1252"),
+        target.encode("cp1252"),
+        *("--encoding", "cp1252", "--lowercase", "--max-tokens", 13, "--max-ratio", 2),
+        *("--exclude", tmp_path / "gold.de", tmp_path / "gold.en"),
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        f"{tmp_path}/out/train: 9 pairs read, 3 kept; "
+        f"dropped: 2 a blank side, 2 in an excluded text, 1 too long, 1 too uneven\n"
+    )
+    assert de.read_bytes() == 'größe & " maß " , z.b. hier .\npunkt .\neins zwei drei vier\n'.encode()
+    assert en.read_bytes() == b"it 's < so > \" big \" & ' good ' .\n.\ndot .\n"
+    assert names(tmp_path / "out") == ["train.de", "train.en"]
+
+
+def test_corpus_of_several_compressed_files(tmp_path):
+    for name, opened, text in (
+        ("a.de.gz", gzip.open, "eins\n"),
+        ("a.en.xz", lzma.open, "one\n"),
+        ("b.de", open, "zwei"),
+        ("b.en", open, "two\n"),
+    ):
+        with opened(tmp_path / name, "wb") as file:
+            file.write(text.encode())
+    done = run(
+        *("prepare_corpus.py", *LANGUAGES, "--source", tmp_path / "a.de.gz", tmp_path / "b.de"),
+        *("--target", tmp_path / "a.en.xz", tmp_path / "b.en", "--out", tmp_path / "train"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "train.de").read_text() == "eins\nzwei\n"
+    assert (tmp_path / "train.en").read_text() == "one\ntwo\n"
+
+
+def test_corpus_characters_that_other_tools_take_for_line_ends(corpus):
+    strange = "a\u0085b\u2028c\x0bd\x1ce\rf\u00a0g\x00h"
+    done, de, en = corpus(f"{strange}\nzwei\n".encode(), b"eight\ntwo\n", "--no-tokenize", "--no-normalize")
+    assert done.returncode == 0, done.stderr
+    assert de.read_bytes() == b"a b c d e f g h\nzwei\n"
+    assert en.read_bytes() == b"eight\ntwo\n"
+
+
+def test_corpus_left_as_it_is(corpus):
+    done, de, _ = corpus("„Das“ ist's, z.B.\n".encode(), b"x\n", "--no-tokenize", "--no-normalize")
+    assert done.returncode == 0, done.stderr
+    assert de.read_bytes() == "„Das“ ist's, z.B.\n".encode()
+
+
+CORPUS_ERRORS = [
+    (
+        (b"a\n\nc\n", b"x\nz\n"),
+        (),
+        "raw.t: ends after 2 lines, but TMP/raw.s goes on: expected as many lines in both; was a line dropped from "
+        "one of them?",
+    ),
+    (
+        (b"a\n", b"x\ny\n"),
+        (),
+        "raw.s: ends after 1 lines, but TMP/raw.t goes on: expected as many lines in both; was a line dropped from "
+        "one of them?",
+    ),
+    (
+        (b"a\n\xe4\n", b"x\ny\n"),
+        (),
+        "raw.s:2: byte 0xe4 is not utf-8: expected utf-8 text; state --encoding, or convert the file",
+    ),
+    (
+        (b"a\n\n", b"\ny\n"),
+        (),
+        "raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side, 0 in an excluded text, 0 too long, "
+        "0 too uneven): expected some; look at the options",
+    ),
+    (
+        (b"a\n", b" \n"),
+        ("--exclude", "TMP/raw.t"),
+        "raw.t: no sentence in it: expected a text whose lines to exclude",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "options", "message"), CORPUS_ERRORS)
+def test_corpus_errors_name_the_place_and_leave_nothing(corpus, tmp_path, files, options, message):
+    done, de, _ = corpus(*files, *(option.replace("TMP", str(tmp_path)) for option in options))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"prepare_corpus.py: {tmp_path}/{message}\n".replace("TMP", str(tmp_path))
+    assert names(de.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--max-tokens", 0), "--max-tokens 0 --max-ratio 9.0: expected both to be 1 or more"),
+        (("--max-ratio", "nan"), "--max-tokens 100 --max-ratio nan: expected both to be 1 or more"),
+        (
+            ("--source", "a", "b"),
+            "--source names 2 files and --target 1: expected as many, in one order",
+        ),
+        (("--source-lang", "en"), "--source-lang and --target-lang are both en: expected two languages"),
+        (
+            ("--encoding", "no-such"),
+            "--encoding no-such: no such encoding: expected utf-8, latin1, iso8859-2 or the like",
+        ),
+    ],
+)
+def test_corpus_usage_errors(corpus, options, message):
+    done, de, _ = corpus(b"a\n", b"x\n", *options)
+    assert (done.returncode, done.stderr) == (2, f"prepare_corpus.py: {message}\n")
+    assert names(de.parent) == []
+
+
+def test_corpus_damaged_archive(corpus, tmp_path):
+    whole = gzip.compress(b"eins\n" * 1000)
+    (tmp_path / "cut.gz").write_bytes(whole[:-12])
+    done, de, _ = corpus(b"", b"one\n" * 1000, "--source", tmp_path / "cut.gz")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"prepare_corpus.py: {tmp_path}/cut.gz: cannot be read (")
+    assert names(de.parent) == []
+
+
+def test_corpus_never_overwrites(corpus, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/train.en").write_text("mine")
+    done, de, en = corpus(b"a\n", b"x\n")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"prepare_corpus.py: {en}: exists already: expected a new file; remove it or name another --out\n"
+    )
+    assert names(de.parent) == ["train.en"]
+    assert en.read_text() == "mine"
+
+
+@pytest.fixture(scope="module")
+def prepare_corpus():
+    """The script as a module; it imports its neighbours, so their directory is on the path for a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPTS)
+        return importlib.import_module("prepare_corpus")
+
+
+@given(st.text())
+def test_one_spaced_leaves_nothing_that_ends_a_line_or_word(prepare_corpus, text):
+    result = prepare_corpus.one_spaced(text)
+    assert len(result.splitlines()) <= 1
+    assert result.split() == [word for word in result.split(" ") if word]
+    assert prepare_corpus.one_spaced(result) == result
+
+
+def test_comparison_key_ignores_tokenisation_only(prepare_corpus):
+    key = prepare_corpus.comparison_key
+    assert key("It's 20 % „Off“ .") == key('it \'s 20% " off ".')
+    assert key("20 %") != key("21 %")
+    assert key("की") != key("के")  # vowel signs are marks, not letters
+    assert key("... !") == ""
