@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval import merge, records
@@ -19,7 +18,7 @@ from alignment_eval.extract import ExtractionOptions, extract
 from alignment_eval.formats import format_pharaoh_line
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.parts import CONTENTS, Manifest, Part, differing, finished_run, read_manifests
-from alignment_eval.records import RunInfo, arrow_schema, to_table
+from alignment_eval.records import RunInfo, arrow_schema, parquet_writer, to_table
 from alignment_eval.textfiles import write_lines
 
 _BUFFER_BYTES = 16 * 2**20
@@ -194,7 +193,7 @@ class RecordParts(ShardParts):
         self._buffered = 0
 
     def _open(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
+        self._writer = parquet_writer(path, self._schema)
 
     def _add(self, sentences: Sequence[SentenceMaps]) -> None:
         self._buffer += sentences
