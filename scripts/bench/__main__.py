@@ -14,7 +14,7 @@ from pathlib import Path
 from measure import Comparison, circumstances, table
 
 #: Groups in the order in which they run: modules of this folder.
-GROUPS = ["norms", "blocks", "monitor"]
+GROUPS = ["norms", "blocks", "monitor", "runs"]
 
 
 def main() -> None:
