@@ -19,6 +19,7 @@ from alignment_eval.maps import QUANTITIES, SentenceMaps, Side
 from alignment_eval.parts import Manifest, check_part, finished_run, some
 
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
+_HALF = np.finfo(np.float16)
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,18 @@ def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
     return pa.schema(fields)
 
 
+def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of a part: values byte by byte (all first bytes, all second ones, …), which is what zstd can shorten."""
+    values = [f"{field.name}.list.element" for field in schema if field.name in QUANTITIES]
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False, use_byte_stream_split=values)
+
+
 def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
-    """Rows of ``schema`` for ``sentences``; one without maps becomes a stub with its status."""
+    """Rows of ``schema`` for ``sentences``; one without maps becomes a stub with its status.
+
+    Raises:
+        InputError: float16 cannot hold a value, or hold the largest one of a row in full precision.
+    """
     columns: dict[str, Any] = {
         "id": [s.id for s in sentences],
         "rank": [s.rank for s in sentences],
@@ -117,7 +128,8 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
         if field.name in columns:
             arrays.append(pa.array(columns[field.name], type=field.type))
         else:
-            flat = [s.arrays[field.name].ravel() if s.ok else np.empty(0) for s in sentences]
+            half = field.type.value_type == pa.float16()
+            flat = [_values(s, field.name, half) if s.ok else np.empty(0, np.float32) for s in sentences]
             arrays.append(_list_array(flat, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -126,9 +138,26 @@ def _shape(sentence: SentenceMaps) -> list[int]:
     return [len(sentence.layers), sentence.heads, len(sentence.target.tokens), len(sentence.source.tokens)]
 
 
+def _values(sentence: SentenceMaps, name: str, half: bool) -> np.ndarray[Any, Any]:
+    """The flat values of a quantity, in float16 if ``half``; NaN and infinities of the model stay what they are."""
+    array = sentence.arrays[name]
+    if not half:
+        return array.ravel().astype(np.float32, copy=False)
+    finite = np.where(np.isfinite(array), array, 0)
+    largest = finite.max(axis=-1, initial=0)  # of each row: what an alignment is read from
+    for wrong in (largest > float(_HALF.max), (largest > 0) & (largest < float(_HALF.smallest_normal))):
+        if wrong.any():
+            raise InputError(
+                f"sentence {sentence.id}: {name} has a row whose largest value is {largest[wrong][0]:.3g}: expected "
+                f"{_HALF.smallest_normal:.1e} to {_HALF.max:.0f}, which float16 holds in full precision; "
+                f"record with --norm-records-dtype float32"
+            )
+    return array.ravel().astype(np.float16)
+
+
 def _list_array(flat: Sequence[np.ndarray[Any, Any]], type_: pa.DataType) -> pa.ListArray:
     dtype = np.float16 if type_.value_type == pa.float16() else np.float32
-    values = np.concatenate(flat).astype(dtype) if flat else np.empty(0, dtype)
+    values = np.concatenate([*flat, np.empty(0, dtype)], dtype=dtype)
     offsets = np.zeros(len(flat) + 1, dtype=np.int32)
     np.cumsum([len(f) for f in flat], out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

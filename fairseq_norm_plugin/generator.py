@@ -61,12 +61,13 @@ class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is unty
     def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
         super().__init__(models)
         self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
+        self.attentions = [norm_attentions(model) for model in models]  # looked for once, not in every step
 
     def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """fairseq's step, with the last target position's map [B, S] in the place of its attention."""
         with ExitStack() as stack:
-            for model, capture in zip(self.models, self.captures):
-                stack.enter_context(capturing(norm_attentions(model), capture))
+            for attentions, capture in zip(self.attentions, self.captures):
+                stack.enter_context(capturing(attentions, capture))
             log_probs, _ = super().forward_decoder(*args, **kwargs)
         maps = [capture.take()[0][:, -1] for capture in self.captures]
         return log_probs, torch.stack(maps).mean(dim=0)

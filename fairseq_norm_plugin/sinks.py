@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval import merge, records
@@ -19,10 +21,13 @@ from alignment_eval.extract import ExtractionOptions, extract
 from alignment_eval.formats import format_pharaoh_line
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.parts import CONTENTS, Manifest, Part, differing, finished_run, read_manifests
-from alignment_eval.records import RunInfo, arrow_schema, to_table
+from alignment_eval.records import RunInfo, arrow_schema, parquet_writer, to_table
 from alignment_eval.textfiles import write_lines
+from fairseq_norm_plugin.background import BackgroundThread
 
-_BUFFER_BYTES = 16 * 2**20
+# What is written at once (a row group), and how many such lots may wait for the disk or for compression.
+_BUFFER_BYTES = 8 * 2**20
+_WAITING = 2
 _PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
 
 
@@ -122,9 +127,11 @@ class ShardParts(ABC):
     def abandon(self) -> None:
         """Remove the unfinished part (also when the interpreter ends before :meth:`finish`)."""
         if self._temporary is not None:
-            self._drop()
-            self._temporary.unlink(missing_ok=True)
-            self._temporary = None
+            try:
+                self._drop()
+            finally:
+                self._temporary.unlink(missing_ok=True)
+                self._temporary = None
 
     def _begin_part(self) -> None:
         self._clear()
@@ -184,17 +191,22 @@ def _begun(directory: Path, manifest: Manifest, existing: Existing) -> Optional[
 
 
 class RecordParts(ShardParts):
-    """Records of all hypotheses, as Parquet."""
+    """Records of all hypotheses, as Parquet, compressed and written by a thread while the next batches are computed.
+
+    What goes wrong there is raised by the next :meth:`write`, or by :meth:`commit`: a part that failed never counts.
+    """
 
     def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], existing: Existing) -> None:
         super().__init__(directory, info.manifest, existing)
         self._schema = arrow_schema(info, quantities)
         self._writer: Any = None
+        self._thread: Any = None
         self._buffer: list[SentenceMaps] = []
         self._buffered = 0
 
     def _open(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
+        self._writer = parquet_writer(path, self._schema)
+        self._thread = BackgroundThread(_WAITING)
 
     def _add(self, sentences: Sequence[SentenceMaps]) -> None:
         self._buffer += sentences
@@ -204,15 +216,23 @@ class RecordParts(ShardParts):
 
     def _close(self, path: Path) -> None:
         self._flush()
+        self._thread.finish()
         self._writer.close()
 
     def _drop(self) -> None:
-        self._writer.close()
+        self._thread.abandon()
+        with suppress(OSError, pa.ArrowException):  # a full disk is no reason to keep half a part on it
+            self._writer.close()
+        self._buffer, self._buffered = [], 0
 
     def _flush(self) -> None:
         if self._buffer:
-            self._writer.write_table(to_table(self._buffer, self._schema))
+            self._thread.put(partial(_write, self._writer, self._buffer, self._schema))
         self._buffer, self._buffered = [], 0
+
+
+def _write(writer: Any, sentences: Sequence[SentenceMaps], schema: Any) -> None:
+    writer.write_table(to_table(sentences, schema))
 
 
 def pharaoh_line(sentence: SentenceMaps, options: ExtractionOptions) -> str:

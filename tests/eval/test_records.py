@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.parts import Part, read_manifests
-from alignment_eval.records import Records, arrow_schema, part_ids, to_table
+from alignment_eval.records import Records, RunInfo, arrow_schema, parquet_writer, part_ids, to_table
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
@@ -48,6 +48,40 @@ def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer
     assert len(got) == len(sentences)
     for one, expected in zip(got, sentences):
         assert_same(one, expected, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("transformed_norm", 65520.0, r"6\.55e\+04"),  # the first that float16 rounds to infinity
+        ("layer_attn_n", 6.0e-5, "6e-05"),
+    ],
+)
+def test_float16_that_cannot_hold_the_values(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, name: str, value: float, said: str
+) -> None:
+    s = make_sentence(7)
+    array = s.arrays[name].copy()
+    array[-1, -1] = 0
+    array[-1, -1, 1] = value
+    bad = replace(s, arrays={**s.arrays, name: array})
+    with pytest.raises(
+        InputError,
+        match=rf"^sentence 7: {name} has a row whose largest value is {said}: expected 6\.1e-05 to 65504, .* float32$",
+    ):
+        make_records(tmp_path / "half", [make_sentence(0), bad], dtype="float16")
+    make_records(tmp_path / "single", [make_sentence(0), bad], dtype="float32", size=8)
+
+
+def test_float16_holds_what_says_nothing_of_alignments(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer
+) -> None:
+    """Rows of zeros, small values beside large ones, and what a broken model gives."""
+    s = make_sentence(0)
+    array = s.arrays["layer_attn_n"].copy()
+    array[0, :4] = [[0] * 5, [1e-9, 0, 0, 0, 1], [np.nan] * 5, [np.inf, 1, 1, 1, 1]]
+    (got,) = Records(make_records(tmp_path, [replace(s, arrays={**s.arrays, "layer_attn_n": array})], dtype="float16"))
+    np.testing.assert_array_equal(got.arrays["layer_attn_n"], array.astype(np.float16))
 
 
 def test_stub_that_keeps_its_text(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
@@ -108,6 +142,18 @@ def test_nothing_there(tmp_path: Path) -> None:
         Records(tmp_path / "file")
     with pytest.raises(InputError, match=r"no manifests \(_shard-NNNNN-of-NNNNN.json\) in it: expected those of a fin"):
         Records(tmp_path)
+
+
+def test_parts_are_written_value_byte_by_value_byte(tmp_path: Path, make_sentence: Factory) -> None:
+    """Which makes them shorter; and any reader of Parquet reads them."""
+    info = RunInfo({}, "0", ("attn_w",), (0, 1), 3, "float32", 200, 1, 0, 1)
+    schema = arrow_schema(info, ("head_attn_w",))
+    table = to_table([make_sentence(i) for i in range(200)], schema)
+    with parquet_writer(tmp_path / "part", schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, tmp_path / "plain", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "part").stat().st_size < 0.95 * (tmp_path / "plain").stat().st_size
+    assert pq.read_table(tmp_path / "part").equals(table)
 
 
 def test_several_parts_of_a_shard(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
