@@ -87,7 +87,8 @@ def test_what_is_printed_is_parsed_as_it_was(
 ) -> None:
     if format_ == "fairseq" and base:
         return  # counts from 0
-    expected = corpus([*rows, (4, 0, 0, False, 1.0)], format_)  # the last sentence of NAACL files has a link
+    last = (4, 0, 0, False, 1.0)  # the last sentence of NAACL files has a link
+    expected = corpus([*(row for row in rows if row[:3] != last[:3]), last], format_)
     path = tmp_path / "x"
     path.write_bytes(content(expected, format_, base))
     file = parsed(path, format_)
