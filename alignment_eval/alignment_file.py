@@ -134,4 +134,4 @@ def _table(raw: RawLinks) -> GoldTable:
         return GoldTable(every, every)
     sure = ~raw.possible
     confidence = None if raw.confidence is None else raw.confidence[sure]
-    return GoldTable(LinkTable.of_keys(raw.keys[sure], raw.sentences, confidence), every)
+    return GoldTable.nested(LinkTable.of_keys(raw.keys[sure], raw.sentences, confidence), every)

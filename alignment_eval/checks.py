@@ -27,7 +27,7 @@ DECIDED = 20
 #: The AER gained by exchanging source and target that gives a warning (a fraction).
 SUSPICIOUS_GAIN = 0.2
 #: So many sentences, the first ones, are enough to see it.
-LOOKED_AT = 100_000
+LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -281,6 +281,13 @@ class GoldTable:
             object.__setattr__(self, "possible", self.possible | self.sure)
 
     @classmethod
+    def nested(cls, sure: LinkTable, possible: LinkTable) -> GoldTable:
+        """The table of links of which ``possible`` is known to hold ``sure``: to look for each takes long."""
+        table = cls(possible, possible)
+        object.__setattr__(table, "sure", sure)
+        return table
+
+    @classmethod
     def of(cls, sentences: Sequence[GoldSentence]) -> GoldTable:
         """The table of a sequence of gold sentences."""
         return cls(LinkTable.of([gold.sure for gold in sentences]), LinkTable.of([gold.possible for gold in sentences]))

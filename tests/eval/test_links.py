@@ -188,3 +188,10 @@ def test_sentences_come_in_blocks(monkeypatch: pytest.MonkeyPatch, size: int) ->
     assert [list(row) for row in table.each_scored()] == [sorted(row) for row in corpus]
     with pytest.raises(InputError, match="links without confidences: expected links with scores"):
         next(replace(table, confidence=None).each_scored())
+
+
+def test_nested_is_what_construction_makes_of_links_that_are_nested() -> None:
+    sure, possible = LinkTable.of([[(0, 0)], [(1, 2)]]), LinkTable.of([[(0, 0), (3, 1)], [(1, 2)]])
+    found, expected = GoldTable.nested(sure, possible), GoldTable(sure, possible)
+    assert found.sure is sure
+    assert found.possible is expected.possible is possible
