@@ -211,7 +211,7 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
 
 
 def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[object]:
-    """Kind, maps and setting that are best on the development set with rule two-way."""
+    """Kind, maps and setting that are best on the development set with rule two-way; to be combined by their mean."""
     choice = experiment.choice(
         f"two-way-{kind}-awo", direction, "--kinds", kind, "--settings", "awo", "--rules", *TWO_WAY
     )

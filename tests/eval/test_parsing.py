@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from alignment_eval import parsing
 from alignment_eval.errors import InputError
 from alignment_eval.formats import read_gold, read_hypothesis
 from alignment_eval.links import LinkTable
-from alignment_eval.parsing import parse_fairseq, parse_naacl, parse_pairs, parse_scored
+from alignment_eval.parsing import RawLinks, parse_fairseq, parse_naacl, parse_pairs, parse_scored
 
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -77,22 +78,6 @@ def slow_pairs(lines: Sequence[str]) -> list[tuple[int, int, int, bool]] | None:
     return links
 
 
-@given(TEXTS)
-@settings(max_examples=400)
-def test_vectorised_parser_equals_the_slow_one(text: str) -> None:
-    content = f"{text}\n".encode("utf-8", "replace").replace(b"\r\n", b"\n")
-    expected = slow_pairs(content.decode().split("\n")[:-1])
-    try:
-        raw = parse_pairs([content], "x", True)
-    except InputError:
-        assert expected is None
-    else:
-        links = LinkTable(raw.keys, raw.sentences)  # not a sorted one, but it takes numbers apart
-        columns = (links.sentence, links.source, links.target, raw.possible)
-        assert sorted(zip(*(column.tolist() for column in columns))) == sorted(expected)
-        assert raw.sentences == content.count(b"\n")
-
-
 def slow_scored(lines: Sequence[str]) -> list[tuple[int, int, int, bool, float]] | None:
     """Token by token; None if one is no link with a score."""
     links = []
@@ -112,17 +97,22 @@ def slow_scored(lines: Sequence[str]) -> list[tuple[int, int, int, bool, float]]
     return links
 
 
-@given(TEXTS)
+@pytest.mark.parametrize(("parse", "slow"), [(parse_pairs, slow_pairs), (parse_scored, slow_scored)])
+@given(text=TEXTS)
 @settings(max_examples=400)
-def test_vectorised_parser_of_scores_equals_the_slow_one(text: str) -> None:
+def test_vectorised_parsers_equal_the_slow_ones(
+    parse: Callable[..., RawLinks], slow: Callable[..., Any], text: str
+) -> None:
     content = f"{text}\n".encode("utf-8", "replace").replace(b"\r\n", b"\n")
-    expected = slow_scored(content.decode().split("\n")[:-1])
+    expected = slow(content.decode().split("\n")[:-1])
     try:
-        raw = parse_scored([content], "x", True)
+        raw = parse([content], "x", True)
     except InputError:
         assert expected is None
     else:
-        links = LinkTable(raw.keys, raw.sentences)
-        scores = np.empty(0) if raw.confidence is None else raw.confidence
-        columns = (links.sentence, links.source, links.target, raw.possible, scores)
+        links = LinkTable(raw.keys, raw.sentences)  # not a sorted one, but it takes numbers apart
+        columns = [links.sentence, links.source, links.target, raw.possible]
+        if slow is slow_scored:
+            columns.append(np.empty(0) if raw.confidence is None else raw.confidence)
         assert sorted(zip(*(column.tolist() for column in columns))) == sorted(expected)
+        assert raw.sentences == content.count(b"\n")
