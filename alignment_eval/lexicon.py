@@ -8,7 +8,7 @@ aligned is what is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -86,7 +86,7 @@ class Lexicon:
 
 def with_lexicon(
     maps: Mapping[int, tuple[SentenceMaps, Words, NDArray[np.float64]]], options: ExtractionOptions, passes: int
-) -> Iterable[tuple[int, WordLinks]]:
+) -> Iterator[tuple[int, WordLinks]]:
     """Links of a text from word maps that are multiplied by the association of their words.
 
     The first pass counts the two-way shares of the maps, each further one those of the maps that the pass before has
@@ -96,7 +96,12 @@ def with_lexicon(
         maps: by id: the sentence, its words and its word map, [target words, source words + 1], null last.
         options: the rule.
         passes: how often the lexicon is made, 1 or more.
+
+    Raises:
+        UsageError: ``passes`` is less.
     """
+    if passes < 1:
+        raise UsageError(f"{passes} passes over a lexicon: expected 1 or more")
     shares = {id_: two_way_shares(scores[:, :-1]) for id_, (_, _, scores) in maps.items()}
     weighed: dict[int, NDArray[np.float64]] = {}
     for _ in range(passes):

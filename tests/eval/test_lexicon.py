@@ -118,6 +118,11 @@ def test_what_a_lexicon_cannot_weigh(rule: str, null: str, how: str | None, mess
     assert rule_of("two-way=0.3").nulls == ("mask",)
 
 
+def test_a_lexicon_is_made_at_least_once(make_sentence: Factory) -> None:
+    with pytest.raises(UsageError, match="0 passes over a lexicon: expected 1 or more"):
+        list(with_lexicon(text(make_sentence), TWO_WAY, 0))
+
+
 def test_command(
     tmp_path: Path, make_sentence: Factory, make_records: Callable[..., Path], align_eval: Callable[..., Any]
 ) -> None:
