@@ -7,8 +7,7 @@ aligned is what is counted.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,47 +40,46 @@ def check_lexicon(options: ExtractionOptions, join: str | None) -> None:
 
 
 class Lexicon:
-    """Sums of squared two-way shares by pair of words, and how often each word stands in the text."""
+    """The pairs of words that meet in a text.
 
-    def __init__(self) -> None:
-        self._sums: dict[tuple[str, str], float] = {}
-        self._source: Counter[str] = Counter()
-        self._target: Counter[str] = Counter()
+    Its cells are those of all word maps one after the other, each map row by row: [target words, source words].
 
-    def add(self, words: Words, shares: NDArray[np.float64]) -> None:
-        """Count a sentence pair.
+    Args:
+        pairs: source and target words of each sentence pair.
+    """
 
-        Args:
-            words: source and target words.
-            shares: their two-way shares, [target words, source words].
-        """
-        source, target = words
-        self._source.update(source)
-        self._target.update(target)
-        for word, row in zip(target, (shares * shares).tolist()):
-            for other, value in zip(source, row):
-                self._sums[other, word] = self._sums.get((other, word), 0.0) + value
+    def __init__(self, pairs: Sequence[Words]) -> None:
+        source, source_counts = _numbered([words for words, _ in pairs])
+        target, target_counts = _numbered([words for _, words in pairs])
+        cells = [(v[:, None] * len(source_counts) + u).ravel() for u, v in zip(source, target)]
+        numbers = np.concatenate([*cells, np.empty(0, dtype=np.int64)])
+        met, self._entries = np.unique(numbers, return_inverse=True)
+        counts = source_counts[met % max(1, len(source_counts))] + 1.0
+        counts *= target_counts[met // max(1, len(source_counts))] + 1.0
+        self._scale = 1 / np.sqrt(counts)
 
-    def association(self, words: Words, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the words of a pair are to each other in the rest of the text: [target words, source words].
+    def association(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the words of each cell are to each other in the rest of the text.
 
-        (n(u, v) − q + ε) / √((c(u) + 1)(c(v) + 1)) for source word u and target word v: n their sum, q the part that
-        this very cell has in it, ε :data:`PRIOR`, c how often they stand in the text.
+        (n(u, v) − q + ε) / √((c(u) + 1)(c(v) + 1)) for source word u and target word v: n the sum of the squares of
+        the shares of all their cells, q that of this very cell, ε :data:`PRIOR`, c how often they stand in the text.
 
         Args:
-            words: source and target words, which have been added.
-            shares: what they were added with.
+            shares: two-way shares of all cells.
         """
-        source, target = words
-        sums = np.array([[self._sums[other, word] for other in source] for word in target]).reshape(shares.shape)
-        counts = [
-            np.array([counter[word] for word in side], dtype=np.float64) + 1
-            for counter, side in ((self._source, source), (self._target, target))
-        ]
+        squares = shares * shares
+        sums = np.bincount(self._entries, weights=squares, minlength=len(self._scale))
         # a difference of equal sums may fall below 0 by rounding
-        rest = np.maximum(sums - shares * shares, 0) + PRIOR
-        found: NDArray[np.float64] = rest / np.sqrt(counts[0] * counts[1][:, None])
+        rest = np.maximum(sums[self._entries] - squares, 0) + PRIOR
+        found: NDArray[np.float64] = rest * self._scale[self._entries]
         return found
+
+
+def _numbered(sides: Sequence[Sequence[str]]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """The words of each side as numbers, and how often each number stands there."""
+    numbers: dict[str, int] = {}
+    found = [np.array([numbers.setdefault(w, len(numbers)) for w in side], dtype=np.int64) for side in sides]
+    return found, np.bincount(np.concatenate([*found, np.empty(0, dtype=np.int64)]), minlength=len(numbers))
 
 
 def with_lexicon(
@@ -95,25 +93,23 @@ def with_lexicon(
     Args:
         maps: by id: the sentence, its words and its word map, [target words, source words + 1], null last.
         options: the rule.
-        passes: how often the lexicon is made, 1 or more.
+        passes: how often the lexicon is counted, 1 or more.
 
     Raises:
         UsageError: ``passes`` is less.
     """
     if passes < 1:
         raise UsageError(f"{passes} passes over a lexicon: expected 1 or more")
-    shares = {id_: two_way_shares(scores[:, :-1]) for id_, (_, _, scores) in maps.items()}
-    weighed: dict[int, NDArray[np.float64]] = {}
+    lexicon = Lexicon([words for _, words, _ in maps.values()])
+    plain = [scores[:, :-1] for _, _, scores in maps.values()]
+    ends = np.cumsum([scores.size for scores in plain])[:-1]
+    weighed = plain
     for _ in range(passes):
-        lexicon = Lexicon()
-        for id_, (_, words, _) in maps.items():
-            lexicon.add(words, shares[id_])
-        for id_, (_, words, scores) in maps.items():
-            weighed[id_] = scores[:, :-1] * lexicon.association(words, shares[id_])
-        shares = {id_: two_way_shares(scores) for id_, scores in weighed.items()}
-    for id_, (sentence, _, _) in maps.items():
-        without_null = np.pad(weighed[id_], ((0, 0), (0, 1)))
-        yield id_, word_map_links(without_null, sentence, options)
+        shares = np.concatenate([*(two_way_shares(scores).ravel() for scores in weighed), np.empty(0)])
+        associations = np.split(lexicon.association(shares), ends)
+        weighed = [scores * cells.reshape(scores.shape) for scores, cells in zip(plain, associations)]
+    for (id_, (sentence, _, _)), scores in zip(maps.items(), weighed):
+        yield id_, word_map_links(np.pad(scores, ((0, 0), (0, 1))), sentence, options)
 
 
 def without_maps(sentence: SentenceMaps) -> SentenceMaps:

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
     group = parser.add_argument_group("the text as a whole")
-    add_lexicon_argument(group)
+    add_lexicon_argument(group, "0")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
     group.add_argument(
@@ -102,13 +102,14 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     return group
 
 
-def add_lexicon_argument(group: argparse._ArgumentGroup) -> None:
-    """Declare ``--lexicon``; :func:`check_lexicon_passes` checks it."""
+def add_lexicon_argument(group: argparse._ArgumentGroup, default: str) -> None:
+    """Declare ``--lexicon``, whose default is said to be ``default``; :func:`check_lexicon_passes` checks it."""
     group.add_argument(
         "--lexicon",
         type=int,
         metavar="PASSES",
-        help="multiply word maps by what their words take of each other in the rest of the text, counted so often",
+        help=f"multiply word maps by what their words take of each other in the rest of the text, counted so often "
+        f"(0: not; default: {default})",
     )
 
 
@@ -118,8 +119,8 @@ def check_lexicon_passes(args: argparse.Namespace) -> None:
     Raises:
         UsageError: it is no number of passes.
     """
-    if args.lexicon is not None and args.lexicon < 1:
-        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more")
+    if args.lexicon is not None and args.lexicon < 0:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
 
 
 def layer_number(text: str) -> int | str:
@@ -156,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
     options = stated_options(args) if choice is None else choice.extraction
     if args.reverse is not None:
         check_join(args.join, options)
-    if args.lexicon is not None:
+    if args.lexicon:
         check_lexicon(options, args.join)
     records = Records(args.records)
     if args.layer == MAX_NORM:
@@ -166,7 +167,13 @@ def run(args: argparse.Namespace) -> None:
     reverse = None if args.reverse is None else read_reverse(args, records, options, choice)
     keep_words = reverse is not None or choice is not None
     lines, skipped, words = extract_all(
-        records, options, Lines(args.confidences, args.min_confidence), reverse, keep_words, args.level, args.lexicon
+        records,
+        options,
+        Lines(args.confidences, args.min_confidence),
+        reverse,
+        keep_words,
+        args.level,
+        args.lexicon or 0,
     )
     write_lines(args.output, (lines.get(id_, "") for id_ in range(records.info.size)))
     warn_skipped(skipped, records.info.size, "their lines are blank")
@@ -184,7 +191,7 @@ def run(args: argparse.Namespace) -> None:
             **options.fields(),
             **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
             **({} if reverse is None else reverse.fields()),
-            **({} if args.lexicon is None else {"lexicon": args.lexicon}),
+            **({"lexicon": args.lexicon} if args.lexicon else {}),
             **({} if args.level == "word" else {"level": args.level}),
             **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
             **({} if choice is None else choice.fields()),
@@ -305,12 +312,12 @@ def extract_all(
     reverse: Reverse | None,
     keep_words: bool,
     level: str,
-    lexicon: int | None,
+    lexicon: int,
 ) -> tuple[dict[int, str], dict[int, str], dict[int, Words]]:
     """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
 
     Words are gathered only with ``keep_words``; ``lexicon`` is the number of passes over the text's lexicon
-    (:mod:`alignment_eval.lexicon`), None for none.
+    (:mod:`alignment_eval.lexicon`), 0 for none.
 
     Raises:
         InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
@@ -330,13 +337,13 @@ def extract_all(
             found = join(reverse.join, sentence, options, found, reverse.links[sentence.id])
         if keep_words:
             words[sentence.id] = words_of(sentence)
-        if lexicon is None:
+        if not lexicon:
             done[sentence.id] = lines.of(found)
         else:
             maps[sentence.id] = without_maps(sentence), words_of(sentence), found.shares
     if reverse is not None:
         check_same_text((words[id_], reverse.words[id_]) for id_ in words)
-    if lexicon is not None:
+    if lexicon:
         done = {id_: lines.of(found) for id_, found in with_lexicon(maps, options, lexicon)}
     return done, skipped, words
 

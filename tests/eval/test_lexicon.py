@@ -84,15 +84,17 @@ def test_maps_are_weighed_as_by_hand(make_sentence: Factory, passes: int) -> Non
 
 def test_a_pair_of_words_that_meets_again_wins() -> None:
     """Two maps that are unsure, and a third that says that a is x."""
-    lexicon = Lexicon()
-    sure, unsure = np.array([[1.0]]), np.array([[0.5, 0.5]])
-    lexicon.add((["a"], ["x"]), sure)
-    lexicon.add((["a", "b"], ["x"]), unsure)
-    first, second = lexicon.association((["a", "b"], ["x"]), unsure)[0]
+    lexicon = Lexicon([(["a"], ["x"]), (["a", "b"], ["x"])])
+    sure, first, second = lexicon.association(np.array([1.0, 0.5, 0.5]))
     assert first == pytest.approx((1 + PRIOR) / 3)  # the sure pair; a and x stand twice each
     assert second == pytest.approx(PRIOR / math.sqrt(6))
     # what a cell says of itself does not count
-    assert lexicon.association((["a"], ["x"]), sure)[0, 0] == pytest.approx((0.25 + PRIOR) / 3)
+    assert sure == pytest.approx((0.25 + PRIOR) / 3)
+
+
+def test_a_text_of_nothing_has_a_lexicon() -> None:
+    assert not list(with_lexicon({}, TWO_WAY, 2))
+    assert not Lexicon([([], ["x"])]).association(np.empty(0)).size
 
 
 def test_only_one_sentence_keeps_its_order(make_sentence: Factory) -> None:
@@ -135,9 +137,13 @@ def test_command(
     assert done.stdout.split("\n") == [*(" ".join(f"{i}-{j}" for i, j in links[k]) for k in range(4)), "", ""]
     assert "|lexicon:2|" in done.stderr
     assert "warning: 1 of 5 sentences have no maps" in done.stderr
-    bad = align_eval("extract", directory, *given, "--lexicon", 0)
+    bad = align_eval("extract", directory, *given, "--lexicon", -1)
     assert bad.returncode == 2
-    assert "--lexicon 0: expected a number of passes, 1 or more" in bad.stderr
+    assert "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon" in bad.stderr
+    assert (
+        align_eval("extract", directory, *given, "--lexicon", 0).stdout
+        == align_eval("extract", directory, *given).stdout
+    )
     bad = align_eval("extract", directory, *given[:-1], "kobayashi2020", "--lexicon", 1)
     assert bad.returncode == 2
     assert "a lexicon with rule 'kobayashi2020' and null 'allow'" in bad.stderr
