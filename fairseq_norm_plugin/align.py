@@ -47,12 +47,17 @@ from alignment_eval.symmetrize import METHODS, VARIANTS
 from alignment_eval.textfiles import STANDARD, check_new, write_lines
 from fairseq_norm_plugin.aligner import Aligner, Both, Direction
 from fairseq_norm_plugin.api import NormModel, load
-from fairseq_norm_plugin.options import default_layer
+from fairseq_norm_plugin.options import default_layers
 from fairseq_norm_plugin.parallel_text import ParallelText, Segmenter
 from fairseq_norm_plugin.run import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.sides import dictionary_mark
 from fairseq_norm_plugin.signature import model_hash, signature_hash
 from fairseq_norm_plugin.sinks import AlignmentParts, Existing
+
+#: What docs/reproduction.md found best on cmu150, for whoever says nothing of it; of layers: default_layers.
+DEFAULT_RULE = "two-way=0.3"
+DEFAULT_PASSES = 2
+DEFAULT_JOIN = "product"
 
 PROG = "python -m fairseq_norm_plugin.align"
 _EPILOG = f"""\
@@ -100,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--source-text", metavar="FILE", help="one sentence a line")
     group.add_argument("--target-text", metavar="FILE", help="their translations")
     group.add_argument("--text", metavar="FILE", help="both, as lines SOURCE ||| TARGET")
-    add_map_arguments(parser, "default: attn_n of the last layer but one, awo, kobayashi2020 (--choice does better)")
+    add_map_arguments(parser, f"default: attn_n, the mean of the last two layers, awo, {DEFAULT_RULE}")
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse-path", metavar="CHECKPOINT", help="a target-source model")
     group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
@@ -108,11 +113,15 @@ def _parser() -> argparse.ArgumentParser:
         "--reverse-bpe-codes", nargs="+", metavar="CODES", help="its codes: joint, or source (TARGET-LANG) and target"
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps read of it (default: of the same numbers)")
-    group.add_argument("--join", choices=JOINS, help="mutual links, or the rule on mean or product of word maps")
+    group.add_argument(
+        "--join",
+        choices=JOINS,
+        help="mutual links, or the rule on mean or product of word maps (default with a two-way rule: product)",
+    )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both")
     group.add_argument("--variant", choices=VARIANTS, default="moses", help="of --symmetrize (default: moses)")
     group = parser.add_argument_group("the text as a whole")
-    add_lexicon_argument(group)
+    add_lexicon_argument(group, f"{DEFAULT_PASSES} with a two-way rule")
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
@@ -146,10 +155,11 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used as given, or there is an output already.
     """
     _check_usage(args)
+    choice = None if args.choice is None else read_choice(args.choice)
+    _fill_defaults(args)
     both = None if args.reverse_path is None else Both(args.join, args.symmetrize, args.variant)
     if both is not None:
         both.check()
-    choice = None if args.choice is None else read_choice(args.choice)
     check_new(args.output, args.overwrite)
     text = ParallelText(_text_files(args))
     forward = _direction(args, choice)
@@ -161,7 +171,7 @@ def run(args: argparse.Namespace) -> None:
         **forward.options.fields(),
         **({} if both is None or reverse is None else {**both.fields(), "reverse_heads": reverse.options.map_names}),
         # a lexicon is of a window, so that a run can be stopped and go on
-        **({} if args.lexicon is None else {"lexicon": args.lexicon, "window": args.window}),
+        **({"lexicon": args.lexicon, "window": args.window} if args.lexicon else {}),
         **({"confidences": True} if args.confidences else {}),
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **({} if choice is None else choice.fields()),
@@ -219,6 +229,17 @@ def _check_usage(args: argparse.Namespace) -> None:
     given_map_options(args)
 
 
+def _fill_defaults(args: argparse.Namespace) -> None:
+    """Give what is left out its default; of a choice, which was made without, neither join nor lexicon."""
+    if args.choice is None:
+        args.kind, args.setting, args.rule = args.kind or "attn_n", args.setting or "awo", args.rule or DEFAULT_RULE
+    two_way = args.choice is None and args.rule.startswith("two-way=") and args.symmetrize is None
+    if args.reverse_path is not None and args.join is None and two_way:
+        args.join = DEFAULT_JOIN
+    if args.lexicon is None:
+        args.lexicon = DEFAULT_PASSES if two_way and args.join != "mutual" else 0
+
+
 def _text_files(args: argparse.Namespace) -> list[str]:
     return [args.text] if args.text is not None else [args.source_text, args.target_text]
 
@@ -252,10 +273,8 @@ def _options(
         return forward if choice is None else choice.reverse_extraction
     if choice is not None:
         return choice.extraction
-    args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
-    args.rule = args.rule or "kobayashi2020"
-    if args.layer is None and args.heads is None:
-        args.layer = default_layer(model.layers)
+    if args.layer is None and args.head is None and args.heads is None:
+        args.heads = ",".join(map(str, default_layers(model.layers)))
     return stated_options(args)
 
 
@@ -291,13 +310,12 @@ def _align(text: ParallelText, aligner: Aligner, sink: AlignmentParts, window: i
     with tqdm(total=todo, unit=" sentences", disable=None, file=sys.stderr) as progress:
         while ids_and_pairs := list(itertools.islice(pairs, window)):
             new = {id_: pair for id_, pair in ids_and_pairs if not sink.written[id_]}
-            for sentences in aligner.batches(new) if new else ():
+            for sentences in aligner.batches(new, progress.update) if new else ():
                 for sentence in sentences:
                     if not sentence.ok:
                         reasons[sentence.status] += 1
                         first.setdefault(sentence.status, sentence.id + 1)
                 sink.write(sentences)
-                progress.update(len(sentences))
             sink.commit()
             warned = warned or _warn_unknown(aligner)
     sink.finish()

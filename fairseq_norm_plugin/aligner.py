@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 import torch
@@ -171,7 +171,7 @@ class Aligner:
         reverse: the target-source model.
         both: how the two are brought together.
         max_tokens: tokens of a batch, pads included.
-        lexicon: how often a lexicon of the pairs given together is made (:mod:`alignment_eval.lexicon`); None: never.
+        lexicon: how often a lexicon of the pairs given together is made (:mod:`alignment_eval.lexicon`); 0: never.
 
     Attributes:
         tokens: subwords so far, of ``source`` and ``target``, and as the other model has them.
@@ -188,7 +188,7 @@ class Aligner:
         reverse: Optional[Direction] = None,
         both: Optional[Both] = None,
         max_tokens: int = 4000,
-        lexicon: Optional[int] = None,
+        lexicon: int = 0,
     ) -> None:
         if (reverse is None) != (both is None):
             raise UsageError("a model of the other direction and how to bring both together: expected both or neither")
@@ -196,7 +196,7 @@ class Aligner:
             both.check()
             if both.join is not None:
                 check_join(both.join, forward.options)
-        if lexicon is not None:
+        if lexicon:
             if both is not None and both.method is not None:
                 raise UsageError("--lexicon with --symmetrize: links are drawn before; expected --join product")
             check_lexicon(forward.options, None if both is None else both.join)
@@ -210,10 +210,14 @@ class Aligner:
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
 
-    def batches(self, pairs: Mapping[int, TokenPair]) -> Iterator[list[SentenceMaps]]:
+    def batches(
+        self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object] = lambda count: None
+    ) -> Iterator[list[SentenceMaps]]:
         """Forward maps of ``pairs``, given by id, in batches of similar length; :meth:`line` makes lines of them.
 
         Pairs that are not aligned, empty or too long ones, come first, without maps and with the reason as status.
+        ``progress`` is called with the number of pairs whenever some have been through the models, which with a
+        lexicon is long before the first batch comes.
         """
         exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
         encoded = [
@@ -223,24 +227,29 @@ class Aligner:
         stubs = {id_: reason for id_ in pairs if (reason := self._reason(id_, pairs[id_], encoded))}
         nothing = Side((), np.empty(0, dtype=np.int32))
         layers = self._directions[0].layers
+        progress(len(stubs))
         yield [SentenceMaps(id_, nothing, nothing, layers, status=reason) for id_, reason in stubs.items()]
-        batches = self._mapped(encoded, stubs)
-        yield from batches if self._lexicon is None else self._with_lexicon(batches, self._lexicon)
+        batches = self._mapped(encoded, stubs, progress)
+        yield from self._with_lexicon(batches) if self._lexicon else batches
         for direction in self._directions:
             direction.forget()
 
     def _mapped(
-        self, encoded: Sequence[Mapping[int, tuple[Encoded, Encoded]]], left_out: Mapping[int, str]
+        self,
+        encoded: Sequence[Mapping[int, tuple[Encoded, Encoded]]],
+        left_out: Mapping[int, str],
+        progress: Callable[[int], object],
     ) -> Iterator[list[SentenceMaps]]:
         for batch in self._batched(encoded, left_out):
             maps = [d.maps({id_: of[id_] for id_ in batch}) for d, of in zip(self._directions, encoded)]
             self._reverse_maps = maps[1] if len(maps) > 1 else {}
+            progress(len(batch))
             yield [maps[0][id_] for id_ in batch]
 
-    def _with_lexicon(self, batches: Iterable[list[SentenceMaps]], passes: int) -> Iterator[list[SentenceMaps]]:
+    def _with_lexicon(self, batches: Iterable[list[SentenceMaps]]) -> Iterator[list[SentenceMaps]]:
         """The batches once more, when the links of all of them are known."""
         maps = {s.id: (without_maps(s), words_of(s), self._found(s).shares) for batch in batches for s in batch}
-        self._weighed = dict(with_lexicon(maps, self._directions[0].options, passes))
+        self._weighed = dict(with_lexicon(maps, self._directions[0].options, self._lexicon))
         yield [sentence for sentence, _, _ in maps.values()]
 
     def _reason(self, id_: int, pair: TokenPair, encoded: Sequence[Mapping[int, tuple[Encoded, Encoded]]]) -> str:
@@ -277,7 +286,7 @@ class Aligner:
         if self._both is not None and self._both.method is not None:
             found, back = self._one_way(sentence), self._other_way(sentence)
             return format_pharaoh_line(symmetrize(found.links, _exchanged(back), self._both.method, self._both.variant))
-        return self._lines.of(self._found(sentence) if self._lexicon is None else self._weighed[sentence.id])
+        return self._lines.of(self._weighed[sentence.id] if self._lexicon else self._found(sentence))
 
     def _found(self, sentence: SentenceMaps) -> WordLinks:
         """The links of a sentence, of both directions joined if there are two."""

@@ -301,6 +301,11 @@ def default_layer(layers: int) -> int:
     return max(0, layers - 2)
 
 
+def default_layers(layers: int) -> tuple[int, ...]:
+    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md, sets chosen on cmu150)."""
+    return tuple(range(default_layer(layers), layers))
+
+
 def _extraction(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
     if heads is not None and kind not in HEAD_KINDS:
         raise UsageError(

@@ -14,3 +14,12 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"{path} is absent: it holds the real data that this test reads")
     return path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of single tests."""
+    parser.addoption(
+        "--update-examples",
+        action="store_true",
+        help="test_docs.py: write what the commands of a page print into the page, instead of comparing",
+    )

@@ -67,13 +67,15 @@ def extracted(records, tmp_path, capsys):
     return start
 
 
-DEFAULT = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020")
+PAPER = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020")
+#: What is done without options, by a model of two layers.
+DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        DEFAULT,
+        PAPER,
         ("--kind", "attn_w", "--layer", 1, "--head", 3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
         ("--kind", "attn_n_merged", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
@@ -108,9 +110,43 @@ def test_defaults(run, extracted):
     done = run()
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_n\|layer:0\|head:none\|setting:awo\|rule:koba", done.err, re.M
+        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.3\|null:mask\|"
+        r"final_punctuation:no\|lexicon:2\|window:10000\|",
+        done.err,
+        re.MULTILINE,
     )
-    assert re.search(r"^align: 12 sentences in .* sentences/s$", done.err, re.M)
+    assert re.search(r"^align: 12 sentences in .* sentences/s$", done.err, re.MULTILINE)
+
+
+def test_defaults_of_both_directions(run, extracted, records, backward):
+    done = run("--reverse-path", backward)
+    assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
+    assert "|lexicon:2|" in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--lexicon", 0),
+        ("--rule", "kobayashi2020"),
+        ("--rule", "threshold=0.2", "--null", "mask"),
+        ("--reverse-path", "REVERSE", "--join", "mutual"),
+        ("--reverse-path", "REVERSE", "--symmetrize", "union"),
+        ("--reverse-path", "REVERSE", "--lexicon", 0),
+    ],
+    ids=str,
+)
+def test_no_lexicon_unless_the_default_way(run, options, backward):
+    done = run(*(backward if option == "REVERSE" else option for option in options))
+    assert done.status == 0, done.err
+    assert "|heads:0,1|combine:mean|setting:awo|" in done.err
+    assert "lexicon" not in done.err
+
+
+def test_defaults_one_by_one(run, extracted):
+    changed = ("--kind", "attn_w", "--heads", "1", "--setting", "awo", "--rule", "two-way=0.2")
+    done = run("--kind", "attn_w", "--layer", 1, "--rule", "two-way=0.2")
+    assert done.lines == extracted(*changed, "--lexicon", 2)
 
 
 def test_confidences(run, extracted):
@@ -128,13 +164,13 @@ def test_confidences(run, extracted):
     "batching", [("--window", 1), ("--window", 5, "--max-tokens", 30), ("--max-tokens", 1)], ids=str
 )
 def test_windows_and_batches_change_nothing(run, extracted, batching):
-    assert run(*batching).lines == extracted(*DEFAULT)
+    assert run(*PAPER, *batching).lines == extracted(*PAPER)
 
 
 def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
     both = f"{checkpoint}:{trained('second', seed=3)}"
     norm("--score-reference", "--norm-records", tmp_path / "ensemble", path=both)
-    assert run("--path", both).lines == extracted(*DEFAULT, records=tmp_path / "ensemble")
+    assert run(*PAPER, "--path", both).lines == extracted(*PAPER, records=tmp_path / "ensemble")
 
 
 @pytest.mark.parametrize("join", ["mutual", "average"])
@@ -142,8 +178,8 @@ def test_both_directions_joined(run, extracted, records, backward, join, monkeyp
     load, languages = align.load, []
     monkeypatch.setattr(align, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
     options = ("--join", join, "--reverse-heads", "1")
-    done = run("--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
-    expected = extracted(*DEFAULT, "--reverse", records / "reverse", *options)
+    done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
+    expected = extracted(*PAPER, "--reverse", records / "reverse", *options)
     assert [re.sub(r":\S+", "", line) for line in done.lines] == expected
     assert f"|join:{join}|reverse_heads:1|" in done.err
     assert languages == [(None, None), ("yy", "xx")]  # the second is not told from the data
@@ -152,11 +188,11 @@ def test_both_directions_joined(run, extracted, records, backward, join, monkeyp
 @pytest.mark.parametrize(("method", "variant"), [("grow-diag-final", "lilt"), ("grow-diag-final-and", "moses")])
 def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path, method, variant):
     for name, source in (("f", "forward"), ("r", "reverse")):
-        lines = extracted(*DEFAULT, records=records / source)
+        lines = extracted(*PAPER, records=records / source)
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     how = ("--method", method, "--variant", variant, "--reverse-swap", "--output", str(tmp_path / "both"))
     assert cli.main(["symmetrize", str(tmp_path / "f"), str(tmp_path / "r"), *how]) == 0
-    done = run("--reverse-path", backward, "--symmetrize", method, "--variant", variant)
+    done = run(*PAPER, "--reverse-path", backward, "--symmetrize", method, "--variant", variant)
     assert done.lines == (tmp_path / "both").read_text().splitlines()
     assert f"|symmetrized:{method}|variant:{variant}|" in done.err
 
@@ -186,6 +222,26 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
 
 
+def test_progress_is_of_the_models_not_of_the_lexicon(run, monkeypatch):
+    """With a lexicon the first line comes when the whole window has been read; the bar does not wait for it."""
+    seen, batches = [], Aligner.batches
+
+    def observed(self, pairs, progress):
+        counts = []
+        for batch in batches(self, pairs, lambda count: counts.append(count) or progress(count)):
+            seen.append((len(batch), sum(counts)))
+            yield batch
+        assert sum(counts) == len(pairs)
+
+    monkeypatch.setattr(Aligner, "batches", observed)
+    run("--max-tokens", 40)
+    assert seen == [(0, 0), (12, 12)]
+    seen.clear()
+    run(*PAPER, "--max-tokens", 40, "--overwrite")
+    assert [total for _, total in seen] == list(np.cumsum([count for count, _ in seen]))
+    assert len(seen) > 2
+
+
 def test_standard_output(data, checkpoint, files, capsys, run):
     expected = run().lines
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1], "-o", "-"]
@@ -209,14 +265,14 @@ def stopped(run, monkeypatch):
 
     monkeypatch.setattr(Direction, "maps", counted)
     with pytest.raises(RuntimeError, match="the disk is full"):
-        run("--window", 4)
+        run(*PAPER, "--window", 4)
     return batches
 
 
 def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
     assert not (tmp_path / "out.pharaoh").exists()
-    done = run("--window", 4, "--resume")
-    assert done.lines == extracted(*DEFAULT)
+    done = run(*PAPER, "--window", 4, "--resume")
+    assert done.lines == extracted(*PAPER)
     assert stopped[3:] == [[8, 9, 10, 11]]
     assert "align: 4 sentences in " in done.err
     assert "8 kept from before" in done.err
@@ -225,7 +281,7 @@ def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
 
 
 def test_a_stopped_run_is_replaced(run, stopped, extracted):
-    assert run("--window", 4, "--overwrite").lines == extracted(*DEFAULT)
+    assert run(*PAPER, "--window", 4, "--overwrite").lines == extracted(*PAPER)
     assert stopped[3:] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
@@ -237,7 +293,7 @@ def test_a_stopped_run_is_replaced(run, stopped, extracted):
     ],
 )
 def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
-    done = run("--window", 4, *options)
+    done = run(*PAPER, "--window", 4, *options)
     assert done.status == 1
     assert text in done.err
     assert "-o" in done.err
@@ -270,8 +326,8 @@ def changed(files, tmp_path, changes):
 def test_empty_and_long_sentences_have_blank_lines(run, extracted, files, tmp_path):
     long = " ".join(["ba"] * 1024)
     changes = {1: ("", "ab"), 3: ("ba", " "), 5: (long, "ab"), 6: ("ba", long), 11: ("", "")}
-    done = run("--window", 3, text=changed(files, tmp_path, changes))
-    expected = extracted(*DEFAULT)
+    done = run(*PAPER, "--window", 3, text=changed(files, tmp_path, changes))
+    expected = extracted(*PAPER)
     assert done.lines == ["" if number in changes else line for number, line in enumerate(expected)]
     assert "warning: 3 sentence pairs are empty, their lines are blank (the first is line 2)" in done.err
     assert (
@@ -292,10 +348,10 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
     text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
     sorted_batches = Aligner.batches
 
-    def failing(self, pairs):
+    def failing(self, pairs, progress):
         if 8 in pairs:
             raise RuntimeError("the disk is full")
-        return sorted_batches(self, pairs)
+        return sorted_batches(self, pairs, progress)
 
     with monkeypatch.context() as patch:
         patch.setattr(Aligner, "batches", failing)
@@ -386,19 +442,24 @@ def test_pairs_of_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--lexicon", 0), 2, "--lexicon 0: expected a number of passes, 1 or more"),
+        (("--lexicon", -1), 2, "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),
         (
             ("--reverse-path", "REVERSE", "--symmetrize", "union", "--rule", "two-way=0.3", "--lexicon", 1),
             2,
             "--lexicon with --symmetrize: links are drawn before; expected --join product",
         ),
-        (("--lexicon", 1), 2, "a lexicon with rule 'kobayashi2020' and null 'allow': it weighs maps between words"),
+        (
+            ("--lexicon", 1, "--rule", "kobayashi2020"),
+            2,
+            "a lexicon with rule 'kobayashi2020' and null 'allow': it weighs maps between words",
+        ),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "the text is named by --source-text and --target-text or by --text: expected one of"),
         (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
-        (("--reverse-path", "r"), 2, "expected one of --join and --symmetrize"),
+        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "expected one of --join and --symmetrize"),
+        (("--head", 1), 2, "maps are named by a layer (and a head) or by heads: expected one of the two"),
         (
             ("--reverse-path", "r", "--symmetrize", "union", "--confidences"),
             2,
