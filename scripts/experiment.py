@@ -1,7 +1,8 @@
 """The experiment of docs/reproduction.md: the 2020 table and the ladder, from two trained models and two gold sets.
 
 Everything is chosen on GOLD/cmu150 and reported on GOLD/vilar508.  Each step runs a command of this project, prints it
-on stderr, and is skipped where its output is there already.  The tables go to stdout, all figures to OUT/rows.json.
+on stderr, and is skipped where its output is there already: new models want a new OUT.  The tables go to stdout, all
+figures to OUT/rows.json.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,16 @@ from experiment_tables import tables
 
 TEST, DEV = "vilar508", "cmu150"
 FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
+#: Both sets one after the other, and further text behind them.
+MORE = "more"
 LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
-SUBSETS = {TEST: "test", DEV: "test1"}
+SUBSETS = {TEST: "test", DEV: "test1", MORE: "test2"}
 DIRECTIONS = ("de-en", "en-de")
 KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
 TWO_WAY = [f"two-way={share}" for share in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)]
+PASSES = [["--lexicon", "1"], ["--lexicon", "2"]]
+PAPER = {"rule": "kobayashi2020", "null": "allow"}
 SYMMETRISED = [
     (method, variant)
     for method in ("intersection", "grow-diag", "grow-diag-final", "grow-diag-final-and", "union")
@@ -39,10 +45,10 @@ SYMMETRISED = [
 class Experiment:
     """Paths and settings of one run; every method makes one kind of file, if it is not there."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, forward: Path, reverse: Path, out: Path) -> None:
         self.args = args
-        self.out: Path = args.out
-        self.models = {"de-en": args.forward, "en-de": args.reverse}
+        self.out = out
+        self.models = {"de-en": forward, "en-de": reverse}
 
     def run(self, words: Sequence[object], makes: Path | None = None, stdout: Path | None = None) -> str:
         """Run a command unless ``makes`` is there; its output goes to ``stdout`` or comes back."""
@@ -65,9 +71,17 @@ class Experiment:
         path = self.out / "text" / f"{gold}.{language}"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            name = FILES[gold][("de", "en").index(language)]
-            path.write_text((self.args.gold / gold / name).read_text(encoding="utf-8").lower(), encoding="utf-8")
+            if gold == MORE:
+                parts = [self.text(TEST, language), self.text(DEV, language), Path(f"{self.args.more}.{language}")]
+            else:
+                parts = [self.args.gold / gold / FILES[gold][("de", "en").index(language)]]
+            text = "".join(part.read_text(encoding="utf-8").lower() for part in parts)
+            path.write_text(text, encoding="utf-8")
         return path
+
+    def size(self, gold: str) -> int:
+        """The number of sentence pairs."""
+        return self.text(gold, "de").read_text(encoding="utf-8").count("\n")
 
     def gold(self, gold: str, direction: str = "de-en") -> list[object]:
         """Options that read the gold links, from the source of ``direction`` to its target."""
@@ -77,13 +91,14 @@ class Experiment:
         return [self.args.gold / gold / FILES[gold][2], "--gold-base", "1", *swap, *texts]
 
     def binarise(self) -> Path:
-        """Both sets in subwords, binarised with the models' dictionaries."""
+        """The sets in subwords, binarised with the models' dictionaries."""
         folder = self.out / "bin"
-        for gold, language in itertools.product(FILES, ("de", "en")):
+        sets = [*FILES, *([MORE] if self.args.more else [])]
+        for gold, language in itertools.product(sets, ("de", "en")):
             words = ["subword-nmt", "apply-bpe", "--codes", self.args.data / "codes.bpe"]
             words += ["--input", self.text(gold, language), "--output", self.out / "text" / f"{gold}.bpe.{language}"]
             self.run(words, makes=self.out / "text" / f"{gold}.bpe.{language}")
-        tests = ",".join(str(self.out / "text" / f"{gold}.bpe") for gold in (TEST, DEV))
+        tests = ",".join(str(self.out / "text" / f"{gold}.bpe") for gold in sets)
         words = ["fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tests, "--destdir", folder]
         words += ["--srcdict", self.args.data / "dict.de.txt", "--tgtdict", self.args.data / "dict.en.txt"]
         self.run(words, makes=folder)
@@ -96,7 +111,7 @@ class Experiment:
         words = ["fairseq-generate", self.binarise(), "-s", source, "-t", target, "--path", self.models[direction]]
         words += ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference", "--cpu"]
         words += ["--gen-subset", SUBSETS[gold], "--max-tokens", 4000, "--norm-records", folder]
-        self.run([*words, "--norm-record-kinds", KINDS], makes=folder)
+        self.run([*words, "--norm-record-kinds", "attn_n" if gold == MORE else KINDS], makes=folder)
         return folder
 
     def mixing(self, direction: str) -> Path:
@@ -133,6 +148,16 @@ class Experiment:
         self.run(words, makes=path)
         return path
 
+    def links_beside_more(self, name: str, *extra: object) -> dict[str, Path]:
+        """Links of German to English that have a lexicon of :data:`MORE`, by gold set."""
+        lines = self.links(name, "de-en", MORE, *extra).read_text(encoding="utf-8").splitlines(keepends=True)
+        ends = {TEST: self.size(TEST), DEV: self.size(TEST) + self.size(DEV)}
+        found = {}
+        for gold, first in ((TEST, 0), (DEV, ends[TEST])):
+            found[gold] = self.out / "links" / f"de-en-{name}-{gold}.pharaoh"
+            found[gold].write_text("".join(lines[first : ends[gold]]), encoding="utf-8")
+        return found
+
     def compare(self, baseline: Path, links: Path, direction: str) -> dict[str, Any]:
         """What differs from a baseline on the test set, with paired tests."""
         words = ["align-eval", "compare", "--gold", *self.gold(TEST, direction), baseline, links]
@@ -163,7 +188,7 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
     """Rungs of one direction: key, description, options of ``extract``; each chosen on the development set."""
     dev = experiment.sweep(direction, DEV)
     punctuated = experiment.sweep(direction, DEV, "--final-punctuation")
-    paper = {"level": "layer", "rule": "kobayashi2020", "null": "allow"}
+    paper = {"level": "layer", **PAPER}
     layers = {"level": "layer", "rule": "kobayashi2020"}
     found: list[tuple[str, str, list[object]]] = [
         ("weights-awi", "weights, best layer, AWI", [*extraction(cell(dev, kind="attn_w", setting="awi", **paper))]),
@@ -220,8 +245,13 @@ def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[objec
 
 def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list[object]]) -> str:
     """The name of the variant of the lowest AER on the development set."""
-    dev = {name: experiment.links(name, direction, DEV, *options) for name, options in variants.items()}
-    return min(dev, key=lambda name: experiment.score(dev[name], DEV, direction)["aer"])
+
+    def aer(name: str) -> float:
+        return float(experiment.score(experiment.links(name, direction, DEV, *variants[name]), DEV, direction)["aer"])
+
+    with ThreadPoolExecutor(2) as pool:
+        figures = dict(zip(variants, pool.map(aer, variants)))
+    return min(figures, key=figures.__getitem__)
 
 
 def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
@@ -237,22 +267,60 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         ("mean of both directions' word maps, threshold", "average", THRESHOLDS, [[]]),
         ("the same, final punctuation", "average", THRESHOLDS, [["--final-punctuation"]]),
         ("product of both directions' word maps, two-way", "product", TWO_WAY, [[]]),
-        ("the same, lexicon", "product", TWO_WAY, [["--lexicon", "1"], ["--lexicon", "2"]]),
+        ("the same, lexicon", "product", TWO_WAY, PASSES),
     ):
-        variants, heads = {}, {}
-        for kind, direction in itertools.product(LEXICON_KINDS, DIRECTIONS):
-            heads[kind, direction] = chosen_maps(experiment, direction, kind)[3]
-        for kind, rule, extra in itertools.product(LEXICON_KINDS, rules, extras):
-            name = "-".join([join, kind, rule.partition("=")[2], *(word.strip("-") for word in extra)])
-            options = ["--kind", kind, "--heads", heads[kind, "de-en"], "--reverse-heads", heads[kind, "en-de"]]
-            options += ["--setting", "awo", "--rule", rule, "--null", "mask", "--join", join, *extra, "--reverse"]
-            variants[name] = options
-        best = best_on_dev(experiment, "de-en", {name: [*options, reverse[DEV]] for name, options in variants.items()})
-        test = experiment.links(best, "de-en", TEST, *variants[best], reverse[TEST])
-        found.append((best, what, {TEST: test, DEV: experiment.out / "links" / f"de-en-{best}-{DEV}.pharaoh"}))
+        found.append(joined(experiment, what, join, rules, extras, LEXICON_KINDS))
     for name in ("norms-masked", "punctuation", "set", "set-threshold", "set-punctuation", "set-two-way"):
         found.append(symmetrised(experiment, name))
     return found
+
+
+def joined(
+    experiment: Experiment, what: str, join: str, rules: list[str], extras: list[list[str]], kinds: list[str]
+) -> tuple[str, str, dict[str, Path]]:
+    """The best way on the development set to read links from the word maps of both directions, made one by ``join``."""
+    reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
+    variants = {}
+    for kind, rule, extra in itertools.product(kinds, rules, extras):
+        name = "-".join([join, kind, rule.partition("=")[2], *(word.strip("-") for word in extra)])
+        options = both_chosen_maps(experiment, kind)
+        variants[name] = [*options, "--rule", rule, "--null", "mask", "--join", join, *extra, "--reverse"]
+    best = best_on_dev(experiment, "de-en", {name: [*options, reverse[DEV]] for name, options in variants.items()})
+    test = experiment.links(best, "de-en", TEST, *variants[best], reverse[TEST])
+    return best, what, {TEST: test, DEV: experiment.out / "links" / f"de-en-{best}-{DEV}.pharaoh"}
+
+
+def both_chosen_maps(experiment: Experiment, kind: str) -> list[object]:
+    """:func:`chosen_maps` of both directions."""
+    heads = {direction: chosen_maps(experiment, direction, kind)[3] for direction in DIRECTIONS}
+    return ["--kind", kind, "--heads", heads["de-en"], "--reverse-heads", heads["en-de"], "--setting", "awo"]
+
+
+def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
+    """Rungs whose lexicon is of further text too: norms of one direction, and of both."""
+    found = []
+    pairs = f"{experiment.size(MORE) - experiment.size(TEST) - experiment.size(DEV):,} more pairs"
+    reverse = ["--join", "product", "--reverse", experiment.records("en-de", MORE)]
+    one, both = chosen_maps(experiment, "de-en", "attn_n"), [*both_chosen_maps(experiment, "attn_n"), *reverse]
+    for name, what, options in (("one", "norms, set of maps, two-way", one), ("both", "product, two-way", both)):
+        words = [["--rule", rule, "--lexicon", 2] for rule in TWO_WAY]
+        names = [f"more-{name}-{rule.partition('=')[2]}" for rule in TWO_WAY]
+        with ThreadPoolExecutor(2) as pool:
+            paths = pool.map(lambda key, way, o=options: experiment.links_beside_more(key, *o, *way), names, words)
+            variants = dict(zip(TWO_WAY, paths))
+        best = min(variants, key=lambda rule: experiment.score(variants[rule][DEV], DEV)["aer"])
+        found.append((f"more-{name}", f"{what}, lexicon of {pairs} beside them", variants[best]))
+    return found
+
+
+def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
+    """The main rungs, norms of both models, which have seen the text of both sets in training."""
+    norms = extraction(cell(experiment.sweep("de-en", DEV), kind="attn_n", level="layer", setting="awo", **PAPER))
+    paths = {gold: experiment.links("transductive-norms", "de-en", gold, *norms) for gold in (TEST, DEV)}
+    found = [("transductive-norms", "norms, best layer, AWO", paths)]
+    for what, extras in (("product, two-way", [[]]), ("product, two-way, lexicon", PASSES)):
+        found.append(joined(experiment, what, "product", TWO_WAY, extras, ["attn_n"]))
+    return [(name, f"text in training: {what}", paths) for name, what, paths in found]
 
 
 def chosen_heads(choice: Path) -> str:
@@ -273,16 +341,44 @@ def symmetrised(experiment: Experiment, name: str) -> tuple[str, str, dict[str, 
     return f"both-{name}", f"'{name}' of both directions, {best.replace('-', ' ')}", paths[best]
 
 
-def published(experiment: Experiment, baselines: Path) -> dict[str, Path]:
-    """eflomal's stored directional links, as they are and symmetrised."""
+def published(experiment: Experiment, baselines: Path) -> list[tuple[str, str, Path]]:
+    """eflomal's stored links, of each direction and symmetrised as is best on the test set itself: direction, row."""
     sides = [baselines / "eflomal" / f"test.deen.{side}.talp" for side in ("fwd", "rev")]
-    found = {"eflomal, de-en": sides[0], "eflomal, reversed": sides[1]}
+    symmetrised = {}
     for method, variant in SYMMETRISED:
         path = experiment.out / "links" / f"eflomal-{method}-{variant}.pharaoh"
         words = ["align-eval", "symmetrize", *sides, "--method", method, "--variant", variant, "--output", path]
         experiment.run(words, makes=path)
-        found[f"eflomal, {method}, {variant}"] = path
-    return found
+        symmetrised[f"{method}, {variant}"] = path
+    best = min(symmetrised, key=lambda name: experiment.score(symmetrised[name], TEST)["aer"])
+    return [
+        ("de-en", "eflomal (trained on 295,000 pairs with these among them)", sides[0]),
+        ("reversed", "the same, reversed", sides[1]),
+        ("both", f"the same, best of all symmetrised (oracle): {best}", symmetrised[best]),
+    ]
+
+
+class Rows:
+    """The rungs with their figures."""
+
+    def __init__(self, args: argparse.Namespace, baseline: Experiment) -> None:
+        self._baselines = args.baselines
+        self._norms = baseline
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, experiment: Experiment, name: str, what: str, direction: str, paths: dict[str, Path]) -> None:
+        """Score links, and compare them with the norms of the same direction and with eflomal."""
+        way = direction if direction in DIRECTIONS else "de-en"
+        item = {"row": name, "what": what, "direction": direction, **experiment.score(paths[TEST], TEST, way)}
+        if DEV in paths:
+            item["dev_aer"] = experiment.score(paths[DEV], DEV, way)["aer"]
+        norms = self._norms.out / "links" / f"{way}-norms-{TEST}.pharaoh"
+        if norms != paths[TEST]:
+            item["against_norms"] = experiment.compare(norms, paths[TEST], way)["aer"]
+        if self._baselines and DEV in paths and way == "de-en":
+            eflomal = self._baselines / "eflomal" / "test.deen.fwd.talp"
+            item["against_eflomal"] = experiment.compare(eflomal, paths[TEST], way)["aer"]
+        self.rows.append(item)
 
 
 def main() -> None:
@@ -292,36 +388,48 @@ def main() -> None:
     parser.add_argument("--forward", type=Path, required=True, metavar="CHECKPOINT", help="German to English")
     parser.add_argument("--reverse", type=Path, required=True, metavar="CHECKPOINT", help="English to German")
     parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="DIR", help="dictionaries and codes")
+    parser.add_argument("--more", metavar="PREFIX", help="further text for the lexicon: PREFIX.de, PREFIX.en")
+    parser.add_argument(
+        "--transductive",
+        nargs=2,
+        type=Path,
+        metavar="CHECKPOINT",
+        help="models of both directions that have seen the text of the gold sets",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    experiment = Experiment(parser.parse_args())
-    rows: list[dict[str, Any]] = []
+    args = parser.parse_args()
+    experiment = Experiment(args, args.forward, args.reverse, args.out)
+    rows = Rows(args, experiment)
+    experiment.binarise()
 
-    def row(name: str, what: str, links: Path, direction: str, dev: Path | None = None) -> None:
-        item = {"row": name, "what": what, "direction": direction, **experiment.score(links, TEST, direction)}
-        if dev is not None:
-            item["dev_aer"] = experiment.score(dev, DEV, direction)["aer"]
-        baseline = experiment.out / "links" / f"{direction}-norms-{TEST}.pharaoh"
-        if baseline.exists() and name != "norms":
-            item["against_norms"] = experiment.compare(baseline, links, direction)["aer"]
-        if experiment.args.baselines and dev is not None:
-            eflomal = experiment.args.baselines / "eflomal" / "test.deen.fwd.talp"
-            if direction == "de-en":
-                item["against_eflomal"] = experiment.compare(eflomal, links, direction)["aer"]
-        rows.append(item)
-
-    for direction in DIRECTIONS:
+    def one(direction: str) -> list[tuple[str, str, dict[str, Path]]]:
         experiment.sweep(direction, TEST)
         experiment.mixing(direction)
-        for name, what, options in directional(experiment, direction):
-            test, dev = (experiment.links(name, direction, gold, *options) for gold in (TEST, DEV))
-            row(name, what, test, direction, dev)
+        return [
+            (name, what, {gold: experiment.links(name, direction, gold, *options) for gold in (TEST, DEV)})
+            for name, what, options in directional(experiment, direction)
+        ]
+
+    with ThreadPoolExecutor(len(DIRECTIONS)) as pool:
+        for direction, found in zip(DIRECTIONS, pool.map(one, DIRECTIONS)):
+            for name, what, paths in found:
+                rows.add(experiment, name, what, direction, paths)
     for name, what, paths in both_directions(experiment):
-        row(name, what, paths[TEST], "de-en", paths[DEV])
-    if experiment.args.baselines:
-        for name, path in published(experiment, experiment.args.baselines).items():
-            row(name, name, path, "de-en")
-    (experiment.out / "rows.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    print(tables(experiment.out))
+        rows.add(experiment, name, what, "both", paths)
+    if args.more:
+        with ThreadPoolExecutor(len(DIRECTIONS)) as pool:
+            list(pool.map(lambda direction: experiment.records(direction, MORE), DIRECTIONS))
+        for name, what, paths in beside_more(experiment):
+            rows.add(experiment, name, what, "de-en" if name == "more-one" else "both", paths)
+    if args.transductive:
+        other = Experiment(args, *args.transductive, args.out / "transductive")
+        for name, what, paths in trained_on_text(other):
+            rows.add(other, name, what, "de-en" if name == "transductive-norms" else "both", paths)
+    if args.baselines:
+        for direction, what, path in published(experiment, args.baselines):
+            rows.add(experiment, "eflomal", what, direction, {TEST: path})
+    (args.out / "rows.json").write_text(json.dumps(rows.rows, indent=1) + "\n", encoding="utf-8")
+    print(tables(args.out))
 
 
 if __name__ == "__main__":

@@ -64,25 +64,26 @@ def sets(out: Path, direction: str) -> str:
 
 
 def ladder(rows: Iterable[dict[str, Any]]) -> str:
-    """One line a row: development and test figure, interval, difference from the 2020 way and its p."""
+    """One line a row: development and test figure, interval, difference from the 2020 way and from eflomal, with p."""
     lines = []
     for row in rows:
         interval = row["confidence"]["aer"]
-        against, eflomal = row.get("against_norms"), row.get("against_eflomal")
         lines.append(
             [
                 row["direction"],
-                row["what"],
+                row["what"].replace("</s>", "`</s>`"),
                 percent(row.get("dev_aer")),
                 f"{percent(row['aer'])} [{percent(interval['low'])}, {percent(interval['high'])}]",
-                f"{100 * against['delta']:+.2f}" if against else "",
-                f"{against['p_randomisation']:.4f}" if against else "",
-                f"{100 * eflomal['delta']:+.2f} ({eflomal['p_randomisation']:.4f})" if eflomal else "",
+                difference(row.get("against_norms")),
+                difference(row.get("against_eflomal")),
             ]
         )
-    return markdown(
-        ["direction", "row", "cmu150", "vilar508 [95 %]", "against norms", "p", "against eflomal (p)"], lines
-    )
+    header = ["direction", "row", "cmu150", "vilar508 [95 %]", "against norms (p)", "against eflomal (p)"]
+    return markdown(header, lines)
+
+
+def difference(figures: dict[str, float] | None) -> str:
+    return "" if figures is None else f"{100 * figures['delta']:+.2f} ({figures['p_randomisation']:.4f})"
 
 
 def mixing(frame: pd.DataFrame, direction: str) -> str:

@@ -67,7 +67,8 @@ def test_the_whole_experiment_on_the_demo(command, bin_directory, tmp_path):
             (tmp_path / gold / name).write_bytes((demo / file).read_bytes())
     out = tmp_path / "out"
     words = ["scripts/experiment.py", "--gold", tmp_path, "--forward", demo / "checkpoint.pt"]
-    words += ["--reverse", demo / "checkpoint.pt", "--out", out]
+    words += ["--reverse", demo / "checkpoint.pt", "--out", out, "--more", demo / "demo"]
+    words += ["--transductive", demo / "checkpoint.pt", demo / "checkpoint.pt"]
     result = command(sys.executable, *words, PATH=f"{bin_directory}:/usr/bin:/bin")
     rows = {(row["direction"], row["row"]): row for row in json.loads((out / "rows.json").read_text(encoding="utf-8"))}
     norms = rows["de-en", "norms"]
