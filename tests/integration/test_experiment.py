@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -52,6 +53,24 @@ def test_the_table_of_layers_has_their_mean_and_the_best_head(scripts, sweep):
     assert lines[0] == "| setting | map | </s> | layer 0 | layer 1 | layer mean | best head |"
     assert lines[2] == "| AWO | weights | allow | 70.00 | 80.00 | 75.00 | 90.00 (0, 1) |"
     assert lines[3] == "| AWO | norms | allow | 60.00 | 50.00 | 55.00 | 95.00 (0, 1) |"
+
+
+def test_links_of_each_set_are_cut_from_those_of_the_text_with_more(scripts, tmp_path, monkeypatch):
+    experiment, _ = scripts
+    for gold, (source, _, _) in experiment.FILES.items():
+        (tmp_path / gold).mkdir()
+        (tmp_path / gold / source).write_text({"vilar508": "A b\nc\n", "cmu150": "d\n"}[gold])
+    (tmp_path / "more.de").write_text("e\nf\ng\n")
+    args = SimpleNamespace(gold=tmp_path, more=tmp_path / "more")
+    run = experiment.Experiment(args, tmp_path, tmp_path, tmp_path / "out")
+    assert run.text("more", "de").read_text() == "a b\nc\nd\ne\nf\ng\n"
+    assert [run.size(name) for name in ("vilar508", "cmu150", "more")] == [2, 1, 6]
+    monkeypatch.setattr(experiment.Experiment, "records", lambda self, direction, gold: f"{direction}-{gold}")
+    whole = tmp_path / "out/links/de-en-x-more.pharaoh"
+    whole.parent.mkdir()
+    whole.write_text("0-0 1-0\n\n2-0\n3-0\n4-0\n5-0\n")  # it is there, so no command is run
+    paths = run.links_beside_more("x", "--layer", 1)
+    assert {gold: path.read_text() for gold, path in paths.items()} == {"vilar508": "0-0 1-0\n\n", "cmu150": "2-0\n"}
 
 
 @pytest.mark.slow

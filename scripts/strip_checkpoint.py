@@ -1,0 +1,68 @@
+"""A trained checkpoint as it is bundled: weights in float16, no optimiser state, nothing of the machine it was made on.
+
+usage: strip_checkpoint.py CHECKPOINT OUT
+
+The task becomes fairseq's own ``translation``, so that stock fairseq loads it too; options of this plugin and paths are
+left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.tasks.translation import TranslationConfig
+
+PREFIXES = ("aer_", "norm_")
+
+
+def stripped(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a checkpoint without what only its training needed."""
+    cfg = state["cfg"]
+    task = {field.name for field in dataclasses.fields(TranslationConfig)}
+    cfg["task"] = {name: value for name, value in cfg["task"].items() if name in task}
+    cfg["task"].update(_name="translation", data="data-bin")
+    cfg["common"]["user_dir"] = None
+    cfg["checkpoint"].update(save_dir="checkpoints", restore_file="checkpoint_last.pt", finetune_from_model=None)
+    for name in [name for name in vars(cfg["model"]) if name.startswith(PREFIXES)]:
+        delattr(cfg["model"], name)
+    for name, value in cfg["checkpoint"].items():
+        if hasattr(cfg["model"], name):
+            setattr(cfg["model"], name, value)
+    vars(cfg["model"]).update(task="translation", user_dir=None, data="data-bin")
+    halves: dict[object, torch.Tensor] = {}
+    # what is tied stays tied: one copy in the file
+    weights = {
+        name: halves.setdefault((tensor.data_ptr(), tensor.shape), tensor.half())
+        if tensor.is_floating_point()
+        else tensor
+        for name, tensor in state["model"].items()
+    }
+    history = state["optimizer_history"]
+    kept = {"args": None, "cfg": cfg, "model": weights, "optimizer_history": history}
+    return {**kept, "extra_state": {}, "task_state": {}, "last_optimizer_state": None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    args = parser.parse_args()
+    # a checkpoint that one has trained oneself: fairseq keeps its options in it as Python objects
+    state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
+    if missing := [key for key in ("cfg", "model") if key not in state]:
+        sys.exit(
+            f"{args.checkpoint}: no fairseq checkpoint (no {', '.join(missing)} in it): expected a file that "
+            f"fairseq-train saved"
+        )
+    new = args.out.with_name(args.out.name + ".new")
+    torch.save(stripped(state), new)
+    new.replace(args.out)
+
+
+if __name__ == "__main__":
+    main()

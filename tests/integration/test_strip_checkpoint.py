@@ -1,0 +1,65 @@
+"""scripts/strip_checkpoint.py: the bundled file is the model that was trained, for stock fairseq too, and no more."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+import fairseq_norm_plugin as fnp
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def both(trained, data, command, tmp_path_factory):
+    """A checkpoint of monitored training with tied embeddings, and what is made of it."""
+    gold = tmp_path_factory.mktemp("gold") / "gold.talp"
+    gold.write_text("1-1\n" * 11)
+    monitoring = ["--aer-gold", f"valid={gold}", "--aer-gold-base", "1", "--valid-subset", "valid"]
+    whole = trained("tied", "--share-all-embeddings", *monitoring, task="translation_norm")
+    out = tmp_path_factory.mktemp("out") / "checkpoint.pt"
+    command(sys.executable, "scripts/strip_checkpoint.py", whole, out)
+    return whole, out
+
+
+def test_weights_are_those_that_were_trained(both):
+    whole, out = (torch.load(path, weights_only=False)["model"] for path in both)
+    assert list(whole) == list(out)
+    for name, tensor in whole.items():
+        assert out[name].dtype == torch.float16
+        torch.testing.assert_close(out[name], tensor.half(), rtol=0, atol=0)
+    tied = {out[f"{side}.embed_tokens.weight"].data_ptr() for side in ("encoder", "decoder")}
+    assert len(tied) == 1
+    weights = {tensor.data_ptr(): 2 * tensor.numel() for tensor in out.values()}
+    assert both[1].stat().st_size < sum(weights.values()) + 100_000
+    assert list(both[1].parent.iterdir()) == [both[1]]
+
+
+def test_nothing_is_left_of_the_training(both, data):
+    state = torch.load(both[1], weights_only=False)
+    text = repr(state["cfg"]) + repr({name: value for name, value in state.items() if name not in ("cfg", "model")})
+    for word in (str(data), str(both[0].parent), "gold.talp", "aer_", "norm_records", "translation_norm", "exp_avg"):
+        assert word not in text
+    assert state["optimizer_history"][-1]["num_updates"] == 8
+
+
+def test_it_loads_with_and_without_the_plugin(both, data):
+    model = fnp.load(both[1], data, "xx", "yy")
+    assert model.maps("ba ki", "ab ik").layer_maps("attn_n").shape[0] == 2
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(both[1]))
+    assert state["cfg"]["task"]["_name"] == "translation"
+
+
+def test_a_file_that_is_no_checkpoint_leaves_nothing_behind(command, tmp_path):
+    torch.save({"weights": io.BytesIO().getvalue()}, tmp_path / "other.pt")
+    done = command(sys.executable, "scripts/strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out", check=False)
+    assert done.returncode == 1
+    assert (
+        "other.pt: no fairseq checkpoint (no cfg, model in it): expected a file that fairseq-train saved" in done.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
