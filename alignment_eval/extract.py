@@ -30,33 +30,38 @@ from alignment_eval.word_maps import (
     require_known,
     row_shares,
     unit_map,
-    word_map,
 )
 
 
 @dataclass(frozen=True, order=True)
 class MapName:
-    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0."""
+    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0.
+
+    ``setting``, if it is given, is that of this map alone, ``LAYER.HEAD:SETTING``.
+    """
 
     layer: int
     head: int | None = None
+    setting: str | None = None
 
     def __str__(self) -> str:
-        return str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+        name = str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+        return name if self.setting is None else f"{name}:{self.setting}"
 
 
 def parse_maps(text: str) -> tuple[MapName, ...]:
-    """The maps that ``1.2,0.3,1`` names: head 2 of layer 1, head 3 of layer 0 and the whole of layer 1.
+    """The maps that ``1.2,0.3:awi,1`` names: heads 2 of layer 1 and 3 of layer 0, this in AWI, and the whole layer 1.
 
     Raises:
         UsageError: the text is of another form.
     """
-    matches = [re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", part.strip()) for part in text.split(",")]
-    names = [MapName(int(m[1]), None if m[2] is None else int(m[2])) for m in matches if m is not None]
+    pattern = rf"([0-9]+)(?:\.([0-9]+))?(?::({'|'.join(SETTINGS)}))?"
+    matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
+    names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
     if len(names) < len(matches):
         raise UsageError(
             f"heads {text!r}: expected LAYER.HEAD for a head or LAYER for the map of a whole layer, from 0, separated "
-            f"by commas, such as 1.2,0.3,1"
+            f"by commas, such as 1.2,0.3,1; a setting of its own is named behind it, such as 0.3:awi"
         )
     return tuple(names)
 
@@ -73,7 +78,7 @@ class ExtractionOptions:
         layer: the layer's fairseq number, from 0.
         head: the head's number, from 0; None: the map of the whole layer.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
-            alignment with input: the row after, where it is the decoder input.
+            alignment with input: the row after, where it is the decoder input.  Maps of ``heads`` may name their own.
         rule: a rule of :mod:`alignment_eval.rules`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
             ``mask``: they are barred.  None becomes the rule's default.
@@ -115,11 +120,18 @@ class ExtractionOptions:
             raise UsageError("maps are named by a layer (and a head) or by heads: expected one of the two")
         if self.heads and self.head is not None:
             raise UsageError(f"head {self.head} beside heads {self.map_names}: expected one of the two")
+        for name in self.heads:
+            if name.setting is not None:
+                require_known("setting", name.setting, SETTINGS)
+        # one name for one map
+        heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        object.__setattr__(self, "heads", heads)
         if len(set(self.heads)) < len(self.heads):
             raise UsageError(f"heads {self.map_names}: one is named twice: expected each once")
         if len(self.heads) == 1:
             object.__setattr__(self, "layer", self.heads[0].layer)
             object.__setattr__(self, "head", self.heads[0].head)
+            object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
             object.__setattr__(self, "heads", ())
 
     @property
@@ -192,11 +204,10 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
     maps = named_maps(sentence, options)
     rule = rule_of(options.rule)
-    units = unit_maps(maps, sentence, options.setting, rule.units)
-    units = replace(units, scores=combine(units.scores, options.combine))
+    units = combined_units(maps, sentence, options, rule.units)
     words = units.scores
     if rule.units != "words":  # confidences are those of words under every rule
-        words = combine(word_map(maps, sentence.source, sentence.target, options.setting), options.combine)
+        words = combined_units(maps, sentence, options, "words").scores
     return WordLinks(
         choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
         row_shares(words),
@@ -253,6 +264,12 @@ def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> 
         return unit_map(maps, sentence.source, sentence.target, setting, units)
     except InputError as error:
         raise InputError(f"sentence {sentence.id}: {error}") from error
+
+
+def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> UnitMap:
+    """One map between units from those that ``options`` name, ``maps`` [M, T, S], each read in its own setting."""
+    each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.maps, maps)]
+    return replace(each[0], scores=combine(np.stack([one.scores for one in each]), options.combine))
 
 
 def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:

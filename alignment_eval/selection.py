@@ -24,7 +24,7 @@ from alignment_eval.links import GoldSentence
 from alignment_eval.maps import SentenceMaps
 from alignment_eval.rules import rule_of
 from alignment_eval.sweep import GoldMatrix, aer_of, scorable
-from alignment_eval.word_maps import COMBINATIONS, UnitMap, combined, require_known, terms
+from alignment_eval.word_maps import COMBINATIONS, SETTINGS, UnitMap, combined, require_known, terms
 
 #: What may be chosen among: single heads, whole layers.
 LEVELS = ("head", "layer")
@@ -42,6 +42,7 @@ class SelectionOptions:
         levels: some of :data:`LEVELS`.
         combinations: ways to combine maps, some of :data:`alignment_eval.word_maps.COMBINATIONS`.
         max_maps: how many maps a choice may combine.
+        mix_settings: whether a set may hold maps of other settings than that of the configuration.
 
     Raises:
         UsageError: an unknown name, nothing to choose among, or no map allowed.
@@ -51,6 +52,7 @@ class SelectionOptions:
     levels: Sequence[str] = LEVELS
     combinations: Sequence[str] = COMBINATIONS
     max_maps: int = 8
+    mix_settings: bool = False
 
     def __post_init__(self) -> None:
         for what, names, known in (
@@ -140,7 +142,7 @@ def select(
     best: list[Candidate] = []
     count = 0
     for group in _groups(options.configurations):
-        items, names = _items(corpus, gold, group[0], options.levels)
+        items, names = _items(corpus, gold, group[0], options)
         for configuration in group:
             alone = aer_of(_total(item.hits(item.units.scores, configuration) for item in items), sure)
             ranking += [Candidate(configuration.with_maps([name]), float(value)) for name, value in zip(names, alone)]
@@ -174,19 +176,19 @@ def _items(
     corpus: Sequence[SentenceMaps],
     gold: Sequence[GoldSentence],
     configuration: ExtractionOptions,
-    levels: Sequence[str],
+    options: SelectionOptions,
 ) -> tuple[list[_Item], list[MapName]]:
     """The sentences with their candidate maps, and the names of those."""
     items = []
     names: list[MapName] = []
     for sentence in corpus:
-        names, units = _candidates(sentence, configuration, levels)
+        names, units = _candidates(sentence, configuration, options)
         items.append(_Item(sentence, units, GoldMatrix.of(gold[sentence.id], sentence)))
     return items, names
 
 
 def _candidates(
-    sentence: SentenceMaps, configuration: ExtractionOptions, levels: Sequence[str]
+    sentence: SentenceMaps, configuration: ExtractionOptions, options: SelectionOptions
 ) -> tuple[list[MapName], UnitMap]:
     """The names of all C candidate maps of a sentence, and those maps [C, K, N].
 
@@ -195,7 +197,7 @@ def _candidates(
     """
     maps = stacked_maps(sentence, configuration.kind)
     heads = maps.shape[1] - 1
-    wanted = [h for h in range(heads + 1) if ("layer" if h == heads else "head") in levels]
+    wanted = [h for h in range(heads + 1) if ("layer" if h == heads else "head") in options.levels]
     if not wanted:
         raise InputError(
             f"kind {configuration.kind!r} has maps of whole layers only: expected level layer among the levels, or "
@@ -203,7 +205,14 @@ def _candidates(
         )
     names = [MapName(layer, None if h == heads else h) for layer in sentence.layers for h in wanted]
     picked = maps[:, wanted].reshape(-1, *maps.shape[2:])
-    return names, unit_maps(picked, sentence, configuration.setting, rule_of(configuration.rule).units)
+    read = rule_of(configuration.rule).units
+    units = unit_maps(picked, sentence, configuration.setting, read)
+    if not options.mix_settings:
+        return names, units
+    others = [setting for setting in SETTINGS if setting != configuration.setting]
+    scores = [units.scores, *(unit_maps(picked, sentence, setting, read).scores for setting in others)]
+    names += [replace(name, setting=setting) for setting in others for name in names]
+    return names, replace(units, scores=np.concatenate(scores))
 
 
 def _greedy(
@@ -250,15 +259,18 @@ def select_by_agreement(
         options: what to choose among; combinations and the number of maps are not read.
 
     Raises:
+        UsageError: settings are to be mixed, though maps are not combined.
         InputError: the two are not of the same sentence pairs, no sentence has maps in both, or an error of the maps.
     """
+    if options.mix_settings:
+        raise UsageError("mixed settings in a choice by agreement, of one map each: expected a development gold")
     skipped: dict[int, str] = {}
     pairs = list(_paired(sentences, reverse, skipped))
     check_same_text((words_of(sentence), words_of(back)) for sentence, back in pairs)
     found: list[tuple[float, ExtractionOptions, MapName, MapName]] = []
     count = 0
     for configuration in options.configurations:
-        names, dice = _dice(pairs, configuration, options.levels)
+        names, dice = _dice(pairs, configuration, options)
         count += dice.size
         for k in np.argsort(-dice, axis=None, kind="stable")[:RANKED].tolist():
             i, j = divmod(k, len(names[1]))
@@ -298,7 +310,7 @@ def _paired(
 
 
 def _dice(
-    pairs: Sequence[tuple[SentenceMaps, SentenceMaps]], configuration: ExtractionOptions, levels: Sequence[str]
+    pairs: Sequence[tuple[SentenceMaps, SentenceMaps]], configuration: ExtractionOptions, options: SelectionOptions
 ) -> tuple[tuple[list[MapName], list[MapName]], NDArray[np.float64]]:
     """The names of the C and D maps of the two directions, and how well each pair agrees, [C, D]."""
     both: NDArray[np.float64] = np.zeros((1, 1))
@@ -308,7 +320,7 @@ def _dice(
         matrices = []
         names = [], []
         for side, sentence in enumerate(pair):
-            found, units = _candidates(sentence, configuration, levels)
+            found, units = _candidates(sentence, configuration, options)
             names[side].extend(found)
             words = sentence.source.word_count, sentence.target.word_count
             linked = choose_units(units, sentence, configuration).linked(*words)

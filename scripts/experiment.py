@@ -222,6 +222,10 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
         ),
         "set-two-way-norms": ("norms, set of maps, two-way", ["--kinds", "attn_n", "--rules", *TWO_WAY]),
         "set-two-way": ("set of maps, any kind, two-way", ["--rules", *TWO_WAY]),
+        "set-mixed-norms": (
+            "norms, set of maps of AWO and AWI, two-way",
+            ["--kinds", "attn_n", "--rules", *TWO_WAY, "--mix-settings"],
+        ),
     }
     for name, (words, options) in chosen.items():
         found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
@@ -236,9 +240,9 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
 
 
 def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[object]:
-    """Kind, maps and setting that are best on the development set with rule two-way; to be combined by their mean."""
+    """Kind and maps, of both settings, that are best on the development set with two-way; to be combined by mean."""
     choice = experiment.choice(
-        f"two-way-{kind}-awo", direction, "--kinds", kind, "--settings", "awo", "--rules", *TWO_WAY
+        f"two-way-{kind}-mixed", direction, "--kinds", kind, "--mix-settings", "--rules", *TWO_WAY
     )
     return ["--kind", kind, "--heads", chosen_heads(choice), "--setting", "awo"]
 
@@ -270,7 +274,15 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         ("the same, lexicon", "product", TWO_WAY, PASSES),
     ):
         found.append(joined(experiment, what, join, rules, extras, LEXICON_KINDS))
-    for name in ("norms-masked", "punctuation", "set", "set-threshold", "set-punctuation", "set-two-way"):
+    for name in (
+        "norms-masked",
+        "punctuation",
+        "set",
+        "set-threshold",
+        "set-punctuation",
+        "set-two-way",
+        "set-mixed-norms",
+    ):
         found.append(symmetrised(experiment, name))
     return found
 

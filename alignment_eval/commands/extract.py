@@ -78,7 +78,10 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     )
     group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
     group.add_argument(
-        "--heads", metavar="MAPS", help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1"
+        "--heads",
+        metavar="MAPS",
+        help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi: one that is not of "
+        "--setting",
     )
     group.add_argument(
         "--combine",

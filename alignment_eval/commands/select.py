@@ -72,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how a set of maps may be combined (default: all; with --dev-gold)",
     )
     group.add_argument(
+        "--mix-settings", action="store_true", help="a set may hold maps of AWO and of AWI (with --dev-gold)"
+    )
+    group.add_argument(
         "--max-heads", type=int, default=8, metavar="N", help="maps in a set at most (default: 8; with --dev-gold)"
     )
     group = parser.add_argument_group("output")
@@ -86,8 +89,14 @@ def run(args: argparse.Namespace) -> None:
     records = Records(args.records)
     check_forced(records)
     configurations = configurations_of(args, records)
+    if args.mix_settings:  # the settings of all maps are tried in each
+        configurations = [option for option in configurations if option.setting == configurations[0].setting]
     options = SelectionOptions(
-        configurations, tuple(dict.fromkeys(args.levels)), tuple(dict.fromkeys(args.combine)), args.max_heads
+        configurations,
+        tuple(dict.fromkeys(args.levels)),
+        tuple(dict.fromkeys(args.combine)),
+        args.max_heads,
+        args.mix_settings,
     )
     sentences = list(records.best())
     by = "agreement" if args.gold is None else "dev-gold"
@@ -97,6 +106,7 @@ def run(args: argparse.Namespace) -> None:
         **chosen_on,
         **configuration_fields(configurations),
         "levels": ",".join(options.levels),
+        **({"mix_settings": True} if options.mix_settings else {}),
     }
     choice = Choice(
         chosen_by=by,

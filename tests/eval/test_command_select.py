@@ -156,6 +156,27 @@ def test_what_to_choose_from(files: Path, capsys: pytest.CaptureFixture[str]) ->
     )
 
 
+def test_mixed_settings(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first of the settings names the rest; extract reads what was chosen."""
+    what = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules")
+    status, out, _ = call(capsys, *what, "kobayashi2020", "--mix-settings", "--max-heads", 1, "-o", files / "c")
+    assert status == 0
+    # 2 nulls, 2 settings, 2 layers of 3 heads and one
+    assert out.splitlines()[-2].endswith("the best of 32 candidates")
+    assert "|max_heads:1|kinds:attn_n|settings:awo|rules:kobayashi2020|" in read_choice(files / "c").signature
+    assert "|levels:head,layer|mix_settings:yes|" in read_choice(files / "c").signature
+    status, _, _ = call(capsys, *what, "threshold=0.1", "--mix-settings", "-o", files / "mixed")
+    choice = read_choice(files / "mixed")
+    assert (status, choice.extraction.setting) == (0, "awo")
+    assert ":awi" in choice.extraction.map_names
+    assert call(capsys, "extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
+    status, out, _ = call(capsys, "score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
+    assert json.loads(out)["aer"] == choice.figure
+    status, _, error = call(capsys, "select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
+    assert status == 2
+    assert "mixed settings in a choice by agreement" in error
+
+
 GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
 
 

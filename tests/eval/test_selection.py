@@ -25,6 +25,7 @@ SENTENCES = (
     ("a b@@ c </s>", "x y </s>"),
 )
 ALL = [MapName(layer, head) for layer in (1, 4) for head in (0, 1, 2, None)]
+MIXED = [*ALL, *(replace(name, setting="awo") for name in ALL)]
 
 
 def corpus(make_sentence: Factory, seed: int = 0) -> list[SentenceMaps]:
@@ -56,16 +57,17 @@ def slow_greedy(
     """Every candidate extracted and scored for itself."""
     best: list[tuple[str, float]] = []
     count = 0
+    names = MIXED if options.mix_settings else ALL
     for configuration in options.configurations:
-        alone = [(slow_aer(sentences, gold, configuration.with_maps([m])), k) for k, m in enumerate(ALL)]
+        alone = [(slow_aer(sentences, gold, configuration.with_maps([m])), k) for k, m in enumerate(names)]
         count += len(alone)
         for how in options.combinations:
             aer, k = min(alone)
-            maps = [ALL[k]]
+            maps = [names[k]]
             steps = [(f"{configuration.with_maps(maps).fields()}", aer)]
-            while len(maps) < min(options.max_maps, len(ALL)):
+            while len(maps) < min(options.max_maps, len(names)):
                 tried = []
-                for m in (m for m in ALL if m not in maps):
+                for m in (m for m in names if m not in maps):
                     option = replace(configuration, combine=how).with_maps([*maps, m])
                     tried.append((slow_aer(sentences, gold, option), len(tried), m, option))
                 count += len(tried)
@@ -81,13 +83,14 @@ def slow_greedy(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rules", [["kobayashi2020", "shift-att"], ["threshold=0.2", "top-k=2"]])
-@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize(("final", "mix"), [(False, False), (True, False), (False, True)])
 def test_greedy_selection_is_that_of_the_slow_loop(
-    make_sentence: Factory, seed: int, rules: list[str], final: bool
+    make_sentence: Factory, seed: int, rules: list[str], final: bool, mix: bool
 ) -> None:
     sentences = corpus(make_sentence, seed)
     gold = gold_of(sentences, seed)
-    options = SelectionOptions(configurations(["attn_w", "attn_n"][seed % 2 :], ["awi"], rules, final), max_maps=4)
+    grid = configurations(["attn_w", "attn_n"][seed % 2 :], ["awi"], rules, final)
+    options = SelectionOptions(grid, max_maps=4, mix_settings=mix)
     found = select(sentences, gold, options)
     steps, count = slow_greedy(sentences, gold, options)
     assert [(f"{step.extraction.fields()}", step.figure) for step in found.steps] == steps
@@ -96,6 +99,24 @@ def test_greedy_selection_is_that_of_the_slow_loop(
     assert len(found.choice.extraction.maps) == len(found.steps)
     # the promise of a choice: extract gives exactly the links that were scored
     assert slow_aer(sentences, gold, found.choice.extraction) == found.choice.figure
+
+
+def test_mixed_settings_are_found_where_they_are_best(make_sentence: Factory) -> None:
+    """The choice names them, and its name is read again."""
+    names = set()
+    for seed in range(6):
+        sentences = corpus(make_sentence, seed)
+        grid = configurations(["attn_n"], ["awo"], ["kobayashi2020"])
+        gold = gold_of(sentences, seed)
+        found = select(sentences, gold, SelectionOptions(grid, mix_settings=True))
+        plain = select(sentences, gold, SelectionOptions(grid))
+        assert found.ranking[0].figure <= plain.ranking[0].figure
+        option = found.choice.extraction
+        assert option.with_maps(parse_maps(option.map_names)) == option
+        names |= {name.setting for name in option.maps}
+    assert names == {None, "awi"}
+    with pytest.raises(UsageError, match="mixed settings in a choice by agreement, of one map each"):
+        select_by_agreement(sentences, sentences, SelectionOptions(grid, mix_settings=True))
 
 
 def test_the_ranking_is_a_sorted_sweep(make_sentence: Factory) -> None:

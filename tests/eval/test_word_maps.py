@@ -79,19 +79,23 @@ def test_the_combination_of_one_map_is_that_map(make_sentence: Factory, rule: st
 
 @pytest.mark.parametrize("how", COMBINATIONS)
 @pytest.mark.parametrize("rule", ["kobayashi2020", "shift-att"])
-def test_several_maps(make_sentence: Factory, rule: str, how: str) -> None:
+@pytest.mark.parametrize("own", ["", ":awo"], ids=["one setting", "a setting of its own"])
+def test_several_maps(make_sentence: Factory, rule: str, how: str, own: str) -> None:
     s = make_sentence(5, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
     stacked = stacked_maps(s, "attn_n")
-    picked = np.stack([stacked[1, 2], stacked[0, 0], stacked[1, 3]])
-    units = unit_map(picked, s.source, s.target, "awi", "words" if rule == "kobayashi2020" else "subwords")
+    settings = [("awi", stacked[1, 2]), (own[1:] or "awi", stacked[0, 0]), ("awi", stacked[1, 3])]
+    read = "words" if rule == "kobayashi2020" else "subwords"
+    each = [unit_map(one[None], s.source, s.target, setting, read) for setting, one in settings]
+    units = replace(each[0], scores=np.concatenate([one.scores for one in each]))
     combined = slow_combine(units.scores, how)
     if rule == "shift-att":
         combined = np.where(units.column_words < 0, -1, combined)
     best = units.column_words[combined.argmax(axis=-1)]
     expected = {(int(i), int(j)) for i, j in zip(best, units.row_words) if i >= 0}
-    found = word_links(s, options("1.2,0.0,1", rule=rule, combine=how))
+    found = word_links(s, options(f"1.2,0.0{own},1", rule=rule, combine=how))
     assert found.links == expected
-    shares = slow_combine(word_map(picked, s.source, s.target, "awi"), how)
+    words = np.stack([word_map(one, s.source, s.target, setting) for setting, one in settings])
+    shares = slow_combine(words, how)
     shares /= shares.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(found.shares, shares, rtol=1e-12)
     assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
@@ -118,7 +122,11 @@ def test_names_of_maps() -> None:
         "null": "allow",
         "final_punctuation": False,
     }
-    for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²"):
+    assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
+    # a setting that is the others' is not named, and a single map has none but its own
+    assert options("1.2:awi,0.3:awo").map_names == "1.2,0.3:awo"
+    assert options("1.2:awo") == ExtractionOptions("attn_n", 1, 2, "awo")
+    for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
         with pytest.raises(
             UsageError, match=r"heads '.*': expected LAYER.HEAD for a head or LAYER for the map of a wh"
         ):
@@ -132,6 +140,8 @@ def test_names_of_maps() -> None:
         ({"layer": 1, "heads": (MapName(1, 2),)}, r"maps are named by a layer \(and a head\) or by heads"),
         ({"head": 1, "heads": (MapName(1, 2),)}, r"head 1 beside heads 1.2: expected one of the two"),
         ({"heads": (MapName(1), MapName(1))}, r"heads 1,1: one is named twice: expected each once"),
+        ({"heads": (MapName(1), MapName(1, None, "awi"))}, r"heads 1,1: one is named twice: expected each once"),
+        ({"heads": (MapName(1), MapName(1, None, "all"))}, r"unknown setting 'all': expected one of awo, awi"),
         ({"layer": 1, "combine": "sum"}, r"unknown combination 'sum': expected one of mean, product"),
     ],
 )
