@@ -240,11 +240,14 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
 
 
 def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[object]:
-    """Kind and maps, of both settings, that are best on the development set with two-way; to be combined by mean."""
+    """Kind and maps, of both settings, that are best on the development set with two-way, and how to combine them."""
     choice = experiment.choice(
         f"two-way-{kind}-mixed", direction, "--kinds", kind, "--mix-settings", "--rules", *TWO_WAY
     )
-    return ["--kind", kind, "--heads", chosen_heads(choice), "--setting", "awo"]
+    chosen = json.loads(choice.read_text(encoding="utf-8"))["extraction"]
+    # each with its setting: a single map has that of the choice, the other direction's may have another
+    heads = [name if ":" in name else f"{name}:{chosen['setting']}" for name in chosen["heads"].split(",")]
+    return ["--kind", kind, "--heads", ",".join(heads), "--setting", "awo", "--combine", chosen["combine"]]
 
 
 def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list[object]]) -> str:
@@ -293,19 +296,19 @@ def joined(
     """The best way on the development set to read links from the word maps of both directions, made one by ``join``."""
     reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
     variants = {}
-    for kind, rule, extra in itertools.product(kinds, rules, extras):
-        name = "-".join([join, kind, rule.partition("=")[2], *(word.strip("-") for word in extra)])
-        options = both_chosen_maps(experiment, kind)
+    for kind, rule, extra, combine in itertools.product(kinds, rules, extras, ("mean", "product")):
+        name = "-".join([join, kind, combine, rule.partition("=")[2], *(word.strip("-") for word in extra)])
+        options = both_chosen_maps(experiment, kind, combine)
         variants[name] = [*options, "--rule", rule, "--null", "mask", "--join", join, *extra, "--reverse"]
     best = best_on_dev(experiment, "de-en", {name: [*options, reverse[DEV]] for name, options in variants.items()})
     test = experiment.links(best, "de-en", TEST, *variants[best], reverse[TEST])
     return best, what, {TEST: test, DEV: experiment.out / "links" / f"de-en-{best}-{DEV}.pharaoh"}
 
 
-def both_chosen_maps(experiment: Experiment, kind: str) -> list[object]:
-    """:func:`chosen_maps` of both directions."""
-    heads = {direction: chosen_maps(experiment, direction, kind)[3] for direction in DIRECTIONS}
-    return ["--kind", kind, "--heads", heads["de-en"], "--reverse-heads", heads["en-de"], "--setting", "awo"]
+def both_chosen_maps(experiment: Experiment, kind: str, combine: str) -> list[object]:
+    """:func:`chosen_maps` of both directions, combined in one way."""
+    one, other = (chosen_maps(experiment, direction, kind)[3] for direction in DIRECTIONS)
+    return ["--kind", kind, "--heads", one, "--reverse-heads", other, "--setting", "awo", "--combine", combine]
 
 
 def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
@@ -313,7 +316,8 @@ def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]
     found = []
     pairs = f"{experiment.size(MORE) - experiment.size(TEST) - experiment.size(DEV):,} more pairs"
     reverse = ["--join", "product", "--reverse", experiment.records("en-de", MORE)]
-    one, both = chosen_maps(experiment, "de-en", "attn_n"), [*both_chosen_maps(experiment, "attn_n"), *reverse]
+    one = chosen_maps(experiment, "de-en", "attn_n")
+    both = [*both_chosen_maps(experiment, "attn_n", str(one[-1])), *reverse]
     for name, what, options in (("one", "norms, set of maps, two-way", one), ("both", "product, two-way", both)):
         words = [["--rule", rule, "--lexicon", 2] for rule in TWO_WAY]
         names = [f"more-{name}-{rule.partition('=')[2]}" for rule in TWO_WAY]
@@ -333,10 +337,6 @@ def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
     for what, extras in (("product, two-way", [[]]), ("product, two-way, lexicon", PASSES)):
         found.append(joined(experiment, what, "product", TWO_WAY, extras, ["attn_n"]))
     return [(name, f"text in training: {what}", paths) for name, what, paths in found]
-
-
-def chosen_heads(choice: Path) -> str:
-    return str(json.loads(choice.read_text(encoding="utf-8"))["extraction"]["heads"])
 
 
 def symmetrised(experiment: Experiment, name: str) -> tuple[str, str, dict[str, Path]]:
