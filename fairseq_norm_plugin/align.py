@@ -55,7 +55,7 @@ from fairseq_norm_plugin.signature import model_hash, signature_hash
 from fairseq_norm_plugin.sinks import AlignmentParts, Existing
 
 #: What docs/reproduction.md found best on cmu150, for whoever says nothing of it; of layers: default_layers.
-DEFAULT_RULE = "two-way=0.3"
+DEFAULT_RULE, PRODUCT_RULE = "two-way=0.3", "two-way=0.4"
 DEFAULT_PASSES = 2
 DEFAULT_JOIN = "product"
 
@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--source-text", metavar="FILE", help="one sentence a line")
     group.add_argument("--target-text", metavar="FILE", help="their translations")
     group.add_argument("--text", metavar="FILE", help="both, as lines SOURCE ||| TARGET")
-    add_map_arguments(parser, f"default: attn_n, the mean of the last two layers, awo, {DEFAULT_RULE}")
+    add_map_arguments(
+        parser, f"default: attn_n, the mean of the last two layers, awo, {DEFAULT_RULE} ({PRODUCT_RULE} of a product)"
+    )
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse-path", metavar="CHECKPOINT", help="a target-source model")
     group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
@@ -232,7 +234,9 @@ def _check_usage(args: argparse.Namespace) -> None:
 def _fill_defaults(args: argparse.Namespace) -> None:
     """Give what is left out its default; of a choice, which was made without, neither join nor lexicon."""
     if args.choice is None:
-        args.kind, args.setting, args.rule = args.kind or "attn_n", args.setting or "awo", args.rule or DEFAULT_RULE
+        product = args.reverse_path is not None and args.symmetrize is None and args.join in (None, DEFAULT_JOIN)
+        args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
+        args.rule = args.rule or (PRODUCT_RULE if product else DEFAULT_RULE)
     two_way = args.choice is None and args.rule.startswith("two-way=") and args.symmetrize is None
     if args.reverse_path is not None and args.join is None and two_way:
         args.join = DEFAULT_JOIN

@@ -121,8 +121,12 @@ def test_defaults(run, extracted):
 
 def test_defaults_of_both_directions(run, extracted, records, backward):
     done = run("--reverse-path", backward)
-    assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
+    product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
+    product[product.index("two-way=0.3")] = "two-way=0.4"
+    assert done.lines == extracted(*product)
     assert "|lexicon:2|" in done.err
+    for options in (("--join", "mutual"), ("--join", "average"), ("--symmetrize", "union")):
+        assert "|rule:two-way=0.3|" in run("--reverse-path", backward, *options, "--overwrite").err
 
 
 @pytest.mark.parametrize(
