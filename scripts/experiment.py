@@ -235,7 +235,7 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
             options = [*chosen_maps(experiment, direction, kind), "--rule", rule, "--lexicon", passes]
             variants[f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}"] = options
         name = best_on_dev(experiment, direction, variants)
-        found.append((name, f"{what}, set of maps, two-way, lexicon", variants[name]))
+        found.append((name, f"{what}, set of maps of AWO and AWI, two-way, lexicon", variants[name]))
     return found
 
 
@@ -318,7 +318,10 @@ def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]
     reverse = ["--join", "product", "--reverse", experiment.records("en-de", MORE)]
     one = chosen_maps(experiment, "de-en", "attn_n")
     both = [*both_chosen_maps(experiment, "attn_n", str(one[-1])), *reverse]
-    for name, what, options in (("one", "norms, set of maps, two-way", one), ("both", "product, two-way", both)):
+    for name, what, options in (
+        ("one", "norms, set of maps of AWO and AWI, two-way", one),
+        ("both", "product, two-way", both),
+    ):
         words = [["--rule", rule, "--lexicon", 2] for rule in TWO_WAY]
         names = [f"more-{name}-{rule.partition('=')[2]}" for rule in TWO_WAY]
         with ThreadPoolExecutor(2) as pool:

@@ -59,7 +59,11 @@ def sets(out: Path, direction: str) -> str:
     if not steps.exists():
         return ""
     text = steps.read_text(encoding="utf-8")
-    table = text[text.index("From the best map") :].split("\n\n")[0]
+    begin = text.find("From the best map")
+    if begin < 0:  # one map is best, and none lowers AER beside it
+        choice = text[text.index("Choice:") :].splitlines()[0]
+        return f"Sets of maps of norms, chosen greedily on cmu150: a single one. {choice}"
+    table = text[begin:].split("\n\n")[0]
     return f"Sets of maps of norms, chosen greedily on cmu150:\n\n```\n{table.strip()}\n```"
 
 

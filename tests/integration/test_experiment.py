@@ -73,6 +73,17 @@ def test_links_of_each_set_are_cut_from_those_of_the_text_with_more(scripts, tmp
     assert {gold: path.read_text() for gold, path in paths.items()} == {"vilar508": "0-0 1-0\n\n", "cmu150": "2-0\n"}
 
 
+def test_a_choice_of_one_map_has_no_steps(scripts, tmp_path):
+    _, tables = scripts
+    (tmp_path / "choices").mkdir()
+    steps = tmp_path / "choices/en-de-set-norms.txt"
+    assert tables.sets(tmp_path, "en-de") == ""
+    steps.write_text("The 10 single maps\n\nChoice: attn_n, heads 0.0, awi: AER 31.73 %\nThat AER is optimistic.\n")
+    assert tables.sets(tmp_path, "en-de").endswith(": a single one. Choice: attn_n, heads 0.0, awi: AER 31.73 %")
+    steps.write_text("The 10 …\n\nFrom the best map to the choice\n1.0  a\n0.5  b\n\nChoice: …\n")
+    assert tables.sets(tmp_path, "en-de").endswith("```\nFrom the best map to the choice\n1.0  a\n0.5  b\n```")
+
+
 @pytest.mark.slow
 def test_the_whole_experiment_on_the_demo(command, bin_directory, tmp_path):
     """The demo plays both gold sets and its model both directions."""
