@@ -39,7 +39,7 @@ def by_layer(frame: pd.DataFrame) -> str:
         head = f"{100 * best.aer:.2f} ({best.layer:.0f}, {best['head']:.0f})"
         lines.append([setting.upper(), KINDS[kind], null, *figures, mean, head])
     lines.sort(key=lambda line: (line[2], line[0], line[1] != "weights"))
-    return markdown(["setting", "map", "</s>", *(f"layer {x:.0f}" for x in layers), "layer mean", "best head"], lines)
+    return markdown(["setting", "map", "`</s>`", *(f"layer {x:.0f}" for x in layers), "layer mean", "best head"], lines)
 
 
 def by_head(frame: pd.DataFrame) -> str:

@@ -50,7 +50,7 @@ def test_the_lowest_aer_among_what_is_asked_for_becomes_options_of_extract(scrip
 def test_the_table_of_layers_has_their_mean_and_the_best_head(scripts, sweep):
     _, tables = scripts
     lines = tables.by_layer(sweep[sweep.null == "allow"]).splitlines()
-    assert lines[0] == "| setting | map | </s> | layer 0 | layer 1 | layer mean | best head |"
+    assert lines[0] == "| setting | map | `</s>` | layer 0 | layer 1 | layer mean | best head |"
     assert lines[2] == "| AWO | weights | allow | 70.00 | 80.00 | 75.00 | 90.00 (0, 1) |"
     assert lines[3] == "| AWO | norms | allow | 60.00 | 50.00 | 55.00 | 95.00 (0, 1) |"
 
