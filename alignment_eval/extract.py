@@ -125,9 +125,10 @@ class ExtractionOptions:
                 require_known("setting", name.setting, SETTINGS)
         # one name for one map
         heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        if len(set(heads)) < len(heads):
+            given = ",".join(map(str, self.heads))
+            raise UsageError(f"heads {given}, in setting {self.setting}: one is named twice: expected each once")
         object.__setattr__(self, "heads", heads)
-        if len(set(self.heads)) < len(self.heads):
-            raise UsageError(f"heads {self.map_names}: one is named twice: expected each once")
         if len(self.heads) == 1:
             object.__setattr__(self, "layer", self.heads[0].layer)
             object.__setattr__(self, "head", self.heads[0].head)

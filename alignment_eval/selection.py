@@ -263,7 +263,9 @@ def select_by_agreement(
         InputError: the two are not of the same sentence pairs, no sentence has maps in both, or an error of the maps.
     """
     if options.mix_settings:
-        raise UsageError("mixed settings in a choice by agreement, of one map each: expected a development gold")
+        raise UsageError(
+            "--mix-settings in a choice by agreement, of one map each: expected a development gold, or one setting"
+        )
     skipped: dict[int, str] = {}
     pairs = list(_paired(sentences, reverse, skipped))
     check_same_text((words_of(sentence), words_of(back)) for sentence, back in pairs)

@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> None:
     """
     _check_usage(args)
     choice = None if args.choice is None else read_choice(args.choice)
-    _fill_defaults(args)
+    _fill_defaults(args, choice)
     both = None if args.reverse_path is None else Both(args.join, args.symmetrize, args.variant)
     if both is not None:
         both.check()
@@ -231,17 +231,18 @@ def _check_usage(args: argparse.Namespace) -> None:
     given_map_options(args)
 
 
-def _fill_defaults(args: argparse.Namespace) -> None:
-    """Give what is left out its default; of a choice, which was made without, neither join nor lexicon."""
-    if args.choice is None:
+def _fill_defaults(args: argparse.Namespace, choice: Optional[Choice]) -> None:
+    """Give what is left out its default; a choice, which was made without a lexicon, goes without."""
+    if choice is None:
         product = args.reverse_path is not None and args.symmetrize is None and args.join in (None, DEFAULT_JOIN)
         args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
         args.rule = args.rule or (PRODUCT_RULE if product else DEFAULT_RULE)
-    two_way = args.choice is None and args.rule.startswith("two-way=") and args.symmetrize is None
+    rule = args.rule if choice is None else choice.extraction.rule
+    two_way = rule.startswith("two-way=") and args.symmetrize is None
     if args.reverse_path is not None and args.join is None and two_way:
         args.join = DEFAULT_JOIN
     if args.lexicon is None:
-        args.lexicon = DEFAULT_PASSES if two_way and args.join != "mutual" else 0
+        args.lexicon = DEFAULT_PASSES if two_way and choice is None and args.join != "mutual" else 0
 
 
 def _text_files(args: argparse.Namespace) -> list[str]:

@@ -14,6 +14,7 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor
 
 from alignment_eval.errors import InputError
+from alignment_eval.formats import warn_on_stderr
 from alignment_eval.maps import DEFAULT_KINDS, KINDS, Array, SentenceMaps
 from alignment_eval.word_maps import require_known
 from fairseq_norm_plugin.attention import norm_attentions
@@ -208,16 +209,28 @@ def load(
     cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
     task = TranslationNormTask.setup_task(cfg)
     try:
-        models, _, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
+        models, trained, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
     except RuntimeError as error:
         if "size mismatch" not in str(error):
             raise
         raise InputError(
             f"{path}: its parameters do not fit the dictionaries in {data}: expected the model's own dictionaries"
         ) from error
+    _warn_of_languages(trained, task.cfg, names[-1])
     for model in models:
         model.float().eval()  # fp16 checkpoints are computed in float32
     return NormModel(task, models, subword_mark, _read_bpe(bpe_codes))
+
+
+def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
+    """Warn of a model of another direction: with a dictionary for both languages nothing else would tell."""
+    before = tuple(getattr(trained.task, name, None) for name in ("source_lang", "target_lang"))
+    now = (asked.source_lang, asked.target_lang)
+    if None not in before and before != now:
+        warn_on_stderr(
+            f"{path} was trained from {before[0]} to {before[1]} and is read from {now[0]} to {now[1]}: its maps mean "
+            f"little then; expected a model of that direction (are two paths exchanged?)"
+        )
 
 
 def _read_bpe(bpe_codes: Union[str, Path, None]) -> Any:

@@ -53,10 +53,12 @@ align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/hyp.pharaoh" -
 say "5. every layer, head, kind, setting and rule"
 align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 --out "$OUT/sweep"
 
-say "6. from raw text, the way that aligns best: models of both directions and the text's own lexicon"
+say "6. from raw text, the default way: models of both directions and the text's own lexicon"
 quietly align python -m fairseq_norm_plugin.align --path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --data $DEMO \
     -s de -t en --bpe-codes $DEMO/codes.bpe --source-text $DEMO/demo.de --target-text $DEMO/demo.en -o "$OUT/both.pharaoh" --cpu
 align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/both.pharaoh" --format text
 
-say "heatmaps and tables: $OUT/sweep/"
-ls "$OUT/sweep"
+say "heatmaps and tables: $OUT/sweep/ ($(ls "$OUT/sweep" | wc -l) files)"
+for links in hyp both; do
+    align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/$links.pharaoh" --format text 2>/dev/null | sed -n 1p
+done

@@ -174,7 +174,7 @@ def test_mixed_settings(files: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(out)["aer"] == choice.figure
     status, _, error = call(capsys, "select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
     assert status == 2
-    assert "mixed settings in a choice by agreement" in error
+    assert "--mix-settings in a choice by agreement" in error
 
 
 GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")

@@ -202,6 +202,25 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
     assert f"|symmetrized:{method}|variant:{variant}|" in done.err
 
 
+def test_a_choice_of_a_two_way_rule_is_joined_by_product(run, extracted, records, backward, tmp_path):
+    choice = tmp_path / "choice.json"
+    (tmp_path / "gold").write_text("0-0\n" * 12)
+    select = ["select", records / "forward", "--dev-gold", tmp_path / "gold", "--gold-base", 0, "--output", choice]
+    assert cli.main([str(word) for word in (*select, "--rules", "two-way=0.2", "--mix-settings")]) == 0
+    done = run("--choice", choice, "--reverse-path", backward)
+    assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "product")
+    assert "lexicon" not in done.err
+
+
+def test_a_model_of_the_other_direction_is_told(run, backward):
+    done = run("--path", backward)
+    assert done.status == 0
+    assert (
+        "checkpoint_last.pt was trained from yy to xx and is read from xx to yy: its maps mean little then" in done.err
+    )
+    assert "trained from" not in run("--reverse-path", backward, "--overwrite").err
+
+
 def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
     choice = tmp_path / "choice.json"
     select = ["select", records / "forward", "--reverse", records / "reverse", "--output", choice]
