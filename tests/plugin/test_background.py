@@ -78,8 +78,9 @@ def test_what_is_abandoned_is_not_begun():
 
 
 PROGRAM = """
-import atexit, runpy, sys, time
+import atexit, runpy, signal, sys, time
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
 thread = runpy.run_path({file!r})["BackgroundThread"](2)
 atexit.register(lambda: (thread.abandon(), print("tidied up")))
 for i in range(4):
