@@ -54,7 +54,7 @@ from fairseq_norm_plugin.sides import dictionary_mark
 from fairseq_norm_plugin.signature import model_hash, signature_hash
 from fairseq_norm_plugin.sinks import AlignmentParts, Existing
 
-#: What docs/reproduction.md found best on cmu150, for whoever says nothing of it; of layers: default_layers.
+#: For whoever says nothing of it: chosen on cmu150, docs/reproduction.md; of layers: default_layers.
 DEFAULT_RULE, PRODUCT_RULE = "two-way=0.3", "two-way=0.4"
 DEFAULT_PASSES = 2
 DEFAULT_JOIN = "product"

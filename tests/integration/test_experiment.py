@@ -17,9 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import experiment
+    import experiment_steps
     import experiment_tables
 
-    return experiment, experiment_tables
+    return experiment, experiment_tables, experiment_steps
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def sweep():
 
 
 def test_the_lowest_aer_among_what_is_asked_for_becomes_options_of_extract(scripts, sweep):
-    experiment, _ = scripts
+    experiment = scripts[0]
     asked = {"kind": "attn_n", "level": "layer", "null": "allow"}
     words = "--kind attn_n --layer 1 --setting awo --rule kobayashi2020 --null allow"
     assert experiment.extraction(experiment.cell(sweep, **asked)) == words.split()
@@ -48,7 +49,7 @@ def test_the_lowest_aer_among_what_is_asked_for_becomes_options_of_extract(scrip
 
 
 def test_the_table_of_layers_has_their_mean_and_the_best_head(scripts, sweep):
-    _, tables = scripts
+    tables = scripts[1]
     lines = tables.by_layer(sweep[sweep.null == "allow"]).splitlines()
     assert lines[0] == "| setting | map | `</s>` | layer 0 | layer 1 | layer mean | best head |"
     assert lines[2] == "| AWO | weights | allow | 70.00 | 80.00 | 75.00 | 90.00 (0, 1) |"
@@ -56,16 +57,16 @@ def test_the_table_of_layers_has_their_mean_and_the_best_head(scripts, sweep):
 
 
 def test_links_of_each_set_are_cut_from_those_of_the_text_with_more(scripts, tmp_path, monkeypatch):
-    experiment, _ = scripts
-    for gold, (source, _, _) in experiment.FILES.items():
+    steps = scripts[2]
+    for gold, (source, _, _) in steps.FILES.items():
         (tmp_path / gold).mkdir()
         (tmp_path / gold / source).write_text({"vilar508": "A b\nc\n", "cmu150": "d\n"}[gold])
     (tmp_path / "more.de").write_text("e\nf\ng\n")
     args = SimpleNamespace(gold=tmp_path, more=tmp_path / "more")
-    run = experiment.Experiment(args, tmp_path, tmp_path, tmp_path / "out")
+    run = steps.Experiment(args, tmp_path, tmp_path, tmp_path / "out")
     assert run.text("more", "de").read_text() == "a b\nc\nd\ne\nf\ng\n"
     assert [run.size(name) for name in ("vilar508", "cmu150", "more")] == [2, 1, 6]
-    monkeypatch.setattr(experiment.Experiment, "records", lambda self, direction, gold: f"{direction}-{gold}")
+    monkeypatch.setattr(steps.Experiment, "records", lambda self, direction, gold: f"{direction}-{gold}")
     whole = tmp_path / "out/links/de-en-x-more.pharaoh"
     whole.parent.mkdir()
     whole.write_text("0-0 1-0\n\n2-0\n3-0\n4-0\n5-0\n")  # it is there, so no command is run
@@ -74,7 +75,7 @@ def test_links_of_each_set_are_cut_from_those_of_the_text_with_more(scripts, tmp
 
 
 def test_a_choice_of_one_map_has_no_steps(scripts, tmp_path):
-    _, tables = scripts
+    tables = scripts[1]
     (tmp_path / "choices").mkdir()
     steps = tmp_path / "choices/en-de-set-norms.txt"
     assert tables.sets(tmp_path, "en-de") == ""
