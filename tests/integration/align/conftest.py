@@ -1,0 +1,59 @@
+"""``python -m fairseq_norm_plugin.align`` in this process, and the long way to the same links."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from alignment_eval import cli
+from fairseq_norm_plugin import align
+
+
+@pytest.fixture(scope="module")
+def files(data):
+    """The text of the subset ``test``, 12 pairs, as it was binarised."""
+    return [data.parent / f"text2.{lang}" for lang in ("xx", "yy")]
+
+
+@pytest.fixture(scope="module")
+def backward(trained):
+    return trained("backward", "-s", "yy", "-t", "xx", seed=2, updates=40)
+
+
+@pytest.fixture(scope="module")
+def records(norm, backward, tmp_path_factory):
+    """Records of the long way: both directions."""
+    directory = tmp_path_factory.mktemp("records")
+    kinds = ("--norm-record-kinds", "attn_w,attn_n,attn_n_merged,alti,alti_rollout")
+    norm("--score-reference", "--norm-records", directory / "forward", *kinds)
+    norm("--score-reference", "--norm-records", directory / "reverse", *kinds, "-s", "yy", "-t", "xx", path=backward)
+    return directory
+
+
+@pytest.fixture
+def run(data, checkpoint, files, tmp_path, capsys):
+    """Align in this process; (status, lines or None, stderr)."""
+
+    def start(*options, out=None, text=files, bpe=("--bpe", "none")):
+        out = out or tmp_path / "out.pharaoh"
+        texts = ["--source-text", text[0], "--target-text", text[1]] if len(text) == 2 else ["--text", text[0]]
+        words = ["--path", checkpoint, "--data", data, *texts, "-o", out, *bpe, "--cpu", *options]
+        capsys.readouterr()
+        status = align.main([str(word) for word in words])
+        lines = out.read_text().splitlines() if status == 0 and str(out) != "-" else None
+        return SimpleNamespace(status=status, lines=lines, err=capsys.readouterr().err, out=out)
+
+    return start
+
+
+@pytest.fixture
+def extracted(records, tmp_path, capsys):
+    """The links of ``align-eval extract``."""
+
+    def start(*options, records=records / "forward"):
+        words = ["extract", records, *options, "--output", tmp_path / "extracted"]
+        assert cli.main([str(word) for word in words]) == 0, capsys.readouterr().err
+        return (tmp_path / "extracted").read_text().splitlines()
+
+    return start

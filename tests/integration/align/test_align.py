@@ -1,0 +1,216 @@
+"""``python -m fairseq_norm_plugin.align``: the links of the long way."""
+
+from __future__ import annotations
+
+import io
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from alignment_eval import cli
+from fairseq_norm_plugin import align
+from fairseq_norm_plugin.aligner import Aligner
+from tests.integration.align.ways import DEFAULT, PAPER
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PAPER,
+        ("--kind", "attn_w", "--layer", 1, "--head", 3, "--setting", "awi", "--rule", "shift-att"),
+        ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
+        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--lexicon", 0),
+        ("--kind", "attn_n_merged", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
+        ("--kind", "alti", "--heads", "0,1", "--setting", "awo", "--rule", "kobayashi2020", "--final-punctuation"),
+        ("--kind", "alti_rollout", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
+    ],
+    ids=lambda options: options[1],
+)
+def test_links_are_those_of_the_long_way(run, extracted, options):
+    done = run(*options)
+    assert done.status == 0, done.err
+    assert done.lines == extracted(*options)
+    assert len(set(done.lines)) > 6  # says something
+
+
+TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
+
+
+def test_a_lexicon_is_of_the_window(run, extracted, records, backward):
+    done = run(*TWO_WAY)
+    assert done.lines == extracted(*TWO_WAY)
+    assert "|lexicon:2|window:10000|" in done.err
+    assert run(*TWO_WAY, "--max-tokens", 40, "--overwrite").lines == done.lines
+    assert run(*TWO_WAY, "--window", 5, "--overwrite").lines != done.lines
+    both = (*TWO_WAY, "--join", "product")
+    found = run(*both, "--reverse-path", backward, "--overwrite").lines
+    assert found == extracted(*both, "--reverse", records / "reverse")
+    assert found != done.lines
+
+
+def test_defaults(run, extracted):
+    done = run()
+    assert done.lines == extracted(*DEFAULT)
+    assert re.search(
+        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.3\|null:mask\|"
+        r"final_punctuation:no\|lexicon:2\|window:10000\|",
+        done.err,
+        re.MULTILINE,
+    )
+    assert re.search(r"^align: 12 sentences in .* sentences/s$", done.err, re.MULTILINE)
+
+
+def test_defaults_of_both_directions(run, extracted, records, backward):
+    done = run("--reverse-path", backward)
+    product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
+    product[product.index("two-way=0.3")] = "two-way=0.4"
+    assert done.lines == extracted(*product)
+    assert "|lexicon:2|" in done.err
+    for options in (("--join", "mutual"), ("--join", "average"), ("--symmetrize", "union")):
+        assert "|rule:two-way=0.3|" in run("--reverse-path", backward, *options, "--overwrite").err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--lexicon", 0),
+        ("--rule", "kobayashi2020"),
+        ("--rule", "threshold=0.2", "--null", "mask"),
+        ("--reverse-path", "REVERSE", "--join", "mutual"),
+        ("--reverse-path", "REVERSE", "--symmetrize", "union"),
+        ("--reverse-path", "REVERSE", "--lexicon", 0),
+    ],
+    ids=str,
+)
+def test_no_lexicon_unless_the_default_way(run, options, backward):
+    done = run(*(backward if option == "REVERSE" else option for option in options))
+    assert done.status == 0, done.err
+    assert "|heads:0,1|combine:mean|setting:awo|" in done.err
+    assert "lexicon" not in done.err
+
+
+def test_defaults_one_by_one(run, extracted):
+    changed = ("--kind", "attn_w", "--heads", "1", "--setting", "awo", "--rule", "two-way=0.2")
+    done = run("--kind", "attn_w", "--layer", 1, "--rule", "two-way=0.2")
+    assert done.lines == extracted(*changed, "--lexicon", 2)
+
+
+def test_confidences(run, extracted):
+    def parsed(lines):
+        links = [re.fullmatch(r"(\S+):(\S+)", word).groups() for line in lines for word in line.split()]
+        return [link for link, _ in links], [float(p) for _, p in links]
+
+    options = ("--confidences", "--min-confidence", 0.15)
+    mine, theirs = parsed(run(*options).lines), parsed(extracted(*DEFAULT, *options))
+    assert mine[0] == theirs[0]
+    assert mine[1] == pytest.approx(theirs[1], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "batching", [("--window", 1), ("--window", 5, "--max-tokens", 30), ("--max-tokens", 1)], ids=str
+)
+def test_windows_and_batches_change_nothing(run, extracted, batching):
+    assert run(*PAPER, *batching).lines == extracted(*PAPER)
+
+
+def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
+    both = f"{checkpoint}:{trained('second', seed=3)}"
+    norm("--score-reference", "--norm-records", tmp_path / "ensemble", path=both)
+    assert run(*PAPER, "--path", both).lines == extracted(*PAPER, records=tmp_path / "ensemble")
+
+
+@pytest.mark.parametrize("join", ["mutual", "average"])
+def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
+    load, languages = align.load, []
+    monkeypatch.setattr(align, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
+    options = ("--join", join, "--reverse-heads", "1")
+    done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
+    expected = extracted(*PAPER, "--reverse", records / "reverse", *options)
+    assert [re.sub(r":\S+", "", line) for line in done.lines] == expected
+    assert f"|join:{join}|reverse_heads:1|" in done.err
+    assert languages == [(None, None), ("yy", "xx")]  # the second is not told from the data
+
+
+@pytest.mark.parametrize(("method", "variant"), [("grow-diag-final", "lilt"), ("grow-diag-final-and", "moses")])
+def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path, method, variant):
+    for name, source in (("f", "forward"), ("r", "reverse")):
+        lines = extracted(*PAPER, records=records / source)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    how = ("--method", method, "--variant", variant, "--reverse-swap", "--output", str(tmp_path / "both"))
+    assert cli.main(["symmetrize", str(tmp_path / "f"), str(tmp_path / "r"), *how]) == 0
+    done = run(*PAPER, "--reverse-path", backward, "--symmetrize", method, "--variant", variant)
+    assert done.lines == (tmp_path / "both").read_text().splitlines()
+    assert f"|symmetrized:{method}|variant:{variant}|" in done.err
+
+
+def test_a_choice_of_a_two_way_rule_is_joined_by_product(run, extracted, records, backward, tmp_path):
+    choice = tmp_path / "choice.json"
+    (tmp_path / "gold").write_text("0-0\n" * 12)
+    select = ["select", records / "forward", "--dev-gold", tmp_path / "gold", "--gold-base", 0, "--output", choice]
+    assert cli.main([str(word) for word in (*select, "--rules", "two-way=0.2", "--mix-settings")]) == 0
+    done = run("--choice", choice, "--reverse-path", backward)
+    assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "product")
+    assert "lexicon" not in done.err
+
+
+def test_a_model_of_the_other_direction_is_told(run, backward):
+    done = run("--path", backward)
+    assert done.status == 0
+    assert (
+        "checkpoint_last.pt was trained from yy to xx and is read from xx to yy: its maps mean little then" in done.err
+    )
+    assert "trained from" not in run("--reverse-path", backward, "--overwrite").err
+
+
+def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
+    choice = tmp_path / "choice.json"
+    select = ["select", records / "forward", "--reverse", records / "reverse", "--output", choice]
+    assert cli.main([str(word) for word in select]) == 0
+    done = run("--choice", choice, "--reverse-path", backward, "--join", "mutual")
+    assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "mutual")
+    assert "|chosen_by:agreement|" in done.err
+    assert "warning" not in done.err
+    other = choice.read_text().replace('"model": "', '"model": "0')
+    choice.write_text(other)
+    assert "of the same number need not do the same in another model" in run("--choice", choice, "--overwrite").err
+
+
+def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
+    expected = run().lines
+    pairs = zip(*(file.read_text().splitlines() for file in files))
+    joined = "".join(f"{source} ||| {target}\n" for source, target in pairs).encode()
+    (tmp_path / "joined").write_bytes(joined)
+    assert run("--overwrite", text=[tmp_path / "joined"]).lines == expected
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(joined)))
+    assert run("--overwrite", text=["-"]).lines == expected
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(files[1].read_bytes())))
+    assert run("--overwrite", text=[files[0], "-"]).lines == expected
+
+
+def test_progress_is_of_the_models_not_of_the_lexicon(run, monkeypatch):
+    """With a lexicon the first line comes when the whole window has been read; the bar does not wait for it."""
+    seen, batches = [], Aligner.batches
+
+    def observed(self, pairs, progress):
+        counts = []
+        for batch in batches(self, pairs, lambda count: counts.append(count) or progress(count)):
+            seen.append((len(batch), sum(counts)))
+            yield batch
+        assert sum(counts) == len(pairs)
+
+    monkeypatch.setattr(Aligner, "batches", observed)
+    run("--max-tokens", 40)
+    assert seen == [(0, 0), (12, 12)]
+    seen.clear()
+    run(*PAPER, "--max-tokens", 40, "--overwrite")
+    assert [total for _, total in seen] == list(np.cumsum([count for count, _ in seen]))
+    assert len(seen) > 2
+
+
+def test_standard_output(data, checkpoint, files, capsys, run):
+    expected = run().lines
+    words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1], "-o", "-"]
+    assert align.main([str(word) for word in (*words, "--bpe", "none", "--cpu")]) == 0
+    assert capsys.readouterr().out.splitlines() == expected

@@ -1,0 +1,65 @@
+"""``python -m fairseq_norm_plugin.align``: runs that were stopped and are continued or replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairseq_norm_plugin.aligner import Direction
+from tests.integration.align.ways import PAPER
+
+
+@pytest.fixture
+def stopped(run, monkeypatch):
+    """A run that was stopped in its third window of 4 sentences."""
+    maps, batches = Direction.maps, []
+
+    def counted(self, pairs):
+        batches.append(sorted(pairs))
+        if len(batches) == 3:
+            raise RuntimeError("the disk is full")
+        return maps(self, pairs)
+
+    monkeypatch.setattr(Direction, "maps", counted)
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        run(*PAPER, "--window", 4)
+    return batches
+
+
+def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
+    assert not (tmp_path / "out.pharaoh").exists()
+    done = run(*PAPER, "--window", 4, "--resume")
+    assert done.lines == extracted(*PAPER)
+    assert stopped[3:] == [[8, 9, 10, 11]]
+    assert "align: 4 sentences in " in done.err
+    assert "8 kept from before" in done.err
+    assert "warning" not in done.err
+    assert [path.name for path in tmp_path.glob("*out.pharaoh*")] == ["out.pharaoh"]
+
+
+def test_a_stopped_run_is_replaced(run, stopped, extracted):
+    assert run(*PAPER, "--window", 4, "--overwrite").lines == extracted(*PAPER)
+    assert stopped[3:] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "is begun (2 parts) already: give --resume to keep what is there, --overwrite to begin anew, or name "),
+        (("--resume", "--layer", 1), "is of another run (its extraction.layer differ): expected an empty directory"),
+    ],
+)
+def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
+    done = run(*PAPER, "--window", 4, *options)
+    assert done.status == 1
+    assert text in done.err
+    assert "-o" in done.err
+    assert "--norm" not in done.err
+
+
+def test_a_finished_run_is_kept(run):
+    before = run().lines
+    for options in ((), ("--resume",)):
+        done = run(*options)
+        assert done.status == 1
+        assert "there is a file already: expected a new one; name another or give --overwrite" in done.err
+    assert run("--overwrite").lines == before

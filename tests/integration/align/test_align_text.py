@@ -1,0 +1,207 @@
+"""``python -m fairseq_norm_plugin.align``: text as it comes, and bad input."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.aligner import Aligner
+from fairseq_norm_plugin.parallel_text import ParallelText, Segmenter
+from tests.integration.align.ways import PAPER
+
+BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
+
+
+def changed(files, tmp_path, changes):
+    """The text with some of its lines replaced: {line, from 0: (source, target)}."""
+    lines = [list(pair) for pair in zip(*(file.read_text().splitlines() for file in files))]
+    for number, pair in changes.items():
+        lines[number] = pair
+    paths = [tmp_path / "changed.xx", tmp_path / "changed.yy"]
+    for path, side in zip(paths, zip(*lines)):
+        path.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    return paths
+
+
+def test_empty_and_long_sentences_have_blank_lines(run, extracted, files, tmp_path):
+    long = " ".join(["ba"] * 1024)
+    changes = {1: ("", "ab"), 3: ("ba", " "), 5: (long, "ab"), 6: ("ba", long), 11: ("", "")}
+    done = run(*PAPER, "--window", 3, text=changed(files, tmp_path, changes))
+    expected = extracted(*PAPER)
+    assert done.lines == ["" if number in changes else line for number, line in enumerate(expected)]
+    assert "warning: 3 sentence pairs are empty, their lines are blank (the first is line 2)" in done.err
+    assert (
+        "warning: 2 sentence pairs are longer than 1024 tokens, their lines are blank (the first is line 6)" in done.err
+    )
+
+
+def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
+    """The binarised text would not tell that an unknown piece is only a piece; and <pad> is a word here."""
+    done = run(text=changed(files, tmp_path, {0: ("zz@@ ba </s> <pad> qq@@ qq@@ ki", "<pad> ik zz@@ zz ab </s>")}))
+    assert done.status == 0, done.err
+    links = [tuple(map(int, link.split("-"))) for link in done.lines[0].split()]
+    assert links
+    assert all(i <= 3 and j <= 4 for i, j in links)
+
+
+def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
+    text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
+    sorted_batches = Aligner.batches
+
+    def failing(self, pairs, progress):
+        if 8 in pairs:
+            raise RuntimeError("the disk is full")
+        return sorted_batches(self, pairs, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Aligner, "batches", failing)
+        with pytest.raises(RuntimeError, match="the disk is full"):
+            run("--window", 4, text=text)
+    done = run("--window", 4, "--resume", text=text)
+    assert "warning: 1 lines were left blank before the stop" in done.err
+    assert "warning: 1 sentence pairs are empty, their lines are blank (the first is line 10)" in done.err
+
+
+def test_text_of_another_kind_is_told(run, files, tmp_path):
+    done = run(text=changed(files, tmp_path, dict.fromkeys(range(11), ("This is English .", "ab"))))
+    assert done.status == 0
+    assert re.search(
+        r"warning: 44 of \d+ source subwords so far are unknown to the model: are language, token", done.err
+    )
+    assert "target subwords" not in done.err
+
+
+def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):
+    (tmp_path / "good").write_text("#version: 0.2\nb a</w>\na b</w>\n")
+    (tmp_path / "bad").write_text("#version: 0.2\nb a</w>\n")
+    options = ("--reverse-path", backward, "--join", "mutual", "--reverse-bpe-codes", tmp_path / "bad")
+    text = changed(files, tmp_path, dict.fromkeys(range(12), ("ba", "ab")))
+    done = run(*options, text=text, bpe=("--bpe-codes", tmp_path / "good"))
+    assert done.status == 0
+    (warning,) = (line for line in done.err.splitlines() if line.startswith("warning: "))
+    assert warning.startswith("warning: 24 of 24 reverse source subwords so far are unknown to the model: ")
+
+
+def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, backward):
+    codes, words, pieces = [], [], []
+    for file, content in zip(files, (BPE_CODES, "#version: 0.2\na b</w>\ni k</w>\ni k\n")):
+        codes.append(tmp_path / f"codes{file.suffix}")
+        codes[-1].write_text(content)
+        words.append(tmp_path / f"words{file.suffix}")
+        words[-1].write_text(file.read_text().replace("@@ ", ""))
+        pieces.append(tmp_path / f"pieces{file.suffix}")
+        result = command(bin_directory / "subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
+        pieces[-1].write_text(result.stdout)
+    for options in ((), ("--reverse-path", backward, "--symmetrize", "union")):
+        expected = run(*options, "--overwrite", text=pieces).lines
+        assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
+        assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", codes[0])).lines != expected
+
+
+def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
+    (tmp_path / "codes").write_text(BPE_CODES)
+    segment = Segmenter(str(tmp_path / "codes"))
+    words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
+    pieces, numbers = segment(words)
+    spelled = ["".join(p for p, n in zip(pieces, numbers) if n == k).replace("@@", "") for k in range(len(words))]
+    assert spelled == [word.replace("@@", "") for word in words]
+    assert pieces[:2] == ["kiba", "ba"]
+    assert (np.diff(numbers) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        (b"a\nb\n", b"a\n", r"other: 1 lines, but .*one has 2: expected as many, line by line the translations"),
+        (b"a\n", b"", r"other: the file is empty"),
+        (b"\xff\n", b"a\n", r"one: not UTF-8 \(byte 0\)"),
+        (b"a ||| b\n\n a b\n", None, r"one:3: 0 separators \|\|\|: expected one, SOURCE \|\|\| TARGET"),
+        (b"a ||| b ||| c\n", None, r"one:1: 2 separators"),
+    ],
+)
+def test_bad_text(tmp_path, one, other, text):
+    paths = []
+    for name, content in (("one", one), ("other", other)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+            paths.append(str(tmp_path / name))
+    with pytest.raises(InputError, match=text):
+        ParallelText(paths)
+
+
+def test_pairs_of_a_text(tmp_path):
+    (tmp_path / "one").write_bytes("a\u00a0b  c ||| d\r\n\n||| e".encode())
+    text = ParallelText([str(tmp_path / "one")])
+    assert text.size == 3
+    assert list(text) == list(text) == [(["a\u00a0b", "c"], ["d"]), ([], []), ([], ["e"])]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (("--lexicon", -1), 2, "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),
+        (
+            ("--reverse-path", "REVERSE", "--symmetrize", "union", "--rule", "two-way=0.3", "--lexicon", 1),
+            2,
+            "--lexicon with --symmetrize: links are drawn before; expected --join product",
+        ),
+        (
+            ("--lexicon", 1, "--rule", "kobayashi2020"),
+            2,
+            "a lexicon with rule 'kobayashi2020' and null 'allow': it weighs maps between words",
+        ),
+        (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
+        (("--text", "t"), 2, "the text is named by --source-text and --target-text or by --text: expected one of"),
+        (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
+        (("--source-text", "none.xx"), 1, "none.xx: no such file"),
+        (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
+        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "expected one of --join and --symmetrize"),
+        (("--head", 1), 2, "maps are named by a layer (and a head) or by heads: expected one of the two"),
+        (
+            ("--reverse-path", "r", "--symmetrize", "union", "--confidences"),
+            2,
+            "--symmetrize has links without a share",
+        ),
+        (("--reverse-path", "r", "--symmetrize", "grow-diag-final-and", "--variant", "lilt"), 2, "of variant lilt"),
+        (
+            ("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"),
+            2,
+            "join 'average' with rule 'shift",
+        ),
+        (("--layer", "max-norm"), 2, "--layer max-norm reads all maps before the first link"),
+        (("--choice", "c", "--layer", 1), 2, "--layer beside --choice"),
+        (("--choice", "c"), 1, "c: cannot be read"),
+        (("--layer", 2), 2, "map 2 (LAYER.HEAD, or LAYER for a whole one): "),
+        (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
+        (("--kind", "alti", "--layer", 0, "--head", 1), 2, "head 0.1 of kind alti: that kind has maps of whole layers"),
+        (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
+        (("--min-confidence", 2), 2, "--min-confidence 2: expected a share of a row, from 0 to 1"),
+        (("--path", "none.pt"), 1, "none.pt: no such file"),
+        (("-s", "xx", "-t", "zz"), 1, "dict.zz.txt: no such file"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_bad_usage(run, options, status, text, tmp_path, backward):
+    done = run(*(backward if option == "REVERSE" else option for option in options))
+    assert (done.status, done.err.count("\n")) == (status, 1), done.err
+    assert done.err.startswith("align: ")
+    assert text in done.err
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_codes_of_another_form(run, tmp_path):
+    (tmp_path / "codes").write_text("three pieces here\n")
+    done = run(bpe=("--bpe-codes", tmp_path / "codes"))
+    assert done.status == 1
+    assert "codes: cannot be read as BPE codes: expected a file of subword-nmt learn-bpe" in done.err
+
+
+def test_dictionaries_of_another_model(run, data, tmp_path):
+    for lang in ("xx", "yy"):
+        (tmp_path / f"dict.{lang}.txt").write_text("ba 1\n")
+    done = run("--data", tmp_path, "-s", "xx", "-t", "yy")
+    assert done.status == 1
+    assert "the checkpoint knows 40 source tokens, the task 5: expected the dictionaries" in done.err
