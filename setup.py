@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 setup(
     name="fairseq-norm-plugin",
@@ -12,7 +12,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.9",
-    packages=["fairseq_norm_plugin", "alignment_eval", "alignment_eval.commands", "alignment_eval.report"],
+    packages=find_packages(include=["fairseq_norm_plugin*", "alignment_eval*"]),
     package_data={
         "fairseq_norm_plugin": ["py.typed"],
         "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css"],

@@ -7,7 +7,7 @@ from typing import Union
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
-from alignment_eval.textfiles import ContentHash
+from alignment_eval.files import ContentHash
 
 Value = Union[str, int, float, bool, None]
 

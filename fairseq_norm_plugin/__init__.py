@@ -4,10 +4,10 @@ from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
 
 admit_checkpoint_types()
 
-from fairseq_norm_plugin import bert as bert  # noqa: E402  # registers the model
-from fairseq_norm_plugin import masked_lm as masked_lm  # noqa: E402  # registers the tasks
-from fairseq_norm_plugin import multilingual as multilingual  # noqa: E402
-from fairseq_norm_plugin import task as task  # noqa: E402
 from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm  # noqa: E402
+from fairseq_norm_plugin.models import bert as bert  # noqa: E402  # registers the model
+from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # noqa: E402  # registers the tasks
+from fairseq_norm_plugin.tasks import multilingual as multilingual  # noqa: E402
+from fairseq_norm_plugin.tasks import translation as translation  # noqa: E402
 
 __all__ = ["BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]

@@ -14,17 +14,17 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats import warn_on_stderr
-from alignment_eval.maps import DEFAULT_KINDS, KINDS, Array, SentenceMaps
-from alignment_eval.word_maps import require_known
-from fairseq_norm_plugin.attention import norm_attentions
-from fairseq_norm_plugin.block_maps import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
-from fairseq_norm_plugin.blocks import Block
-from fairseq_norm_plugin.capture import MapCapture, capturing, teacher_forcing
-from fairseq_norm_plugin.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer
-from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.quantities import RecordedMaps, layers_and_heads, recorded_quantities
-from fairseq_norm_plugin.sides import dictionary_mark, side
+from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, Array, SentenceMaps
+from alignment_eval.maps.words import require_known
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.generation.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
+from fairseq_norm_plugin.tokens import dictionary_mark, side
 
 Sentence = Union[str, Sequence[int]]
 
@@ -78,7 +78,7 @@ class NormModel:
                 with or without ``</s>``.
             target: likewise; default: the model's own translation by beam search.
             beam: the beam of that search.
-            kinds: which maps (alignment_eval.maps.KINDS).
+            kinds: which maps (alignment_eval.maps.sentence.KINDS).
 
         Returns:
             Record with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32, tokens and
@@ -194,7 +194,7 @@ def load(
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model is no encoder-decoder Transformer.
     """
-    from fairseq_norm_plugin.task import TranslationNormConfig, TranslationNormTask
+    from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
 
     names = str(path).split(":")
     codes = [] if bpe_codes is None else [str(bpe_codes)]
@@ -280,7 +280,7 @@ def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model has no Transformer encoder.
     """
-    from fairseq_norm_plugin.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+    from fairseq_norm_plugin.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
 
     for name in (str(path), str(Path(data) / "dict.txt")):
         if not Path(name).is_file():

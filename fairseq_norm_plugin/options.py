@@ -10,15 +10,15 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
-from alignment_eval.alignment_file import GOLD_FORMATS
 from alignment_eval.errors import UsageError
-from alignment_eval.extract import RULES, ExtractionOptions
-from alignment_eval.formats import ReadOptions
-from alignment_eval.maps import DEFAULT_KINDS, HEAD_KINDS, KINDS
-from alignment_eval.records import DTYPES
-from alignment_eval.subwords import MARKS
-from alignment_eval.word_maps import SETTINGS
-from fairseq_norm_plugin.block_maps import MIXING_KINDS
+from alignment_eval.extraction.extract import RULES, ExtractionOptions
+from alignment_eval.formats.detection import GOLD_FORMATS
+from alignment_eval.formats.reading import ReadOptions
+from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
+from alignment_eval.maps.subwords import MARKS
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import DTYPES
+from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 
 
 @dataclass

@@ -29,7 +29,7 @@ from torch import Tensor
 
 import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
-from alignment_eval.textfiles import TextFile
+from alignment_eval.formats.text import TextFile
 
 #: Hugging Face's hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}

@@ -17,7 +17,8 @@ from text_files import exit_status, fresh_files
 from tokenizers import BertWordPieceTokenizer
 
 from alignment_eval.errors import InputError
-from alignment_eval.textfiles import TextFile, write_lines
+from alignment_eval.files import write_lines
+from alignment_eval.formats.text import TextFile
 
 _SPECIALS = {"[MASK]": "<mask>", "[UNK]": "<unk>"}
 _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,
@@ -18,16 +18,16 @@ from alignment_eval.commands.reading import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands.resampling import (
+from alignment_eval.commands._resampling_args import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,
     warn_of_few,
 )
 from alignment_eval.commands.score import LABELS, score_files
-from alignment_eval.formats import Alignments, read_hypothesis
+from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.scoring.significance import Difference, Resampling, compare
 from alignment_eval.signature import signature
-from alignment_eval.significance import Difference, Resampling, compare
 
 _EPILOG = """\
 Example, after make demo: do norms align otherwise than attention weights?

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from alignment_eval.alignment_file import HYPOTHESIS_FORMATS
-from alignment_eval.commands.reading import add_input_reading, add_text_arguments, check_standard_input, texts_of
+from alignment_eval.commands._alignment_args import (
+    add_input_reading,
+    add_text_arguments,
+    check_standard_input,
+    texts_of,
+)
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import Alignments, ReadOptions, format_lines, read_hypothesis, warn_on_stderr
-from alignment_eval.links import GoldTable
-from alignment_eval.textfiles import check_new, write_lines
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
+from alignment_eval.formats.reading import Alignments, ReadOptions, format_lines, read_hypothesis, warn_on_stderr
+from alignment_eval.links.table import GoldTable
 
 _EPILOG = """\
 Examples:

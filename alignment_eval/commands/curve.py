@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands.reading import check_standard_input
-from alignment_eval.curve_figure import draw_curves
+from alignment_eval.commands._alignment_args import check_standard_input
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.figures import ENDINGS, figure_ending, save_figure
-from alignment_eval.formats import warn_on_stderr
+from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
+from alignment_eval.figures.training_curves import draw_curves
+from alignment_eval.figures.training_log import Metric, TrainingLog, best, chosen, read_training_log
+from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.signature import signature
-from alignment_eval.textfiles import STANDARD, check_new, write_lines
-from alignment_eval.training_log import Metric, TrainingLog, best, chosen, read_training_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +180,7 @@ def _warn_of_gaps(table: pd.DataFrame) -> None:
 
 
 def best_text(table: pd.DataFrame) -> str:
-    """The table of :func:`~alignment_eval.training_log.best` for a reader, AER in %."""
+    """The table of :func:`~alignment_eval.figures.training_log.best` for a reader, AER in %."""
     shown = table[["run", "subset", "metric"]].copy()
     for name in ("best", "last"):
         pairs = zip(table["metric"], table[name])

@@ -8,18 +8,14 @@ import textwrap
 from dataclasses import dataclass, replace
 from typing import Any
 
-from alignment_eval.aer import count
-from alignment_eval.alignment_file import AlignmentFile, parse_gold_file, parse_hypothesis_file
-from alignment_eval.checks import LOOKED_AT
-from alignment_eval.commands.doctor_texts import GivenTexts, given_texts
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
     gold_options,
     hypothesis_options,
 )
-from alignment_eval.doctor import (
+from alignment_eval.doctor.diagnosis import (
     CRITERION,
     Candidate,
     Diagnosis,
@@ -29,12 +25,16 @@ from alignment_eval.doctor import (
     linked_lengths,
     outside_of,
 )
+from alignment_eval.doctor.misreadings import MARGIN, Facts, Reading, plausible_bases
+from alignment_eval.doctor.texts import GivenTexts, given_texts
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links import GoldTable, LinkTable
-from alignment_eval.misreadings import MARGIN, Facts, Reading, plausible_bases
+from alignment_eval.files import STANDARD
+from alignment_eval.formats.checks import LOOKED_AT
+from alignment_eval.formats.detection import AlignmentFile, parse_gold_file, parse_hypothesis_file
+from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.table import GoldTable, LinkTable
+from alignment_eval.scoring.aer import count
 from alignment_eval.signature import signature
-from alignment_eval.textfiles import STANDARD
 
 _EPILOG = f"""\
 Example, after make demo:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,
@@ -21,11 +21,12 @@ from alignment_eval.commands.reading import (
     texts_of,
 )
 from alignment_eval.commands.score import LABELS, score_files
-from alignment_eval.error_analysis import SIDES, Words, confusion_table, error_table
 from alignment_eval.errors import UsageError
-from alignment_eval.formats import read_hypothesis, warn_on_stderr
+from alignment_eval.files import STANDARD
+from alignment_eval.formats.reading import read_hypothesis, warn_on_stderr
+from alignment_eval.formats.text import token_lines
+from alignment_eval.scoring.error_classes import SIDES, Words, confusion_table, error_table
 from alignment_eval.signature import file_hash, signature
-from alignment_eval.textfiles import STANDARD, token_lines
 
 _EPILOG = """\
 Example, after make demo:

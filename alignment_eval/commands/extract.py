@@ -11,19 +11,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.choice import Choice, check_maps, model_warning, read_choice, same_sentences, text_hash
-from alignment_eval.commands.reading import finite_number
-from alignment_eval.directions import JOINS, Words, check_join, check_same_text, join, words_of
+from alignment_eval.commands._alignment_args import finite_number
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
-from alignment_eval.formats import format_pharaoh_line, format_scored_line, warn_on_stderr
-from alignment_eval.lexicon import check_lexicon, with_lexicon, without_maps
-from alignment_eval.maps import KINDS, SentenceMaps
-from alignment_eval.records import Records
-from alignment_eval.rules import NULLS, RULE_NAMES
+from alignment_eval.extraction.bidirectional import JOINS, Words, check_join, check_same_text, join, words_of
+from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
+from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
+from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.files import write_lines
+from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line, warn_on_stderr
+from alignment_eval.maps.sentence import KINDS, SentenceMaps
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, LEVELS, SETTINGS
+from alignment_eval.records.store import Records
+from alignment_eval.selection.choice_file import (
+    Choice,
+    check_maps,
+    model_warning,
+    read_choice,
+    same_sentences,
+    text_hash,
+)
 from alignment_eval.signature import Value, signature
-from alignment_eval.textfiles import write_lines
-from alignment_eval.word_maps import COMBINATIONS, FLOOR, LEVELS, SETTINGS
 
 MAX_NORM = "max-norm"
 _EPILOG = """\
@@ -273,7 +280,7 @@ def read_reverse(
     """Read the records of the other direction of ``records``.
 
     Raises:
-        InputError: an error of the records, of :func:`alignment_eval.extract.extract` or of the choice's maps.
+        InputError: an error of the records, of :func:`extraction.extract.extract` or of the choice's maps.
     """
     back = open_reverse(args.reverse, records)
     if args.reverse_heads is not None:
@@ -320,11 +327,11 @@ def extract_all(
     """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
 
     Words are gathered only with ``keep_words``; ``lexicon`` is the number of passes over the text's lexicon
-    (:mod:`alignment_eval.lexicon`), 0 for none.
+    (:mod:`alignment_eval.extraction.lexicon`), 0 for none.
 
     Raises:
         InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
-            :func:`alignment_eval.extract.extract` or of the records.
+            :func:`alignment_eval.extraction.extract.extract` or of the records.
     """
     done: dict[int, str] = {}
     words: dict[int, Words] = {}

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from alignment_eval.errors import UsageError
-from alignment_eval.formats import warn_on_stderr
-from alignment_eval.merge import merged_lines
-from alignment_eval.parts import finished_run
+from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.records.manifest import finished_run
+from alignment_eval.records.merge import merged_lines
 from alignment_eval.signature import signature
-from alignment_eval.textfiles import STANDARD, check_new, write_lines
 
 _EPILOG = """\
 Example, after make demo:

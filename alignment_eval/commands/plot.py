@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_reading,
     add_hypothesis_reading,
     check_standard_input,
@@ -17,12 +17,11 @@ from alignment_eval.commands.reading import (
 )
 from alignment_eval.commands.sweep import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extract import ExtractionOptions
-from alignment_eval.figures import ENDINGS, figure_ending, save_figure
-from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
-from alignment_eval.heatmap import layer_label
-from alignment_eval.maps import KINDS, SentenceMaps
-from alignment_eval.plot import (
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.figures.heatmap import layer_label
+from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
+from alignment_eval.figures.sentence import (
     NULL_LABEL,
     Panel,
     Picture,
@@ -34,15 +33,16 @@ from alignment_eval.plot import (
     sides_of,
     visible,
 )
-from alignment_eval.records import Records
-from alignment_eval.rules import NULLS, RULE_NAMES
+from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
+from alignment_eval.maps.sentence import KINDS, SentenceMaps
+from alignment_eval.maps.words import LEVELS, SETTINGS
+from alignment_eval.records.store import Records
 from alignment_eval.signature import Value, signature
-from alignment_eval.word_maps import LEVELS, SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from alignment_eval.links import GoldSentence, Links
+    from alignment_eval.links.table import GoldSentence, Links
 
 _EPILOG = """\
 Examples, after make demo:

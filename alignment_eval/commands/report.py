@@ -6,26 +6,31 @@ import argparse
 import sys
 from pathlib import Path
 
-from alignment_eval.commands.extract import warn_skipped
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_text_arguments,
     gold_of,
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands.resampling import add_resampling_arguments, resampling_fields, resampling_of, warn_of_few
+from alignment_eval.commands._resampling_args import (
+    add_resampling_arguments,
+    resampling_fields,
+    resampling_of,
+    warn_of_few,
+)
+from alignment_eval.commands.extract import warn_skipped
 from alignment_eval.commands.sweep import check_forced, gold_of_records
 from alignment_eval.errors import InputError
-from alignment_eval.formats import warn_on_stderr
-from alignment_eval.maps import KINDS
-from alignment_eval.records import Records
+from alignment_eval.extraction.rules import NULLS, RULES
+from alignment_eval.files import write_lines
+from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
-from alignment_eval.rules import NULLS, RULES
 from alignment_eval.signature import signature
-from alignment_eval.textfiles import write_lines
-from alignment_eval.word_maps import SETTINGS
 
 _EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.

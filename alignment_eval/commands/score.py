@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.aer import METRICS, Counts, Score, defined, score
-from alignment_eval.checks import direction_warning
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
@@ -22,17 +20,19 @@ from alignment_eval.commands.reading import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands.resampling import (
+from alignment_eval.commands._resampling_args import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,
     warn_of_few,
 )
 from alignment_eval.errors import UsageError
-from alignment_eval.formats import Alignments, read_hypothesis, warn_on_stderr
+from alignment_eval.files import STANDARD, write_lines
+from alignment_eval.formats.checks import direction_warning
+from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
+from alignment_eval.scoring.aer import METRICS, Counts, Score, defined, score
+from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.signature import signature
-from alignment_eval.significance import Resampling, confidence
-from alignment_eval.textfiles import STANDARD, write_lines
 
 _EPILOG = """\
 Examples, after make demo:

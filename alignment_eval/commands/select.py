@@ -7,9 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from alignment_eval.choice import FIGURES, Choice, text_hash
-from alignment_eval.commands.extract import open_reverse, warn_skipped
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_reading,
     add_text_arguments,
     check_standard_input,
@@ -17,6 +15,7 @@ from alignment_eval.commands.reading import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.commands.extract import open_reverse, warn_skipped
 from alignment_eval.commands.sweep import (
     add_configuration_arguments,
     check_forced,
@@ -24,14 +23,15 @@ from alignment_eval.commands.sweep import (
     configurations_of,
     gold_of_records,
 )
-from alignment_eval.directions import words_of
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.maps import SentenceMaps
-from alignment_eval.records import Records
-from alignment_eval.selection import LEVELS, Candidate, Selection, SelectionOptions, select, select_by_agreement
+from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.files import STANDARD, write_lines
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import COMBINATIONS, FLOOR
+from alignment_eval.records.store import Records
+from alignment_eval.selection.choice_file import FIGURES, Choice, text_hash
+from alignment_eval.selection.search import LEVELS, Candidate, Selection, SelectionOptions, select, select_by_agreement
 from alignment_eval.signature import Value, signature
-from alignment_eval.textfiles import STANDARD, write_lines
-from alignment_eval.word_maps import COMBINATIONS, FLOOR
 
 _EPILOG = """\
 Example, after make demo (a real choice is made on one gold set and used on another):

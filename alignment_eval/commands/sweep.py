@@ -14,24 +14,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands.extract import warn_skipped
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_text_arguments,
     gold_of,
     reading_fields,
     texts_of,
 )
+from alignment_eval.commands.extract import warn_skipped
 from alignment_eval.errors import InputError
-from alignment_eval.extract import ExtractionOptions
-from alignment_eval.formats import Alignments, warn_of_gaps
-from alignment_eval.heatmap import CONFIGURATION, layer_label, save_heatmaps
-from alignment_eval.maps import KINDS
-from alignment_eval.records import Records
-from alignment_eval.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.figures.heatmap import CONFIGURATION, layer_label, save_heatmaps
+from alignment_eval.formats.reading import Alignments, warn_of_gaps
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
 from alignment_eval.signature import Value, signature
-from alignment_eval.sweep import SweepResult, configurations, sweep
-from alignment_eval.word_maps import SETTINGS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from alignment_eval.commands.reading import (
+from alignment_eval.commands._alignment_args import (
     add_hypothesis_reading,
     add_text_arguments,
     check_as_many,
@@ -14,10 +14,10 @@ from alignment_eval.commands.reading import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.formats import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.formats.reading import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
+from alignment_eval.links.symmetrize import METHODS, VARIANTS, check_method, symmetrize_table
 from alignment_eval.signature import signature
-from alignment_eval.symmetrize import METHODS, VARIANTS, check_method, symmetrize_table
-from alignment_eval.textfiles import check_new, write_lines
 
 _EPILOG = """\
 Example, after make demo (for want of a model of the other direction, a second rule plays its part):

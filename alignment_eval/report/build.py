@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.aer import Counts, Score, aer
-from alignment_eval.checks import Texts
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extract import ExtractionOptions, choose, stacked_maps
-from alignment_eval.heatmap import layer_label
-from alignment_eval.links import GoldSentence, Links
-from alignment_eval.maps import SentenceMaps, Side
+from alignment_eval.extraction.extract import ExtractionOptions, choose, stacked_maps
+from alignment_eval.figures.heatmap import layer_label
+from alignment_eval.formats.checks import Texts
+from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.subwords import word_strings
+from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
-from alignment_eval.significance import Interval, Resampling, confidence_each
-from alignment_eval.subwords import word_strings
-from alignment_eval.sweep import check_id, check_words
-from alignment_eval.word_maps import SETTINGS
+from alignment_eval.scoring.aer import Counts, Score, aer
+from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
+from alignment_eval.scoring.sweep import check_id, check_words
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ReportOptions:
     Attributes:
         kinds: map kinds.
         settings: ``awo``, ``awi``.
-        rule, null, final_punctuation: see :class:`alignment_eval.extract.ExtractionOptions`.
+        rule, null, final_punctuation: see :class:`alignment_eval.extraction.extract.ExtractionOptions`.
         max_sentences: the page holds the maps of at most so many sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Figures are of all sentences in any case.
         resampling: how intervals are drawn.
@@ -104,7 +104,7 @@ class Report:
         options: what was asked for.
         layers: the layers' numbers, from 0.
         maps: every map, by kind, setting, layer and head, the whole layer last: in the order of
-            :func:`alignment_eval.sweep.sweep`.
+            :func:`alignment_eval.scoring.sweep.sweep`.
         sentences: number of sentences of the corpus.
         skipped: why sentences have no maps (id -> status).
         shown: the ids of the sentences whose maps are in the page.
@@ -149,7 +149,7 @@ def build(
         texts: the lengths of the texts; with them every sentence must have as many words.
 
     Raises:
-        InputError: as :func:`alignment_eval.sweep.sweep`.
+        InputError: as :func:`alignment_eval.scoring.sweep.sweep`.
     """
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
     collected = _Collected(options)

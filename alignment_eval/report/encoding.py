@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extract import stacked_maps
-from alignment_eval.maps import Array, SentenceMaps
+from alignment_eval.extraction.extract import stacked_maps
+from alignment_eval.maps.sentence import Array, SentenceMaps
 
 #: A stored value v of a row whose largest is m is off by at most √(v m) / STEPS + m / (2 STEPS)²: small values, which
 #: large norms may multiply, are kept more finely than large ones.

@@ -15,11 +15,11 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, base_architecture
 from measure import Comparison, alternate, cpu_seconds
 
-from fairseq_norm_plugin.attention import norm_attentions, swap_attention
-from fairseq_norm_plugin.block_maps import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map, mixing_ratio
-from fairseq_norm_plugin.blocks import Block
-from fairseq_norm_plugin.capture import MapCapture, capturing
-from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_SELF
+from fairseq_norm_plugin.capture.attention import norm_attentions, swap_attention
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_SELF
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map, mixing_ratio
 
 BATCH, LENGTH, HEADS, DIM, LAYERS = 32, 50, 8, 512, 1
 

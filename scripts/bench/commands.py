@@ -18,9 +18,9 @@ import numpy as np
 from measure import Comparison, Process, alternate, process
 from numpy.typing import NDArray
 
-from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
-from alignment_eval.records import RunInfo
-from fairseq_norm_plugin.sinks import Existing, RecordParts
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+from alignment_eval.records.store import RunInfo
+from fairseq_norm_plugin.output.writers import Existing, RecordParts
 
 GROUP = "align-eval"
 SENTENCES, LAYERS, HEADS = 508, 6, 8

@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 from measure import cpu_seconds
 from norms import DIM, HEADS, case_of, extra_memory, plugin_way
 
-from fairseq_norm_plugin.norms import CHUNK_BYTES
+from fairseq_norm_plugin.maps.norms import CHUNK_BYTES
 
 LENGTHS, BATCHES = (25, 50, 100, 200, 400, 800), (1, 2, 4, 8, 16, 32, 64)
 FIXED_BATCH, FIXED_LENGTH = 8, 100

@@ -21,7 +21,7 @@ import torch
 from measure import Comparison, alternate, cpu_seconds
 from torch import Tensor
 
-from fairseq_norm_plugin.norms import gram_factor, head_gram_basis, head_norms, layer_norms
+from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, head_norms, layer_norms
 
 BATCH, HEADS, DIM = 32, 8, 512
 Maps = tuple[Tensor, Tensor]

@@ -16,11 +16,11 @@ from blocks import transformer
 from fairseq.sequence_generator import EnsembleModel
 from measure import Comparison, alternate, cpu_seconds
 
-from fairseq_norm_plugin.attention import norm_attentions, restore_attention
-from fairseq_norm_plugin.capture import capturing
-from fairseq_norm_plugin.generator import NormEnsembleModel, PrintedMap
-from fairseq_norm_plugin.layers import DECODER_CROSS
-from fairseq_norm_plugin.quantities import layer_capture
+from fairseq_norm_plugin.capture.attention import norm_attentions, restore_attention
+from fairseq_norm_plugin.capture.capturing import capturing
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS
+from fairseq_norm_plugin.capture.recorder import layer_capture
+from fairseq_norm_plugin.generation.generator import NormEnsembleModel, PrintedMap
 
 HYPOTHESES, SOURCE, HEADS, DIM, LAYERS, STEPS = 160, 50, 8, 512, 6, 100
 GROUP = "one decoding step"

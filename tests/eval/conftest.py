@@ -16,10 +16,10 @@ import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-from alignment_eval.maps import DEFAULT_KINDS, SentenceMaps, Side
-from alignment_eval.parts import Part
-from alignment_eval.records import RunInfo, arrow_schema, to_table
-from alignment_eval.subwords import word_indices
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+from alignment_eval.maps.subwords import word_indices
+from alignment_eval.records.manifest import Part
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 
 SPECIAL = ("</s>", "<de>", "<en>")
 

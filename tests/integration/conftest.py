@@ -37,7 +37,7 @@ FAIRSEQ_WARNINGS = (
 DYING = """
 import os, signal, sys
 from fairseq_cli import generate
-from fairseq_norm_plugin.task import TranslationNormTask
+from fairseq_norm_plugin.tasks.translation import TranslationNormTask
 
 step = TranslationNormTask.inference_step
 batches = []

@@ -16,7 +16,7 @@ from fairseq.models.roberta.model import base_architecture
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
 
 ANALYZE = (sys.executable, "-m", "fairseq_norm_plugin.analyze")
 CPU = ("--cpu", "--num-workers", 0)
@@ -195,7 +195,7 @@ def test_maps_of_a_masked_language_model(masked_lm):
 
 
 def test_the_task_of_masked_models_does_not_train(masked_lm):
-    from fairseq_norm_plugin.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+    from fairseq_norm_plugin.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
 
     task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(masked_lm / "bin")))
     with pytest.raises(UsageError, match=r"for analysis, it masks no token: train with --task masked_lm"):

@@ -10,8 +10,8 @@ import torch
 from fairseq import checkpoint_utils, tasks
 
 from alignment_eval.errors import InputError
-from alignment_eval.records import Records
-from fairseq_norm_plugin.attention import NormAttention, norm_attentions
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions
 
 HYPOTHESES = ("H", "D", "P")
 LONG_ENOUGH = ["--beam", 2, "--min-len", 4, "--max-len-b", 8]  # models of 8 updates would say next to nothing

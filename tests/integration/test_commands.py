@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.records import Records
+from alignment_eval.records.store import Records
 
 HYPOTHESES = ("H", "D", "P")
 LINES = ["ba@@ ki lo", "mu ne@@ ra"]

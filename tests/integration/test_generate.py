@@ -7,7 +7,7 @@ import pytest
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records import Records
+from alignment_eval.records.store import Records
 
 HYPOTHESES = ("H", "D", "P")
 SCORE = "--score-reference"

@@ -9,9 +9,9 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval import cli
-from alignment_eval.maps import HEAD_KINDS, KINDS
-from alignment_eval.records import Records
-from fairseq_norm_plugin.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from alignment_eval.maps.sentence import HEAD_KINDS, KINDS
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 
 ALL = ("--norm-record-kinds", ",".join(KINDS))
 SCORE = ("--score-reference", *ALL)

@@ -14,10 +14,10 @@ from fairseq import checkpoint_utils, tasks
 from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import ReadOptions, read_gold
-from alignment_eval.records import Records
-from alignment_eval.sweep import configurations, sweep
-from fairseq_norm_plugin.monitor import Monitor
+from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations, sweep
+from fairseq_norm_plugin.monitoring.counts import Monitor
 
 SUBSETS = ("--valid-subset", "test,valid")
 
@@ -132,9 +132,9 @@ def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
-    from fairseq_norm_plugin.analysis import BlockStatistics, Vocabulary
-    from fairseq_norm_plugin.attention import norm_attentions
-    from fairseq_norm_plugin.capture import MapCapture, capturing
+    from fairseq_norm_plugin.analyze.statistics import BlockStatistics, Vocabulary
+    from fairseq_norm_plugin.capture.attention import norm_attentions
+    from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 
     path = monitored("mixing", "--aer-mixing", "attn_w,attnres_n,attnresln_n")
     found = logged("test")[-1]
@@ -362,8 +362,8 @@ def test_an_error_while_listening_gives_the_plain_validation(monitored, trained,
     def broken(self, block):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("fairseq_norm_plugin.monitor.Recorder._quantities", broken, raising=False)
-    monkeypatch.setattr("fairseq_norm_plugin.quantities.Recorder._quantities", broken)
+    monkeypatch.setattr("fairseq_norm_plugin.monitoring.counts.Recorder._quantities", broken, raising=False)
+    monkeypatch.setattr("fairseq_norm_plugin.capture.recorder.Recorder._quantities", broken)
     monitored("listening fails")
     stock, ours = halves(logged("test"))
     assert (ours["aer"], ours["aer_sentences"], ours["loss"]) == ("inf", "0", stock["loss"])

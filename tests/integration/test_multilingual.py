@@ -16,9 +16,9 @@ from fairseq_cli import preprocess
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats import ReadOptions, read_gold
-from alignment_eval.records import Records
-from alignment_eval.sweep import configurations, sweep
+from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations, sweep
 
 MULTI, BART = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 PIECES = ("ba", "ki", "lo", "mu", "ne", "ra")

@@ -11,8 +11,8 @@ import pytest
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.parts import read_manifests
-from alignment_eval.records import Records
+from alignment_eval.records.manifest import read_manifests
+from alignment_eval.records.store import Records
 
 EXTRACT = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]
 PART = "part-00000-of-00001-00000.parquet"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.records import Records
+from alignment_eval.records.store import Records
 
 SCORE = "--score-reference"
 SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.records import Records
+from alignment_eval.records.store import Records
 
 SCORE = "--score-reference"
 RAW = ["--dataset-impl", "raw"]

@@ -11,7 +11,7 @@ from fairseq.data.language_pair_dataset import collate
 from fairseq.models.transformer import TransformerConfig, TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
-from fairseq_norm_plugin.attention import swap_attention
+from fairseq_norm_plugin.capture.attention import swap_attention
 
 
 def dictionary(words: int = 30, mark: str = "@@") -> Dictionary:

@@ -10,7 +10,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from alignment_eval.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import ExtractionOptions, extract
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 
@@ -84,7 +84,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_the_free_functions_take_any_frameworks_matrices():
-    from fairseq_norm_plugin.norms import gram_factor, head_gram_basis, layer_norms
+    from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, layer_norms
 
     attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
     x = torch.randn(1, 3, 8)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli
-from fairseq_norm_plugin import align
+from fairseq_norm_plugin.align import cli as align
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from alignment_eval import cli
-from fairseq_norm_plugin import align
-from fairseq_norm_plugin.aligner import Aligner
+from fairseq_norm_plugin.align import cli as align
+from fairseq_norm_plugin.align.aligner import Aligner
 from tests.integration.align.ways import DEFAULT, PAPER
 
 

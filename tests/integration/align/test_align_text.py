@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.aligner import Aligner
-from fairseq_norm_plugin.parallel_text import ParallelText, Segmenter
+from fairseq_norm_plugin.align.aligner import Aligner
+from fairseq_norm_plugin.align.text import ParallelText, Segmenter
 from tests.integration.align.ways import PAPER
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"

@@ -1,0 +1,165 @@
+"""Options of the commands that read alignment files: format, base, direction, texts."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import STANDARD
+from alignment_eval.formats.checks import Texts
+from alignment_eval.formats.detection import GOLD_FORMATS, HYPOTHESIS_FORMATS
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_texts, warn_on_stderr
+from alignment_eval.signature import Value
+
+BASES = ("0", "1", "auto")
+
+
+def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--gold`` and how to read it."""
+    group = parser.add_argument_group("gold")
+    group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    add_gold_reading(group)
+
+
+def add_gold_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read gold."""
+    _add_reading(group, "gold", GOLD_FORMATS, "auto, which warns; 1 for naacl")
+
+
+def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--hyp`` (several are possible) and how to read it."""
+    group = parser.add_argument_group("hypotheses")
+    group.add_argument(
+        "--hyp",
+        required=True,
+        action="extend",
+        nargs="+",
+        metavar="FILE",
+        help="word alignments to be scored (-: standard input); all are read in the same way",
+    )
+    add_hypothesis_reading(group)
+
+
+def add_hypothesis_reading(group: argparse._ArgumentGroup, role: str = "hyp") -> None:
+    """Declare how to read hypotheses: ``--<role>-format`` and so on."""
+    _add_reading(group, role, HYPOTHESIS_FORMATS, "0; 1 for naacl")
+    group.add_argument(f"--{role}-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
+    group.add_argument(
+        f"--{role}-min-confidence",
+        type=finite_number,
+        metavar="P",
+        help="take only links of this score or more (format scored, or naacl with confidences; default: all links)",
+    )
+
+
+def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Declare ``--source`` and ``--target``."""
+    group = parser.add_argument_group("texts", "tokenised, one sentence a line; with them every index is checked")
+    group.add_argument("--source", required=required, metavar="FILE", help="source text")
+    group.add_argument("--target", required=required, metavar="FILE", help="target text")
+
+
+def add_input_reading(group: argparse._ArgumentGroup, role: str) -> None:
+    """Declare how to read alignments of any format, the format as ``--<role>``."""
+    _add_reading(group, role, HYPOTHESIS_FORMATS, "0; 1 for naacl", format_option=f"--{role}")
+
+
+def _add_reading(
+    group: argparse._ArgumentGroup, role: str, formats: tuple[str, ...], base: str, format_option: str | None = None
+) -> None:
+    group.add_argument(
+        format_option or f"--{role}-format",
+        dest=f"{role}_format",
+        choices=formats,
+        help=f"{', '.join(formats)} (default: told from the content)",
+    )
+    group.add_argument(
+        f"--{role}-base", choices=BASES, help=f"number of the first word, or auto: told from the data (default: {base})"
+    )
+    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: exchange them")
+    group.add_argument(
+        f"--{role}-unused-zero", action="store_true", help="read as 0-based even though no link uses index 0"
+    )
+
+
+def check_standard_input(paths: Iterable[str | None]) -> None:
+    """Check that at most one input is ``-``.
+
+    Raises:
+        UsageError: several are.
+    """
+    if list(paths).count(STANDARD) > 1:
+        raise UsageError("several inputs are -: expected at most one to come from the standard input")
+
+
+def gold_options(args: argparse.Namespace) -> ReadOptions:
+    """How to read ``--gold``."""
+    return ReadOptions(args.gold_format, args.gold_base, args.gold_swap, args.gold_unused_zero)
+
+
+def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
+    """The gold of ``--gold``; warns where it has no links."""
+    gold = read_gold(args.gold, gold_options(args), texts)
+    if not len(gold.links.possible):
+        warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+    return gold
+
+
+def check_as_many(first: Alignments, second: Alignments) -> None:
+    """Check that two files are of as many sentences.
+
+    Raises:
+        InputError: they are not.
+    """
+    files = first.file, second.file
+    counts = first.links.sentences, second.links.sentences
+    if counts[0] != counts[1]:
+        naacl = "naacl" in (files[0].format, files[1].format)
+        raise InputError(
+            f"{files[0].name} has {counts[0]} sentences, {files[1].name} has {counts[1]}: expected as many, a blank "
+            f"line for a sentence without links; are they of one text?"
+            f"{' NAACL files end with the last link: give --source and --target' * naacl}"
+        )
+
+
+def hypothesis_options(args: argparse.Namespace, role: str = "hyp") -> ReadOptions:
+    """How to read hypotheses: ``--<role>-format`` and so on."""
+    names = ("format", "base", "swap", "unused_zero", "allow_possible", "min_confidence")
+    return ReadOptions(**{name: getattr(args, f"{role}_{name}") for name in names})
+
+
+def finite_number(text: str) -> float:
+    """The value of an option that is a number, neither NaN nor infinite."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
+
+
+def texts_of(args: argparse.Namespace) -> Texts | None:
+    """The texts of ``--source`` and ``--target``, None if neither is given.
+
+    Raises:
+        UsageError: only one of them is given.
+        InputError: they cannot be read, or are not of as many lines.
+    """
+    if args.source is None and args.target is None:
+        return None
+    if args.source is None or args.target is None:
+        raise UsageError("only one of --source and --target is given: expected both or neither")
+    return read_texts(args.source, args.target)
+
+
+def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
+    """The fields of a signature that say what was read, and how."""
+    threshold = alignments.min_confidence
+    return {
+        role: alignments.file.hash,
+        f"{role}_format": alignments.file.format,
+        f"{role}_base": alignments.base,
+        f"{role}_swap": alignments.swap,
+        **({} if threshold is None else {f"{role}_min_confidence": threshold}),
+    }

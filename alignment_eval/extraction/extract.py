@@ -1,0 +1,338 @@
+"""From maps to word alignments: which maps are read, combined, and turned into links by a rule.
+
+Everything is computed in float64 and for any leading axes (layers, heads) at once, so that one
+head extracted alone and a sweep over all of them give the same links.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.rules import NULLS, Choices, apply_rule, rule_of
+from alignment_eval.extraction.rules import RULES as RULES  # options take it from here
+from alignment_eval.links.table import Link, Links
+from alignment_eval.maps.sentence import KINDS, Array, SentenceMaps, Side
+from alignment_eval.maps.subwords import word_strings
+from alignment_eval.maps.words import (
+    COMBINATIONS,
+    FLOOR,
+    SETTINGS,
+    UnitMap,
+    combine,
+    require_known,
+    row_shares,
+    unit_map,
+)
+
+
+@dataclass(frozen=True, order=True)
+class MapName:
+    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0.
+
+    ``setting``, if it is given, is that of this map alone, ``LAYER.HEAD:SETTING``.
+    """
+
+    layer: int
+    head: int | None = None
+    setting: str | None = None
+
+    def __str__(self) -> str:
+        name = str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+        return name if self.setting is None else f"{name}:{self.setting}"
+
+
+def parse_maps(text: str) -> tuple[MapName, ...]:
+    """The maps that ``1.2,0.3:awi,1`` names: heads 2 of layer 1 and 3 of layer 0, this in AWI, and the whole layer 1.
+
+    Raises:
+        UsageError: the text is of another form.
+    """
+    pattern = rf"([0-9]+)(?:\.([0-9]+))?(?::({'|'.join(SETTINGS)}))?"
+    matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
+    names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
+    if len(names) < len(matches):
+        raise UsageError(
+            f"heads {text!r}: expected LAYER.HEAD for a head or LAYER for the map of a whole layer, from 0, separated "
+            f"by commas, such as 1.2,0.3,1; a setting of its own is named behind it, such as 0.3:awi"
+        )
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """Which maps, and how links are read from them; names are checked on construction.
+
+    One map is named by ``layer`` and ``head``, several by ``heads``; of ``heads`` with a single name, ``layer``
+    and ``head`` are made.
+
+    Attributes:
+        kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
+        layer: the layer's fairseq number, from 0.
+        head: the head's number, from 0; None: the map of the whole layer.
+        setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
+            alignment with input: the row after, where it is the decoder input.  Maps of ``heads`` may name their own.
+        rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
+        null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
+            ``mask``: they are barred.  None becomes the rule's default.
+        final_punctuation: tie the final marks to each other (:func:`final_marks`).
+        heads: maps to be combined.
+        combine: how (:func:`alignment_eval.maps.words.combine`); without meaning for a single map.
+
+    Raises:
+        UsageError: an unknown name, a ``null`` that the rule does not know, no map named, or one named twice.
+    """
+
+    kind: str
+    layer: int | None = None
+    head: int | None = None
+    setting: str = "awi"
+    rule: str = "kobayashi2020"
+    null: str | None = None
+    final_punctuation: bool = False
+    heads: tuple[MapName, ...] = ()
+    combine: str = "mean"
+
+    def __post_init__(self) -> None:
+        require_known("map kind", self.kind, KINDS)
+        require_known("setting", self.setting, SETTINGS)
+        require_known("combination", self.combine, COMBINATIONS)
+        self._name_maps()
+        rule = rule_of(self.rule)
+        object.__setattr__(self, "rule", rule.name)
+        object.__setattr__(self, "null", rule.nulls[0] if self.null is None else self.null)
+        require_known("null", str(self.null), NULLS)
+        if self.null not in rule.nulls:
+            raise UsageError(
+                f"null {self.null!r} with rule {self.rule!r}: that rule always masks the special source tokens, "
+                f"expected null 'mask'; leave it out or take rule 'kobayashi2020'"
+            )
+
+    def _name_maps(self) -> None:
+        if (self.layer is None) == (not self.heads):
+            raise UsageError("maps are named by a layer (and a head) or by heads: expected one of the two")
+        if self.heads and self.head is not None:
+            raise UsageError(f"head {self.head} beside heads {self.map_names}: expected one of the two")
+        for name in self.heads:
+            if name.setting is not None:
+                require_known("setting", name.setting, SETTINGS)
+        # one name for one map
+        heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        if len(set(heads)) < len(heads):
+            given = ",".join(map(str, self.heads))
+            raise UsageError(f"heads {given}, in setting {self.setting}: one is named twice: expected each once")
+        object.__setattr__(self, "heads", heads)
+        if len(self.heads) == 1:
+            object.__setattr__(self, "layer", self.heads[0].layer)
+            object.__setattr__(self, "head", self.heads[0].head)
+            object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
+            object.__setattr__(self, "heads", ())
+
+    @property
+    def maps(self) -> tuple[MapName, ...]:
+        """The maps that are read, in the order in which they are combined."""
+        return (MapName(self.layer, self.head),) if self.layer is not None else self.heads
+
+    @property
+    def map_names(self) -> str:
+        """The maps as :func:`parse_maps` reads them."""
+        return ",".join(map(str, self.maps))
+
+    def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
+        """The same extraction from other maps."""
+        return replace(self, layer=None, head=None, heads=tuple(maps))
+
+    def fields(self) -> dict[str, str | int | float | bool | None]:
+        """What a signature says of the extraction."""
+        maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
+        if self.heads:
+            floor = {"floor": FLOOR} if self.combine == "product" else {}
+            maps = {"heads": self.map_names, "combine": self.combine, **floor}
+        return {
+            "kind": self.kind,
+            **maps,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class WordLinks:
+    """Links of one sentence, and the map that says how sure they are.
+
+    ``linked`` is bool [source words, target words]; ``shares`` float64 [target words, source words + 1], the word
+    map (null last) with each row divided by its sum.
+    """
+
+    linked: NDArray[np.bool_]
+    shares: NDArray[np.float64]
+
+    @property
+    def links(self) -> Links:
+        """The links as a set."""
+        return links_of(self.linked)
+
+    def confidences(self, least: float = 0) -> dict[Link, float]:
+        """Each link with its share of its row, a number from 0 to 1; only those of ``least`` or more."""
+        return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
+
+
+def links_of(linked: NDArray[np.bool_]) -> Links:
+    """The links of a matrix [source words, target words]."""
+    return frozenset(zip(*(axis.tolist() for axis in np.nonzero(linked))))
+
+
+def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
+    """The links of one sentence.
+
+    Raises:
+        InputError: the sentence has no maps, the kind, layer or head was not recorded, a map holds NaN or an
+            infinity, word indices are no count from 0, or AWI asks for a row beyond the map.
+    """
+    return word_links(sentence, options).links
+
+
+def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+    """The links of one sentence with their confidences; errors as for :func:`extract`."""
+    maps = named_maps(sentence, options)
+    rule = rule_of(options.rule)
+    units = combined_units(maps, sentence, options, rule.units)
+    words = units.scores
+    if rule.units != "words":  # confidences are those of words under every rule
+        words = combined_units(maps, sentence, options, "words").scores
+    return WordLinks(
+        choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
+        row_shares(words),
+    )
+
+
+def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+    """What the rule of ``options``, one of words, makes of a word map [target words, source words + 1], null last."""
+    target, source = len(scores), scores.shape[-1] - 1
+    units = UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
+    return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(scores))
+
+
+def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
+    """The maps that ``options`` name, in their order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
+
+    Raises:
+        InputError: a layer or head was not recorded.
+    """
+    stacked = stacked_maps(sentence, options.kind)
+    heads = stacked.shape[1] - 1
+    for name in options.maps:
+        if name.head is not None and not 0 <= name.head < heads:
+            known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
+            if not heads:
+                known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
+            raise InputError(f"head {name.head} is not in the records: {known}")
+    maps: NDArray[np.float64] = np.stack(
+        [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
+    )
+    return maps
+
+
+def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
+    """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S].
+
+    Raises:
+        InputError: no such maps, or a value that is NaN or infinite.
+    """
+    # Products of recorded quantities are taken in float64 too: in float16 they could overflow.
+    wide = replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
+    maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
+    if not np.isfinite(maps).all():
+        raise InputError(
+            f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values: expected finite ones; "
+            f"record again, with --norm-records-dtype float32 if it was float16"
+        )
+    return maps
+
+
+def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
+    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence."""
+    try:
+        return unit_map(maps, sentence.source, sentence.target, setting, units)
+    except InputError as error:
+        raise InputError(f"sentence {sentence.id}: {error}") from error
+
+
+def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> UnitMap:
+    """One map between units from those that ``options`` name, ``maps`` [M, T, S], each read in its own setting."""
+    each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.maps, maps)]
+    return replace(each[0], scores=combine(np.stack([one.scores for one in each]), options.combine))
+
+
+def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
+    """Apply the rule of ``options`` to each of ``maps`` [..., T, S] of ``sentence``.
+
+    Kind, layer and heads of ``options`` are not read: they say which maps, and those are given.
+
+    Raises:
+        InputError: word indices are no count from 0, or AWI asks for a row beyond the map.
+    """
+    return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
+
+
+def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
+    """Apply the rule of ``options`` to each of the maps ``units``, which are between the rule's units."""
+    final = options.final_punctuation and final_marks(sentence.source, sentence.target)
+    return apply_rule(rule_of(options.rule), units, options.null, final)
+
+
+def final_marks(source: Side, target: Side) -> bool:
+    """Whether the final-punctuation rule applies: the last words of both sides are punctuation.
+
+    A word is punctuation if every character of it has a Unicode category P (so not ``$``, ``+`` or `````).  Where the
+    rule applies, the last target word is linked to the last source word and to nothing else, and the last source
+    word is barred for all other target words (of a one-word source they stay unaligned, if null is masked).  It
+    holds for words, whatever the extraction rule; where it does not apply nothing changes.  The published Shift-Att
+    figures use it.
+    """
+    if not (source.word_count and target.word_count):
+        return False
+    last = (word_strings(side.tokens, side.words)[-1] for side in (source, target))
+    return all(unicodedata.category(character).startswith("P") for word in last for character in word)
+
+
+def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
+    """The layer (fairseq's number) whose ``attn_n`` layer map has the highest mean: a choice without gold.
+
+    The mean is pooled over all cells of all sentences that have maps, ``</s>`` included.  Of equal layers the first.
+
+    Raises:
+        UsageError: the setting is not AWI: in AWO the rule picks a layer of poor alignments.
+        InputError: no sentence has maps, or kind ``attn_n`` was not recorded.
+    """
+    require_known("setting", setting, SETTINGS)
+    if setting != "awi":
+        raise UsageError(
+            f"layer max-norm with setting {setting!r}: the layer of the highest mean norm is known to align well in "
+            f"AWI only (in AWO it aligns badly); take setting 'awi' or name a layer"
+        )
+    sums: list[NDArray[np.float64]] = []
+    cells = 0
+    layers: tuple[int, ...] = ()
+    for sentence in sentences:
+        if sentence.ok:
+            maps = sentence.layer_maps("attn_n")
+            sums.append(maps.sum(axis=(1, 2), dtype=np.float64))
+            cells += maps[0].size
+            layers = sentence.layers
+    if not cells:
+        raise InputError("layer max-norm: no sentence has maps: expected some to take the mean of; name a layer")
+    # fsum: the same layer in whatever order the shards give the sentences
+    means = [math.fsum(column) / cells for column in zip(*sums)]
+    if not all(map(math.isfinite, means)):
+        raise InputError("layer max-norm: the maps hold NaN or infinite values: expected finite ones; record again")
+    return layers[means.index(max(means))]

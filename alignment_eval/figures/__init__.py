@@ -1,0 +1,1 @@
+"""Figures: sentences, heatmaps, training curves."""

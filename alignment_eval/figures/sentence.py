@@ -1,0 +1,330 @@
+"""Pictures of one sentence's maps, with gold and predicted links as marks.  Matplotlib is imported only to draw."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import ExtractionOptions, choose, links_of, named_maps, unit_maps
+from alignment_eval.links.table import GoldSentence, Link, Links
+from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.subwords import word_strings
+from alignment_eval.maps.words import LEVELS, require_known
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+#: The column of a word map that holds what the special source tokens have.
+NULL_LABEL = "(null)"
+#: The font of all text; characters that it lacks are looked for in others.
+FONT = "DejaVu Sans"
+
+#: Series -> label, marker, size as a share of a cell, whether it is filled: told apart by shape, not by colour alone.
+_MARKS: dict[str, tuple[str, str, float, bool]] = {
+    "sure": ("gold, sure", "s", 0.86, False),
+    "possible": ("gold, possible only", "D", 0.62, False),
+    "predicted": ("predicted", "o", 0.46, True),
+}
+_COLOURS = {"sure": "black", "possible": "black", "predicted": "#d1450b"}
+#: So many panels are drawn large, each with a colour bar; of more each is small and only its maximum is told.
+_LARGE = 4
+#: Longest label, in characters.
+_LONGEST = 30
+_POINTS = 72  # of an inch
+#: Width of a character as a share of the font size, on the large side.
+_CHARACTER = 0.75
+_SMALLEST_FONT, _LARGEST_FONT = 6.0, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One map to draw: ``values`` [rows, columns] and the word links predicted from it."""
+
+    title: str
+    values: NDArray[np.float64]
+    predicted: Links = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Maps of one sentence pair as a grid of panels.
+
+    Attributes:
+        title: may have several lines.
+        source: the columns; one of no word (-1) takes no marks.
+        target: the rows.
+        panels: rows of panels, all of as many rows and columns as there are tokens.
+        gold: word links of the gold, None if there is none.
+
+    Raises:
+        InputError: a panel is of another shape, has a value that is NaN, infinite or negative, or there is nothing
+            to draw.
+    """
+
+    title: str
+    source: Side
+    target: Side
+    panels: tuple[tuple[Panel, ...], ...]
+    gold: GoldSentence | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All text that :func:`draw` writes and that is not this module's own."""
+        return (self.title, *map(label_of, (*self.source.tokens, *self.target.tokens)))
+
+    def __post_init__(self) -> None:
+        shape = (len(self.target.tokens), len(self.source.tokens))
+        if not all(shape) or not any(self.panels):
+            raise InputError(f"a map of {shape[0]}×{shape[1]} cells: expected one word at least on both sides")
+        for panel in (panel for row in self.panels for panel in row):
+            if panel.values.shape != shape:
+                raise InputError(f"panel {panel.title!r} is of shape {panel.values.shape}: expected {shape}")
+            if not (np.isfinite(panel.values).all() and (panel.values >= 0).all()):
+                raise InputError(f"panel {panel.title!r} holds NaN, infinite or negative values: expected 0 or more")
+
+
+def sides_of(sentence: SentenceMaps, level: str) -> tuple[Side, Side]:
+    """Columns and rows of a picture of ``sentence``.
+
+    Words, with a column for null; or subword tokens, with the special ones of the source.
+
+    Raises:
+        UsageError: the level is unknown.
+    """
+    require_known("level", level, LEVELS)
+    source, target = sentence.source, sentence.target
+    if level == "token":
+        ordinary = np.flatnonzero(~target.special)
+        return source, Side(tuple(target.tokens[i] for i in ordinary), target.words[ordinary])
+    columns = (*word_strings(source.tokens, source.words), NULL_LABEL)
+    numbers = np.append(np.arange(source.word_count, dtype=np.int32), np.int32(-1))
+    rows = tuple(word_strings(target.tokens, target.words))
+    return Side(columns, numbers), Side(rows, np.arange(target.word_count, dtype=np.int32))
+
+
+def panel_of(
+    sentence: SentenceMaps, options: ExtractionOptions, level: str, title: str, predicted: Links | None = None
+) -> Panel:
+    """The panel of the map that ``options`` name.
+
+    Args:
+        sentence: it has maps.
+        options: kind, layer, head and setting of the map; its rule gives the links.
+        level: of :data:`~alignment_eval.maps.words.LEVELS`.
+        title: of the panel.
+        predicted: links to be shown instead of those of the rule.
+
+    Raises:
+        InputError: as for :func:`alignment_eval.extraction.extract.extract`.
+        UsageError: the level is unknown.
+    """
+    require_known("level", level, LEVELS)
+    (values,) = named_maps(sentence, options)
+    if predicted is None:
+        sizes = sentence.source.word_count, sentence.target.word_count
+        predicted = links_of(choose(values, sentence, options).linked(*sizes))
+    return Panel(title, unit_maps(values, sentence, options.setting, LEVELS[level]).scores, predicted)
+
+
+def cells(links: Iterable[Link], source: Side, target: Side) -> list[tuple[int, int]]:
+    """The cells (column, row) of word links: all pairs of tokens of the two words."""
+    return [
+        (column, row)
+        for i, j in sorted(links)
+        for column in np.flatnonzero(source.words == i).tolist()
+        for row in np.flatnonzero(target.words == j).tolist()
+    ]
+
+
+def label_of(token: str) -> str:
+    """``token`` as it is shown (:func:`visible`), cut if it is long."""
+    text = visible(token)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""``text`` with the characters that show nothing, turn text around or break files as ``\u200b``, as in Python."""
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    # Of the format characters only joiners shape letters; bidirectional overrides would turn a label around.
+    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple[tuple[str, ...], str]:
+    """Font families that have the characters of ``texts``, and the characters that none has.
+
+    The first is that of ``file`` if one is given; fonts that are installed are asked only for what it and
+    :data:`FONT` lack.
+
+    Raises:
+        InputError: ``file`` is not a font.
+    """
+    from matplotlib import font_manager
+
+    manager = font_manager.fontManager
+    families = [FONT]
+    if file is not None:
+        families.insert(0, _add_font(file))
+    missing = {ord(character) for text in texts for character in text if not character.isspace()}
+    # Joiners and selectors draw nothing of their own.
+    missing -= {0x200C, 0x200D, *range(0xFE00, 0xFE10)}
+    for name in families:
+        missing -= _characters(font_manager.findfont(name))
+    # Not those that have a box for everything.
+    others = sorted((e.name, e.fname) for e in manager.ttflist if missing and not e.name.startswith("Last Resort"))
+    for name, path in others:
+        if name not in families and missing & _characters(path):
+            # A family may have several files: the one that is drawn counts.
+            has = missing & _characters(font_manager.findfont(name))
+            families += [name] if has else []
+            missing -= has
+    return tuple(families), "".join(map(chr, sorted(missing)))
+
+
+def _add_font(file: str | Path) -> str:
+    """Make a font file known, and give its family."""
+    from matplotlib import font_manager
+
+    entries = font_manager.fontManager.ttflist
+    place = len(entries)
+    try:
+        font_manager.get_font(str(file))  # addfont goes by the ending, this by the content
+        font_manager.fontManager.addfont(str(file))
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{file}: cannot be read as a font: expected a TrueType or OpenType file") from error
+    # First, and as if upright and regular: whoever asks for its family gets this file and no other of the family.
+    entry = replace(entries.pop(place), style="normal", variant="normal", weight=400, stretch="normal")
+    entries.insert(0, entry)
+    return entry.name
+
+
+def _characters(font: str) -> Set[int]:
+    from matplotlib import font_manager
+
+    try:
+        return font_manager.get_font(font).get_charmap().keys()
+    except (OSError, RuntimeError):  # removed or broken since the list was made
+        return frozenset()
+
+
+def needs_shaping(text: str) -> bool:
+    """Whether ``text`` has right-to-left letters, vowel signs with a place of their own or conjuncts (viramas)."""
+    return any(
+        unicodedata.bidirectional(c) in ("R", "AL") or unicodedata.category(c) == "Mc" or unicodedata.combining(c) == 9
+        for c in text
+    )
+
+
+def shapes_text() -> bool:
+    """Whether this Matplotlib puts right-to-left text in order and shapes letters, as it does from 3.11 on."""
+    import matplotlib
+
+    return matplotlib.__version_info__ >= (3, 11)
+
+
+def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
+    """Draw ``picture``; the figure grows with the sentence, so that cells and text keep a readable size.
+
+    Args:
+        picture: what to draw.
+        families: fonts, the first that has a character is taken (:func:`font_families`).
+    """
+    from matplotlib.figure import Figure
+
+    small = sum(map(len, picture.panels)) > _LARGE
+    rows, columns = len(picture.target.tokens), len(picture.source.tokens)
+    extent, smallest, largest = (2.5, 0.11, 0.2) if small else (12.0, 0.16, 0.28)
+    cell = min(largest, max(smallest, extent / max(rows, columns)))  # inches, as all lengths here
+    size = min(_LARGEST_FONT, max(_SMALLEST_FONT, 0.7 * cell * _POINTS))
+    width, height = cell * columns, cell * rows
+    # A panel's title takes 1.2 at least; beside a large one stands a colour bar with its numbers.
+    # So do, from the second on, its row labels.
+    labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
+    labelled = 0.2 + max(map(len, labels[1])) * _CHARACTER * size / _POINTS
+    pitch_x = max(width, 1.2) + (0.25 if small else 1.0 + labelled)
+    pitch_y = height + 0.5
+    across = max(map(len, picture.panels))
+    total = (pitch_x * across - (0 if small else 0.3 + labelled), pitch_y * len(picture.panels))
+    figure = Figure(figsize=total)
+    for r, line in enumerate(picture.panels):
+        for c, panel in enumerate(line):
+            bottom = total[1] - r * pitch_y - height
+            place = (c * pitch_x / total[0], bottom / total[1], width / total[0], height / total[1])
+            axes = figure.add_axes(place)
+            _draw_panel(axes, picture, panel, cell, f"{r}-{c}")
+            axes.set_title(f"{panel.title}\nmax {panel.values.max():.3g}", fontsize=7 if small else 9, loc="left")
+            last = r == len(picture.panels) - 1
+            axes.set_xticks(range(columns), labels[0] if last else [], rotation=90, fontsize=size)
+            axes.set_yticks(range(rows), labels[1] if c == 0 or not small else [], fontsize=size)
+            axes.set_xlabel("source" if last else "", fontsize=8)
+            axes.set_ylabel("target" if c == 0 else "", fontsize=8)
+            for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+                label.set(parse_math=False, family=list(families))
+            if not small:
+                bar = figure.add_axes((place[0] + (width + 0.1) / total[0], place[1], 0.12 / total[0], place[3]))
+                figure.colorbar(axes.images[0], cax=bar).ax.tick_params(labelsize=7)
+    figure.text(0, 1 + 0.5 / total[1], picture.title, fontsize=10, va="bottom", parse_math=False, family=list(families))
+    names = [name for name in _MARKS if name == "predicted" or picture.gold is not None]
+    figure.legend(
+        handles=[_marks(name, [], 0.14) for name in names],
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        fontsize=8,
+        frameon=False,
+        borderaxespad=0,
+    )
+    return figure
+
+
+def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: str) -> None:
+    rows, columns = panel.values.shape
+    # A map of zeros alone is white, as zeros are elsewhere.
+    axes.imshow(panel.values, cmap="Blues", vmin=0, vmax=panel.values.max() or 1, aspect="auto")
+    # Lines between cells; a grid of minor ticks would be many times slower.
+    axes.vlines(np.arange(0.5, columns - 1), -0.5, rows - 0.5, color="0.85", linewidth=0.4)
+    axes.hlines(np.arange(0.5, rows - 1), -0.5, columns - 0.5, color="0.85", linewidth=0.4)
+    axes.tick_params(length=0)
+    series: dict[str, Links] = {"predicted": panel.predicted}
+    if picture.gold is not None:
+        series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
+    for name in (name for name in _MARKS if name in series):
+        marks = _marks(name, cells(series[name], picture.source, picture.target), cell)
+        marks.set_gid(f"{name}-{number}")  # in SVG the id of the group
+        axes.add_line(marks)
+    axes.set_xlim(-0.5, columns - 0.5)
+    axes.set_ylim(rows - 0.5, -0.5)
+
+
+def _marks(name: str, points: Sequence[tuple[int, int]], cell: float) -> Line2D:
+    """The marks of a series at ``points`` (column, row), with a white edge that shows on dark cells."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patheffects import withStroke
+
+    label, marker, share, filled = _MARKS[name]
+    thickness = 0.06 * cell * _POINTS
+    x, y = zip(*points) if points else ((), ())
+    return Line2D(
+        x,
+        y,
+        linestyle="none",
+        label=label,
+        marker=marker,
+        markersize=share * cell * _POINTS,
+        markerfacecolor=_COLOURS[name] if filled else "none",
+        markeredgecolor="white" if filled else _COLOURS[name],
+        markeredgewidth=thickness,
+        path_effects=[] if filled else [withStroke(linewidth=2.2 * thickness, foreground="white")],
+    )

@@ -1,0 +1,223 @@
+"""Figures of training: metrics by update.  Matplotlib is imported only when one is drawn.
+
+Metrics of layers get a panel for each run and subset, coloured by layer, the line by kind and setting; where there are
+none, all runs share a panel, coloured by run.  Losses have panels of their own under these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from alignment_eval.figures.training_log import Metric, best
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Dashes = Union[str, tuple[int, tuple[float, ...]]]
+Colour = Union[str, tuple[float, ...]]
+#: Run, subset and metric.
+Key = tuple[str, str, str]
+
+_KINDS = {"n": "norms", "w": "weights"}
+#: Kind and setting of a map -> line; the order of the legend.
+_MAP_LINES: dict[tuple[Optional[str], Optional[str]], Dashes] = {
+    ("n", "awo"): "-",
+    ("w", "awo"): (0, (1.0, 2.0)),
+    ("n", "awi"): (0, (5.0, 1.5)),
+    ("w", "awi"): (0, (9.0, 2.0, 1.0, 2.0, 1.0, 2.0)),
+}
+#: What the legend says of metrics of no layer.
+_OTHER_NAMES = {"aer": "aer: the chosen map"}
+#: Beyond so many names lines come again.
+_LINES: tuple[Dashes, ...] = tuple(_MAP_LINES.values())
+#: Up to so many points on a line each is marked.
+_MARKED = 40
+_LONGEST_NAME = 36
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is drawn."""
+
+    colour: Colour
+    line: Dashes = "-"
+    width: float = 1.5
+
+    def options(self) -> dict[str, Any]:
+        """For Matplotlib; broad lines lie under the others."""
+        under = 1 if self.width > 3 else 2
+        return {"color": self.colour, "linestyle": self.line, "linewidth": self.width, "zorder": under}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the lines of a row of panels are drawn, and the legend that explains it."""
+
+    looks: dict[Key, Look]
+    legend: dict[str, Look]
+
+
+def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Figure:
+    """A figure of metrics by update, with losses in panels under them.
+
+    AER, its precision and recall are drawn in %, all else as it was logged.  Values that are not finite leave a gap.
+
+    Args:
+        metrics: columns of :data:`~alignment_eval.figures.training_log.COLUMNS`, at least one row.
+        losses: the same.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    layered = any(Metric.of(name).layer is not None for name in metrics["metric"].unique())
+    rows = [(metrics, layer_style(metrics) if layered else run_style(metrics))]
+    if losses is not None:
+        rows.append((losses, loss_style(losses, set(metrics["subset"])) if layered else run_style(losses, metrics)))
+    pairs = metrics[["run", "subset"]].drop_duplicates()
+    columns = [(str(run), str(subset)) for run, subset in zip(pairs["run"], pairs["subset"])] if layered else [None]
+
+    size = (2.2 + 4.2 * len(columns) if layered else 8.0, 4.6 if losses is None else 7.0)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    heights = [2, 1][: len(rows)]
+    grid = figure.subplots(len(rows), len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=heights)
+    for axes_of_row, (table, style) in zip(grid, rows):
+        for axes, column in zip(axes_of_row, columns):
+            _draw(axes, table if column is None else _of_column(table, metrics, *column), style)
+        axes_of_row[0].set_ylabel(axis_label(table["metric"].unique()))
+        _draw_legend(axes_of_row[-1], style)
+    for axes, column in zip(grid[0], columns):
+        if column is not None:
+            _draw_title(axes, _of_column(metrics, metrics, *column), *column)
+    for axes in grid[-1]:
+        axes.set_xlabel("update")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    return figure
+
+
+def _of_column(table: pd.DataFrame, metrics: pd.DataFrame, run: str, subset: str) -> pd.DataFrame:
+    """The rows of a run that are of a subset, or of one without a column, such as ``train``."""
+    elsewhere = table["subset"].isin(metrics["subset"]) & (table["subset"] != subset)
+    return table[(table["run"] == run) & ~elsewhere]
+
+
+def layer_style(table: pd.DataFrame) -> Style:
+    """Colours from dark to light by layer, lines by kind and setting; ``aer``, one of them, is a broad band below.
+
+    The legend names layers and lines apart, so it stays short.
+    """
+    from matplotlib import colormaps
+
+    metrics = [Metric.of(name) for name in table["metric"].unique()]
+    of_layers = [metric for metric in metrics if metric.layer is not None]
+    layers = sorted({metric.layer for metric in of_layers if metric.layer is not None})
+    colours = {layer: colormaps["viridis"](0.87 * n / max(1, len(layers) - 1)) for n, layer in enumerate(layers)}
+    looks = {m.name: Look(colours[m.layer], _map_line(m)) for m in of_layers if m.layer is not None}
+    others = [metric.name for metric in metrics if metric.layer is None]
+    looks.update((name, Look("dimgrey", _LINES[n % len(_LINES)], 1)) for n, name in enumerate(others))
+    if "aer" in looks:
+        looks["aer"] = Look("lightgrey", "-", 6)
+
+    lines = {(m.kind, m.setting): Look("black", _map_line(m)) for m in of_layers}
+    order = [key for key in (*_MAP_LINES, *lines) if key in lines]
+    legend = {f"layer {layer}": Look(colours[layer], "-", 3) for layer in layers}
+    legend.update((_map_name(*key), lines[key]) for key in order)
+    legend.update((_OTHER_NAMES.get(name, name), looks[name]) for name in others)
+    return Style({key: looks[key[2]] for key in _keys(table)}, legend)
+
+
+def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
+    """Colours by run (of all in ``every``), lines by subset and metric."""
+    from matplotlib import colormaps
+
+    runs = list((table if every is None else every)["run"].unique())
+    names = list(dict.fromkeys(f"{subset}_{metric}" for _, subset, metric in _keys(table)))
+    looks, legend = {}, {}
+    for run, subset, metric in _keys(table):
+        name = f"{subset}_{metric}"
+        look = Look(colormaps["tab10"](runs.index(run) % 10), _LINES[names.index(name) % len(_LINES)])
+        looks[run, subset, metric] = legend[f"{shortened(run)}: {shortened(name)}"] = look
+    return Style(looks, legend)
+
+
+def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
+    """Black and without subset where it is one of ``subsets``, which have columns; else grey; lines by metric."""
+    names = list(table["metric"].unique())
+    looks, legend = {}, {}
+    for run, subset, metric in _keys(table):
+        line = _LINES[names.index(metric) % len(_LINES)]
+        own = subset in subsets
+        look = Look("black" if own else "darkgrey", line, 1.2)
+        looks[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = look
+    return Style(looks, legend)
+
+
+def axis_label(names: Iterable[str]) -> str:
+    """What the values of some metrics are: ``AER %``, or their names."""
+    metrics = [Metric.of(name) for name in names]
+    if not all(metric.share for metric in metrics):
+        return shortened(", ".join(metric.name for metric in metrics))
+    shares = {"AER" if metric.better == "lower" else metric.name.removeprefix("aer_") for metric in metrics}
+    return f"{', '.join(sorted(shares))} %"
+
+
+def shortened(name: str) -> str:
+    """A name as text of a figure: a long one by its end, nothing of it taken for mathematics or kept from a legend."""
+    name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
+    return f"{' ' * name.startswith('_')}{name}".replace("$", r"\$")
+
+
+def _draw(axes: Axes, table: pd.DataFrame, style: Style) -> None:
+    for key in _keys(table):
+        rows = table[(table["run"] == key[0]) & (table["subset"] == key[1]) & (table["metric"] == key[2])]
+        rows = rows.sort_values("update", kind="stable")
+        values = rows["value"].to_numpy() * (100 if Metric.of(key[2]).share else 1)
+        options = style.looks[key].options()
+        axes.plot(rows["update"].to_numpy(), values, marker="." if len(rows) <= _MARKED else None, ms=3.5, **options)
+    axes.grid(color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _draw_legend(axes: Axes, style: Style) -> None:
+    """Right of the last panel of a row."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], **look.options()) for look in style.legend.values()]
+    legend = axes.legend(
+        handles, list(style.legend), loc="upper left", fontsize="small", frameon=False, handlelength=3.6
+    )
+    legend.set_bbox_to_anchor((1.0, 1.03))
+
+
+def _draw_title(axes: Axes, table: pd.DataFrame, run: str, subset: str) -> None:
+    """The run and subset, and the lowest AER, which gets a ring."""
+    title = shortened(f"{run}, {subset}")
+    aers = [metric for metric in map(Metric.of, table["metric"].unique()) if metric.share and metric.better == "lower"]
+    found = best(table[table["metric"].isin([metric.name for metric in aers])]).dropna(subset="best")
+    if len(found):
+        # of an AER of a layer and the same as aer, the first says more
+        named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
+        metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
+        where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"
+        title += f"\nlowest {metric.shown(named['best'])} at {update}{where}"
+        axes.plot([update], [100 * named["best"]], marker="o", ms=9, mfc="none", mec="crimson", mew=1.3, zorder=3)
+    axes.set_title(title, fontsize="small")
+
+
+def _map_line(metric: Metric) -> Dashes:
+    return _MAP_LINES.get((metric.kind, metric.setting), "-")
+
+
+def _map_name(kind: str | None, setting: str | None) -> str:
+    return f"{_KINDS.get(kind or '', kind)}, {(setting or '').upper()}"
+
+
+def _keys(table: pd.DataFrame) -> Sequence[Key]:
+    """Run, subset and metric of each line, in the order of the table."""
+    keys = table[["run", "subset", "metric"]].drop_duplicates()
+    return [(str(run), str(subset), str(metric)) for run, subset, metric in keys.itertuples(index=False, name=None)]

@@ -1,0 +1,1 @@
+"""Alignment formats and text files: detection, reading, checking, writing."""

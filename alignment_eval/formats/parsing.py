@@ -1,0 +1,386 @@
+"""Lines of alignment files -> arrays, by numpy over pieces of many lines.
+
+Every parser takes pieces of whole lines (:class:`~alignment_eval.formats.text.TextFile`), takes the indices as they
+stand, and raises InputError with ``file:line`` at the first line that is not of its format.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Callable, NamedTuple, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.table import packed
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+#: Longer numbers are taken for damage, not for word indices.
+_MAX_DIGITS = 6
+_LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
+_NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
+_SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, _NUMBER))
+_SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
+_FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
+NAACL_LINE = re.compile(
+    rb"^[ \t]*([0-9]{1,6})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?"
+    rb"(?:[ \t]+(" + _NUMBER + rb"))?[ \t]*$",
+    re.MULTILINE,
+)
+
+_DIGIT, _SEPARATOR, _BLANK, _OTHER = range(4)
+_KINDS = np.full(256, _OTHER, dtype=np.uint8)
+_KINDS[list(b"0123456789")] = _DIGIT
+_KINDS[list(b"-p")] = _SEPARATOR
+_KINDS[list(b" \t\n")] = _BLANK
+_TO_KINDS = _KINDS.tobytes()
+_TO_DIGITS = bytes(byte - ord("0") if byte in b"0123456789" else 0 for byte in range(256))
+_SPACE, _COLON, _NEWLINE = b" :\n"
+_NUMBER_BYTES = np.isin(np.arange(256), list(b"0123456789.eE+-"))
+
+
+class _Columns(NamedTuple):
+    """Arrays [links]: the line in the piece, the indices, the marks, the scores."""
+
+    line: NDArray[np.intp]
+    source: IntArray
+    target: IntArray
+    possible: NDArray[np.bool_]
+    confidence: FloatArray | None = None
+
+
+_Read = Callable[[bytes], Optional[_Columns]]
+
+
+@dataclass(frozen=True, eq=False)
+class RawLinks:
+    """Links as they stand in a file, doubled ones too: arrays [links]; and the number of sentences.
+
+    ``keys`` are sentences from 0 and the indices of the file (:func:`~links.table.packed`); ``confidence`` is
+    None where the file has none.
+    """
+
+    keys: IntArray
+    possible: NDArray[np.bool_]
+    sentences: int
+    confidence: FloatArray | None = None
+
+
+class _Collector:
+    """The links of all pieces, in buffers that grow in place: pieces kept to be joined would be held twice."""
+
+    def __init__(self) -> None:
+        self._keys, self._possible = bytearray(), bytearray()
+        self._confidence: bytearray | None = None
+
+    def add(self, piece: RawLinks) -> None:
+        """Add the links of a piece: of all pieces, or of none, with confidences."""
+        keys, possible, confidence = piece.keys, piece.possible, piece.confidence
+        if not (keys[1:] >= keys[:-1]).all():  # here and not later, where it would be a second array of all links
+            order = np.argsort(keys, kind="stable")
+            keys, possible = keys[order], possible[order]
+            confidence = None if confidence is None else confidence[order]
+        self._keys += keys.tobytes()
+        self._possible += possible.tobytes()
+        if confidence is not None:
+            self._confidence = bytearray() if self._confidence is None else self._confidence
+            self._confidence += confidence.tobytes()
+
+    def links(self, sentences: int) -> RawLinks:
+        """All that was added; the buffers take no more."""
+        return RawLinks(
+            np.frombuffer(self._keys, dtype=np.int64),
+            np.frombuffer(self._possible, dtype=np.bool_),
+            sentences,
+            None if self._confidence is None else np.frombuffer(self._confidence, dtype=np.float64),
+        )
+
+
+def parse_pairs(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
+    """Pharaoh and talp: ``i-j ipj …``, one line a sentence.
+
+    Args:
+        chunks: pieces of whole lines.
+        name: the file, for messages.
+        allow_possible: whether ``ipj`` may occur.
+    """
+    return _parse_lines(chunks, name, allow_possible, _pair_columns)
+
+
+def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
+    """Scored Pharaoh: ``i-j:p i-j:p …``, one line a sentence; p is a finite decimal number on any scale.
+
+    Args:
+        chunks: pieces of whole lines.
+        name: the file, for messages.
+        allow_possible: whether ``ipj:p`` may occur.
+    """
+    return _parse_lines(chunks, name, allow_possible, _scored_columns)
+
+
+def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read: _Read) -> RawLinks:
+    links = _Collector()
+    lines = 0
+    for chunk in chunks:
+        numbers = range(lines, lines + chunk.count(b"\n"))
+        links.add(_pairs(chunk, name, numbers, numbers, allow_possible, read))
+        lines = numbers.stop
+    return links.links(lines)
+
+
+def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
+    """The ``A-<id>`` lines in the output of fairseq-generate; all other lines are passed over.
+
+    Ids count from 0 and come in any order.  With an n-best list every id has the same number of A- lines, one
+    after the other; the first is the best.
+
+    Args:
+        chunks: pieces of whole lines.
+        name: the file, for messages.
+        allow_possible: A- lines know no possible links; not read.
+    """
+    ids: list[int] = []
+    lines: list[int] = []
+    bodies: list[bytes] = []
+    number = 0
+    for chunk in chunks:
+        for line in chunk.split(b"\n")[:-1]:
+            if line.startswith(b"A-"):
+                match = _FAIRSEQ_LINE.fullmatch(line)
+                if not match:
+                    raise InputError(f"{name}:{number + 1}: {_shown(line)}: expected A-<id>, a tab and links i-j")
+                ids.append(int(match[1]))
+                lines.append(number)
+                bodies.append(match[2] or b"")
+            number += 1
+    if not ids:
+        raise InputError(f"{name}: no A- lines in it: expected those of fairseq-generate --print-alignment hard")
+    best = _first_of_each(ids, lines, name)
+    chunk = b"".join(bodies[k] + b"\n" for k in best)
+    links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False, _pair_columns)
+    return replace(links, sentences=len(best))
+
+
+def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[int]:
+    """Positions of the first A- line of each id."""
+    best: list[int] = []
+    seen: set[int] = set()
+    for k, id_ in enumerate(ids):
+        if k and ids[k - 1] == id_:
+            continue
+        if id_ in seen:
+            raise InputError(
+                f"{name}:{lines[k] + 1}: A-{id_} is there a second time: expected each id once (or its n-best lines "
+                f"in one piece); are these the outputs of several runs?"
+            )
+        seen.add(id_)
+        best.append(k)
+    missing = next(id_ for id_ in range(len(seen) + 1) if id_ not in seen)
+    if missing < len(seen):
+        raise InputError(
+            f"{name}: no A- line for id {missing}, but one for id {max(seen)}: expected every id from 0; generate "
+            f"the whole set, without --skip-invalid-size-inputs-valid-test"
+        )
+    sizes = np.diff([*best, len(ids)])
+    if (odd := np.flatnonzero(sizes != sizes[0])).size:
+        k = best[int(odd[0])]
+        raise InputError(
+            f"{name}:{lines[k] + 1}: {sizes[odd[0]]} A- lines for id {ids[k]}, but {sizes[0]} for id {ids[0]}: "
+            f"expected as many for each (--nbest); are these the outputs of several runs?"
+        )
+    return best
+
+
+def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
+    """NAACL/WPT: ``sentence i j [S|P] [confidence]``, one line a link; sentences count from 1, blank lines do not.
+
+    The number of sentences is the highest that occurs.  If any link has a confidence, those without have 1.
+
+    Args:
+        chunks: pieces of whole lines.
+        name: the file, for messages.
+        allow_possible: whether ``P`` may occur.
+    """
+    links = _Collector()
+    lines = sentences = 0
+    scored = False
+    for chunk in chunks:
+        rows = NAACL_LINE.findall(chunk)
+        count = chunk.count(b"\n")
+        # Only what is wrong needs the lines one by one.
+        possible = np.array([row[3] == b"P" for row in rows], dtype=np.bool_)
+        columns = np.array([row[:3] for row in rows], dtype="S6").astype(np.int64).reshape(len(rows), 3).T
+        confidence = np.array([row[4] or b"1" for row in rows], dtype=np.bytes_).astype(np.float64)
+        scored = scored or any(row[4] for row in rows)
+        wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible) or not np.isfinite(confidence).all()
+        if wrong or len(rows) != count:
+            _check_naacl(chunk, name, lines, allow_possible)
+        links.add(RawLinks(packed(columns[0] - 1, columns[1], columns[2]), possible, 0, confidence))
+        sentences = max(sentences, int(columns[0].max(initial=0)))
+        lines += count
+    if not sentences:
+        raise InputError(f"{name}: no links in it: expected NAACL lines 'sentence i j [S|P] [confidence]'")
+    every = links.links(sentences)
+    return every if scored else replace(every, confidence=None)
+
+
+def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> None:
+    """Raise InputError at the first line of ``chunk`` that is not blank and not a NAACL link."""
+    for number, line in enumerate(chunk.split(b"\n")[:-1], start + 1):
+        if not line.strip(b" \t"):
+            continue
+        match = NAACL_LINE.fullmatch(line)
+        if not match:
+            raise InputError(
+                f"{name}:{number}: {_shown(line)}: expected a NAACL line 'sentence i j [S|P] [confidence]'"
+            )
+        if int(match[1]) < 1:
+            raise InputError(f"{name}:{number}: sentence number 0: expected numbers from 1, as NAACL files have them")
+        if match[4] == b"P" and not allow_possible:
+            raise _possible_error(f"{name}:{number}", "P")
+        if match[5] and not math.isfinite(float(match[5])):
+            raise InputError(f"{name}:{number}: confidence {_shown(match[5])}: expected a number that float64 holds")
+
+
+def _pairs(
+    chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool, read: _Read
+) -> RawLinks:
+    """The links of lines ``i-j ipj …``; line k is of sentence ``sentences[k]`` and stands on line ``numbers[k]``."""
+    columns = read(chunk)
+    if columns is None:
+        raise _bad_token(chunk, name, numbers, read is _scored_columns)
+    if not allow_possible and columns.possible.any():
+        place = f"{name}:{numbers[int(columns.line[columns.possible.argmax()])] + 1}"
+        raise _possible_error(place, "p")
+    keys = packed(np.asarray(sentences, dtype=np.int64)[columns.line], columns.source, columns.target)
+    return RawLinks(keys, columns.possible, 0, columns.confidence)
+
+
+def _pair_columns(chunk: bytes) -> _Columns | None:
+    """Every link ``i-j`` or ``ipj`` in ``chunk``, whole lines; None if anything in it is not a link."""
+    text = np.frombuffer(chunk, dtype=np.uint8)
+    kinds = np.frombuffer(chunk.translate(_TO_KINDS), dtype=np.uint8)
+    separators = np.flatnonzero(kinds == _SEPARATOR)
+    blank = kinds == _BLANK
+    starts = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
+    ends = np.flatnonzero(blank[1:] & ~blank[:-1]) + 1
+    # A link is a token of digits with one separator that leaves two numbers.
+    if (kinds == _OTHER).any() or len(starts) != len(separators):
+        return None
+    if (starts >= separators).any() or (separators + 1 >= ends).any():
+        return None
+    digits = np.frombuffer(chunk.translate(_TO_DIGITS), dtype=np.uint8)
+    source, target = _numbers(digits, starts, separators), _numbers(digits, separators + 1, ends)
+    if source is None or target is None:
+        return None
+    newlines = np.flatnonzero(text == _NEWLINE)
+    line = np.repeat(np.arange(len(newlines)), np.diff(np.searchsorted(separators, newlines), prepend=0))
+    return _Columns(line, source, target, text[separators] == ord("p"))
+
+
+def _numbers(digits: NDArray[np.uint8], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> IntArray | None:
+    """The numbers of the digits ``starts`` to ``ends``; None if one is too large.
+
+    Outside of numbers ``digits`` are 0, and none is empty or follows another without such a 0.
+    """
+    length = ends - starts
+    # By far most have one or two digits; a byte before the only one is outside.
+    numbers: IntArray = digits[ends - 1] + 10 * digits[ends - 2].astype(np.int64)
+    for place in range(2, min(_MAX_DIGITS, int(length.max(initial=0)))):
+        longer = np.flatnonzero(length > place)
+        numbers[longer] += 10**place * digits[ends[longer] - 1 - place].astype(np.int64)
+    for k in np.flatnonzero(length > _MAX_DIGITS):
+        if digits[starts[k] : ends[k] - _MAX_DIGITS].any():  # only zeros may lead
+            return None
+    return numbers
+
+
+def _scored_columns(chunk: bytes) -> _Columns | None:
+    """Every link ``i-j:p`` in ``chunk``; None if anything in it is not such a link."""
+    text = np.frombuffer(chunk, dtype=np.uint8)
+    blank = _KINDS[text] == _BLANK
+    begins = ~blank & np.concatenate([[True], blank[:-1]])
+    starts, colons = np.flatnonzero(begins), np.flatnonzero(text == _COLON)
+    # One colon a token: what is before it must be a link, what is after it a number.
+    if len(starts) != len(colons) or (starts > colons).any() or (starts[1:] < colons[:-1]).any():
+        return None
+    score = ~blank & (np.cumsum(begins) == np.cumsum(text == _COLON))
+    links = _pair_columns(np.where(score, np.uint8(_SPACE), text).tobytes())
+    score[colons] = False
+    if links is None or len(links.line) != len(starts) or not score[colons + 1].all():
+        return None
+    if not _NUMBER_BYTES[text[score]].all():
+        return None
+    confidence = _floats(np.where(score, text, np.uint8(_SPACE)).tobytes(), len(starts))
+    return None if confidence is None else links._replace(confidence=confidence)
+
+
+def _floats(text: bytes, count: int) -> FloatArray | None:
+    """The ``count`` blank-separated tokens of ``text`` as finite numbers; None if one of them is none.
+
+    The tokens have no letters but e and E, so only the one added at the end can be read as NaN.  Where it was read,
+    nothing before it was left over, and as many values as tokens are one value a token.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of text left over; to become a ValueError
+        try:
+            values = np.fromstring(text + b" nan", dtype=np.float64, sep=" ")
+        except ValueError:
+            return None
+    if len(values) != count + 1 or not np.isnan(values[-1]) or not np.isfinite(values[:-1]).all():
+        return None
+    return values[:-1]
+
+
+def _is_pair(token: bytes) -> bool:
+    return bool(_LINK.fullmatch(token))
+
+
+def _is_scored(token: bytes) -> bool:
+    match = _SCORED_LINK.fullmatch(token)
+    return match is not None and math.isfinite(float(match[2]))
+
+
+def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) -> InputError:
+    """The error of the first token of ``chunk`` that is no link, or no link with a score."""
+    for number, line in zip(numbers, chunk.split(b"\n")):
+        for token in line.replace(b"\t", b" ").split(b" "):
+            if token and not (_is_scored if scored else _is_pair)(token):
+                return InputError(f"{name}:{number + 1}: {_shown(token)}{_wanted(token, scored)}")
+    raise RuntimeError(f"{name}: the two parsers of links disagree")  # cannot happen; tests compare them
+
+
+def _wanted(token: bytes, scored: bool) -> str:
+    if scored and _LINK.fullmatch(token):
+        return ": a link without a score: expected i-j:p for every link, or for none"
+    if scored:
+        return ": expected links with scores i-j:p, i and j below 1000000, p a finite number as 0.5 or 1e-05"
+    if SCORED.fullmatch(token):
+        return ": a link with a score: expected links i-j; state format scored to read the scores"
+    if token == b"|||":
+        return ": the score of a sentence (fast_align -s): expected links i-j alone; cut it off (sed 's/ *|||.*//')"
+    if _SOFT.fullmatch(token):
+        return ": weights, not links: expected i-j; generate with --print-alignment hard"
+    return ": expected links i-j (sure) or ipj (possible) of numbers below 1000000"
+
+
+def _possible_error(place: str, mark: str) -> InputError:
+    return InputError(
+        f"{place}: a possible link ({mark}): expected sure links only, as in a hypothesis; are gold and hypothesis "
+        f"exchanged? (--hyp-allow-possible or the like takes possible links for links, --gold-format talp those of "
+        f"gold)"
+    )
+
+
+def _shown(text: bytes) -> str:
+    """``text`` for a message, cut if long."""
+    shown = text.decode("utf-8", errors="replace")
+    return repr(shown if len(shown) <= 40 else f"{shown[:40]}…")

@@ -1,0 +1,242 @@
+"""Alignment files read, with all checks, and printed: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+
+from alignment_eval.errors import InputError
+from alignment_eval.formats.checks import Texts, Warn, check_range, decide_base
+from alignment_eval.formats.detection import AlignmentFile, FileInfo, parse_gold_file, parse_hypothesis_file
+from alignment_eval.formats.text import token_counts
+from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How an alignment file is to be read.
+
+    Attributes:
+        format: None tells it from the content.
+        base: ``0``, ``1`` or ``auto`` (told from the data, with a warning).  None: 1 for NAACL, which is
+            defined so; else 0 for a hypothesis, ``auto`` for gold.
+        swap: the file has target-source links; exchange them.
+        unused_zero: read the file as 0-based even though no link uses an index 0.
+        allow_possible: take possible links of a hypothesis for links.
+        min_confidence: take only links of this confidence or more; the file must have scores.
+    """
+
+    format: str | None = None
+    base: str | None = None
+    swap: bool = False
+    unused_zero: bool = False
+    allow_possible: bool = False
+    min_confidence: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Alignments:
+    """Source-target links that count from 0, and what was read to get them.
+
+    Those of a hypothesis are ``links.possible``.
+    """
+
+    links: GoldTable
+    file: FileInfo
+    base: int
+    swap: bool
+    min_confidence: float | None = None
+
+
+def warn_on_stderr(message: str) -> None:
+    """Print a warning."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def read_gold(
+    path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
+) -> Alignments:
+    """Read gold alignments (``links.to_sentences()`` has one :class:`GoldSentence` a line).
+
+    Args:
+        path: a file, ``-`` for standard input.
+        options: how to read it.
+        texts: the texts; with them every index is checked.
+        warn: takes the warnings, one sentence each.
+
+    Raises:
+        InputError: unreadable or not of the format; base undecidable or contradicted by the data; links outside
+            the texts; as many lines as the texts have were not found.
+        UsageError: the format is unknown.
+    """
+    options = options or ReadOptions()
+    file = parse_gold_file(path, options.format)
+    return _checked(file, options, "gold", "auto", texts, warn)
+
+
+def read_hypothesis(
+    path: str | Path,
+    options: ReadOptions | None = None,
+    texts: Texts | None = None,
+    warn: Warn = warn_on_stderr,
+    role: str = "hyp",
+) -> Alignments:
+    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
+
+    ``role`` is what the options that messages advise begin with (``--hyp-base``).
+    """
+    options = options or ReadOptions()
+    file = parse_hypothesis_file(path, options.format, options.allow_possible)
+    if file.format == "fairseq" and texts is None:
+        warn(
+            f"{file.name}: A- lines of fairseq link tokens, which are taken for words here: "
+            f"give --source and --target to check that, or extract word alignments from records"
+        )
+    return _checked(file, options, role, "0", texts, warn)
+
+
+def _checked(
+    file: AlignmentFile, options: ReadOptions, role: str, default: str, texts: Texts | None, warn: Warn
+) -> Alignments:
+    if texts is not None:
+        file = _with_sentences_of(file, texts)
+    if file.format == "naacl":
+        warn_of_gaps(file.name, file.links, warn)
+    stated = options.base or ("1" if file.format == "naacl" else default)
+    sides = None if texts is None else texts.sides(options.swap)
+    base = decide_base(file, stated, role, sides, options.unused_zero, options.base is not None, warn)
+    if sides is not None:
+        check_range(file, base, role, sides, options.swap)
+    links = file.links.shifted(-base)
+    if options.min_confidence is not None:
+        links = _confident(links, options.min_confidence, file.name, role)
+    return Alignments(
+        links.transposed() if options.swap else links, file.info, base, options.swap, options.min_confidence
+    )
+
+
+def _confident(links: GoldTable, threshold: float, name: str, role: str) -> GoldTable:
+    if links.possible.confidence is None:
+        raise InputError(
+            f"{name}: links without scores, but --{role}-min-confidence {threshold:g} is asked for: expected links "
+            f"i-j:p; leave it out"
+        )
+    return links.above(threshold)
+
+
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts.
+
+    Raises:
+        InputError: a text cannot be read, or they are not of as many lines.
+    """
+    texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
+    if len(texts.source) != len(texts.target):
+        raise InputError(
+            f"{source} has {len(texts.source)} lines, {target} has {len(texts.target)}: expected as many, one line a "
+            f"sentence; are they the two sides of one text?"
+        )
+    return texts
+
+
+def _with_sentences_of(file: AlignmentFile, texts: Texts) -> AlignmentFile:
+    """``file`` with as many sentences as the texts: NAACL files do not say theirs, others must have as many."""
+    expected, found = len(texts.source), file.links.sentences
+    if found > expected or (found != expected and file.format != "naacl"):
+        raise InputError(
+            f"{file.name}: {found} sentences, but {texts.source_name} has {expected} lines: expected as many; "
+            f"is it the alignment of this text, is a line missing?"
+        )
+    return replace(file, links=file.links.with_sentences(expected))
+
+
+def warn_of_gaps(name: str, links: GoldTable, warn: Warn = warn_on_stderr) -> None:
+    """Warn of the sentences without a line in the NAACL file ``name``: such files have a line a link only."""
+    gaps = np.flatnonzero(links.possible.per_sentence() == 0)
+    if gaps.size:
+        warn(
+            f"{name}: {gaps.size} of {links.sentences} sentences have no line, first sentence {gaps[0] + 1}: taken for "
+            f"sentences without links"
+        )
+
+
+def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
+    """The lines of a whole file of any format.
+
+    Possible links become plain ones where the lines written do not know them, and confidences are left out: of what
+    that loses the caller is to tell.  NAACL lines end with the last sentence that has links.
+
+    Args:
+        links: source-target links from 0.
+        format: one of :data:`~alignment_eval.formats.detection.HYPOTHESIS_FORMATS`.
+        base: the number of the first word; not for fairseq, which counts from 0.
+
+    Raises:
+        InputError: the format is ``scored`` and the links have no confidences.
+    """
+    every = links.possible
+    if format == "scored":
+        sentences = zip(every.each_scored(), links.sure.each_sentence())
+        return (format_scored_line(scored, base, sure) for scored, sure in sentences)
+    if format == "pharaoh":
+        return (format_pharaoh_line(sentence, base) for sentence in every.each_sentence())
+    if format == "fairseq":
+        return (format_fairseq_line(n, sentence) for n, sentence in enumerate(every.each_sentence()))
+    gold = (GoldSentence(sure, possible) for sure, possible in zip(links.sure.each_sentence(), every.each_sentence()))
+    if format == "talp":
+        return (format_talp_line(sentence, base) for sentence in gold)
+    confidences = repeat(None) if every.confidence is None else every.each_scored()
+    pairs = enumerate(zip(gold, confidences))
+    return (line for n, (sentence, scored) in pairs for line in format_naacl_lines(n, sentence, base, scored))
+
+
+def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
+    """``i-j i-j …``, sorted by source, then target word."""
+    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
+
+
+def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
+    """``i-j:p i-j:p …``, sorted by source, then target word; p in the fewest digits that read back as the same float64.
+
+    Args:
+        links: the confidence of each link.
+        base: the number of the first word.
+        sure: links that are not in it are written as possible ones, ``ipj:p``; None: all are sure.
+
+    Raises:
+        InputError: a confidence is NaN or infinite.
+    """
+    for (i, j), p in links.items():
+        if not math.isfinite(p):
+            raise InputError(f"link {i}-{j}: confidence {p}: expected a finite number")
+    marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
+    return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
+
+
+def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
+    """``i-j`` for sure links, ``ipj`` for those that are possible only, sorted."""
+    marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
+    return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
+
+
+def format_naacl_lines(
+    sentence: int, gold: GoldSentence, base: int = 1, confidences: Mapping[Link, float] | None = None
+) -> Iterator[str]:
+    """``sentence i j S|P [confidence]``, one line a link, sorted; ``sentence`` counts from 0, the lines from 1.
+
+    A sentence without links has no line.
+    """
+    for i, j in sorted(gold.possible):
+        confidence = "" if confidences is None else f" {float(confidences[i, j])!r}"
+        yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"
+
+
+def format_fairseq_line(id: int, links: Iterable[Link]) -> str:
+    """``A-<id>``, a tab and the links, as fairseq-generate prints them."""
+    return f"A-{id}\t{format_pharaoh_line(links)}"

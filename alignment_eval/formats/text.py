@@ -1,0 +1,93 @@
+"""Text files to read: whole lines in large pieces, checked UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import STANDARD, ContentHash
+
+_CHUNK_BYTES = 4 * 2**20
+
+
+class TextFile:
+    r"""A UTF-8 text file to be read once, or standard input (``-``).
+
+    Iterating gives pieces of whole lines as bytes, every line ended by ``\n`` alone (``\r\n`` is turned into
+    it, a missing last one added, a byte order mark dropped).  ``name`` is for messages; ``hash`` is that of the
+    content and whole after the iteration.
+
+    Args:
+        path: the file.
+        expected: what is expected in it, for the error of an empty file.
+
+    Raises:
+        InputError: no such file, it cannot be read, is empty, or is not UTF-8; while iterating.
+    """
+
+    def __init__(self, path: str | Path, expected: str = "one line a sentence (a blank one: no links)") -> None:
+        self._path = path
+        self._expected = expected
+        self.name = "<stdin>" if str(path) == STANDARD else str(path)
+        self.hash = ContentHash()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            with contextlib.ExitStack() as stack:
+                standard = str(self._path) == STANDARD
+                file: BinaryIO = sys.stdin.buffer if standard else stack.enter_context(Path(self._path).open("rb"))
+                yield from self._chunks(file)
+        except FileNotFoundError as error:
+            raise InputError(f"{self.name}: no such file: expected a text file; check the path") from error
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read ({error.strerror}): expected a text file") from error
+
+    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+        read, lines = 0, False
+        while chunk := file.read(_CHUNK_BYTES):
+            chunk += file.readline()
+            self.hash.update(chunk)
+            self._check_utf8(chunk, read)
+            text = chunk if read else chunk.removeprefix(codecs.BOM_UTF8)
+            read += len(chunk)
+            if text:
+                lines = True
+                text = text if text.endswith(b"\n") else text + b"\n"
+                yield text.replace(b"\r\n", b"\n") if b"\r" in text else text
+        if not lines:
+            raise InputError(f"{self.name}: the file is empty: expected {self._expected}")
+
+    def _check_utf8(self, chunk: bytes, read: int) -> None:
+        if chunk.isascii():
+            return
+        try:
+            chunk.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{self.name}: not UTF-8 (byte {read + error.start}): expected UTF-8 text; convert it (iconv -t UTF-8)"
+            ) from error
+
+
+def token_lines(path: str | Path) -> Iterator[list[bytes]]:
+    """The tokens of each line of a tokenised text, as UTF-8.
+
+    Tokens are separated by ASCII blanks alone: other spaces of Unicode may be part of a token.
+
+    Raises:
+        InputError: as :class:`TextFile`.
+    """
+    for chunk in TextFile(path):
+        yield from map(bytes.split, chunk.split(b"\n")[:-1])
+
+
+def token_counts(path: str | Path) -> NDArray[np.int64]:
+    """The number of tokens on each line of a tokenised text, [lines]; see :func:`token_lines`."""
+    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)

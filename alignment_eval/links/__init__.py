@@ -1,0 +1,1 @@
+"""Links between words, and the symmetrisation of two directions."""

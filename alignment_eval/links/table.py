@@ -1,0 +1,339 @@
+"""Word links: sets for one sentence, sorted tables for a corpus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+
+#: Pair (source word, target word), counted from 0.
+Link = tuple[int, int]
+#: The links of one sentence.
+Links = frozenset[Link]
+
+#: Word indices are below 2**20 and sentence numbers below 2**23: a link of a corpus then fits one int64.
+INDEX_BITS = 20
+MAX_INDEX = 2**INDEX_BITS - 1
+_MAX_SENTENCE = 2**23 - 1
+#: Sentences whose links are Python objects at a time.
+_BLOCK = 2**13
+#: So many links are looked up at a time: they, and what they are looked up among, stay in the processor's cache.
+_LOOKED_UP = 2**14
+
+
+@dataclass(frozen=True)
+class GoldSentence:
+    """Gold links of one sentence.  ``possible`` holds ``sure``: what is missing is added on construction."""
+
+    sure: Links
+    possible: Links = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sure", frozenset(self.sure))
+        object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
+
+
+def transpose(links: Iterable[Link]) -> Links:
+    """The same links with source and target exchanged."""
+    return frozenset((j, i) for i, j in links)
+
+
+def packed(
+    sentence: NDArray[np.int64], source: NDArray[np.int64] | int, target: NDArray[np.int64] | int
+) -> NDArray[np.int64]:
+    """Sentence numbers, source and target words as one number a link: the ``keys`` of a :class:`LinkTable`."""
+    return (((sentence << INDEX_BITS) + source) << INDEX_BITS) + target
+
+
+@dataclass(frozen=True, eq=False)
+class LinkTable:
+    """The links of a corpus, each once.
+
+    ``keys`` is int64 [links], strictly rising: sentence number, source word and target word of a link in one
+    number (:meth:`build`), so that sets of a million sentences are compared without a Python object a link.
+    ``sentences`` is the number of sentences, those without links included.
+
+    ``confidence`` is float64 [links], one finite number a link in the order of ``keys`` (larger: surer; a probability
+    or any other scale), or None where links have none.  It stays with its link in every operation on one table.
+    ``a & b`` keeps that of ``a``; ``a | b`` the larger one, and None unless both have it.
+    """
+
+    keys: NDArray[np.int64]
+    sentences: int
+    confidence: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.confidence is None:
+            return
+        if self.confidence.shape != self.keys.shape:
+            raise InputError(f"{self.confidence.size} confidences for {len(self)} links: expected one a link")
+        if not np.isfinite(self.confidence).all():
+            raise InputError("a confidence is NaN or infinite: expected finite numbers")
+
+    @classmethod
+    def build(
+        cls,
+        sentence: NDArray[np.int64],
+        source: NDArray[np.int64],
+        target: NDArray[np.int64],
+        sentences: int,
+        confidence: NDArray[np.float64] | None = None,
+    ) -> LinkTable:
+        """A table of links given as arrays [links] of numbers from 0, in any order, doubled ones too.
+
+        A doubled link keeps its largest confidence.
+
+        Raises:
+            InputError: a number is negative or too large, a sentence is beyond ``sentences``, or the confidences are
+                not as many as the links or not finite.
+        """
+        if sentences <= _MAX_SENTENCE:  # of_keys has the error
+            _check_range("sentence", sentence, sentences - 1)
+            _check_range("source", source, MAX_INDEX)
+            _check_range("target", target, MAX_INDEX)
+        return cls.of_keys(packed(sentence, source, target), sentences, confidence)
+
+    @classmethod
+    def of_keys(
+        cls, keys: NDArray[np.int64], sentences: int, confidence: NDArray[np.float64] | None = None
+    ) -> LinkTable:
+        """A table of links given as numbers (:func:`packed`) in any order; of equal ones the most confident is kept.
+
+        Raises:
+            InputError: too many sentences, or the confidences are not as many as the links or not finite.
+        """
+        if sentences > _MAX_SENTENCE:
+            raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
+        table = cls(keys, sentences, confidence)
+        if (keys[1:] > keys[:-1]).all():
+            return table
+        if confidence is None:
+            keys = np.sort(keys)  # np.unique hashes, which is many times slower here
+            return cls(keys[_first_of_equals(keys)], sentences)
+        order = np.lexsort((-confidence, keys))
+        return table._at(order[_first_of_equals(keys[order])])
+
+    def _at(self, links: slice | NDArray[np.intp] | NDArray[np.bool_]) -> LinkTable:
+        """The table of some links, given in rising order of their keys."""
+        return replace(
+            self, keys=self.keys[links], confidence=None if self.confidence is None else self.confidence[links]
+        )
+
+    @classmethod
+    def of(cls, sentences: Sequence[Iterable[Link]]) -> LinkTable:
+        """The table of a sequence of sets, one a sentence."""
+        flat = [(n, i, j) for n, links in enumerate(sentences) for i, j in links]
+        columns = np.array(flat, dtype=np.int64).reshape(len(flat), 3).T
+        return cls.build(columns[0], columns[1], columns[2], len(sentences))
+
+    @property
+    def sentence(self) -> NDArray[np.int64]:
+        """Sentence number of each link."""
+        values: NDArray[np.int64] = self.keys >> (2 * INDEX_BITS)
+        return values
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """Source word of each link."""
+        values: NDArray[np.int64] = self.keys >> INDEX_BITS
+        values &= MAX_INDEX  # in place: no second array of that size
+        return values
+
+    @property
+    def target(self) -> NDArray[np.int64]:
+        """Target word of each link."""
+        values: NDArray[np.int64] = self.keys & MAX_INDEX
+        return values
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __and__(self, other: LinkTable) -> LinkTable:
+        """The links that are in both tables."""
+        return self._at(self.which_in(other))
+
+    def which_in(self, other: LinkTable) -> NDArray[np.bool_]:
+        """Which of the links are in the other table too, [links]."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for start in range(0, len(self), _LOOKED_UP):
+            keys = self.keys[start : start + _LOOKED_UP]
+            first, last = np.searchsorted(other.keys, keys[[0, -1]])
+            near = other.keys[first : last + 1]  # all that can be among them
+            if len(near):
+                place = np.minimum(np.searchsorted(near, keys), len(near) - 1)
+                found[start : start + _LOOKED_UP] = near[place] == keys
+        return found
+
+    def first_with(self, index: int) -> int | None:
+        """The position of the first link whose source or target word is ``index``, None without any."""
+        for start in range(0, len(self), _LOOKED_UP):
+            part = LinkTable(self.keys[start : start + _LOOKED_UP], self.sentences)
+            found = np.flatnonzero((part.source == index) | (part.target == index))
+            if found.size:
+                return start + int(found[0])
+        return None
+
+    def __or__(self, other: LinkTable) -> LinkTable:
+        """The links that are in either table."""
+        keys = np.concatenate([self.keys, other.keys])
+        both = None
+        if self.confidence is not None and other.confidence is not None:
+            both = np.concatenate([self.confidence, other.confidence])
+        return LinkTable.of_keys(keys, max(self.sentences, other.sentences), both)
+
+    def transposed(self) -> LinkTable:
+        """The same links with source and target exchanged."""
+        return LinkTable.build(self.sentence, self.target, self.source, self.sentences, self.confidence)
+
+    def shifted(self, by: int) -> LinkTable:
+        """Every index moved by ``by``.
+
+        Raises:
+            InputError: an index becomes negative or too large.
+        """
+        if not by:
+            return self
+        if len(self):
+            for what, values in (("source", self.source), ("target", self.target)):
+                _check_range(what, np.array([values.min() + by, values.max() + by]), MAX_INDEX)
+        return replace(self, keys=self.keys + (by << INDEX_BITS) + by)
+
+    def head(self, sentences: int) -> LinkTable:
+        """The links of the first ``sentences`` sentences."""
+        sentences = min(sentences, self.sentences)
+        end = int(np.searchsorted(self.keys, sentences << (2 * INDEX_BITS)))
+        return self._at(slice(end)).with_sentences(sentences)
+
+    def with_sentences(self, sentences: int) -> LinkTable:
+        """The same links, said to be of a corpus of ``sentences`` sentences: all that have links and any without."""
+        return replace(self, sentences=sentences)
+
+    def above(self, threshold: float) -> LinkTable:
+        """The links whose confidence is ``threshold`` or more.
+
+        Raises:
+            InputError: the links have no confidences, or the threshold is NaN.
+        """
+        if self.confidence is None:
+            raise InputError(
+                f"links without confidences cannot be held to a smallest one ({threshold:g}): expected links with "
+                f"scores, i-j:p; leave the threshold out"
+            )
+        if math.isnan(threshold):
+            raise InputError("smallest confidence NaN: expected a number")
+        return self._at(self.confidence >= threshold)
+
+    def per_sentence(self) -> NDArray[np.int64]:
+        """Number of links of each sentence, [sentences]."""
+        starts = np.searchsorted(self.keys, packed(np.arange(self.sentences + 1), 0, 0))
+        return np.diff(starts).astype(np.int64)
+
+    def each_sentence(self) -> Iterator[Links]:
+        """One set a sentence, without holding those of the whole corpus."""
+        for inside, bounds in self._blocks():
+            pairs = self._pairs(inside)
+            yield from (frozenset(pairs[start:end]) for start, end in bounds)
+
+    def each_scored(self) -> Iterator[dict[Link, float]]:
+        """The links of each sentence with their confidences, in rising order.
+
+        Raises:
+            InputError: the links have no confidences.
+        """
+        if self.confidence is None:
+            raise InputError("links without confidences: expected links with scores, i-j:p")
+        for inside, bounds in self._blocks():
+            scored = list(zip(self._pairs(inside), self.confidence[inside].tolist()))
+            yield from (dict(scored[start:end]) for start, end in bounds)
+
+    def _blocks(self) -> Iterator[tuple[slice, list[tuple[int, int]]]]:
+        """Where the links of :data:`_BLOCK` sentences stand, and between what bounds in there those of each."""
+        bounds = np.concatenate([[0], np.cumsum(self.per_sentence())])
+        for first in range(0, self.sentences, _BLOCK):
+            ends = bounds[first : first + _BLOCK + 1]
+            local = (ends - ends[0]).tolist()
+            yield slice(ends[0], ends[-1]), list(zip(local[:-1], local[1:]))
+
+    def _pairs(self, inside: slice) -> list[Link]:
+        part = LinkTable(self.keys[inside], self.sentences)
+        return list(zip(part.source.tolist(), part.target.tolist()))
+
+    def to_sentences(self) -> list[Links]:
+        """One set a sentence."""
+        return list(self.each_sentence())
+
+
+@dataclass(frozen=True, eq=False)
+class GoldTable:
+    """Gold links of a corpus.  ``possible`` holds ``sure``: what is missing is added on construction."""
+
+    sure: LinkTable
+    possible: LinkTable
+
+    def __post_init__(self) -> None:
+        if self.possible is not self.sure and not self.sure.which_in(self.possible).all():
+            object.__setattr__(self, "possible", self.possible | self.sure)
+
+    @classmethod
+    def nested(cls, sure: LinkTable, possible: LinkTable) -> GoldTable:
+        """The table of links of which ``possible`` is known to hold ``sure``: to look for each takes long."""
+        table = cls(possible, possible)
+        object.__setattr__(table, "sure", sure)
+        return table
+
+    @classmethod
+    def of(cls, sentences: Sequence[GoldSentence]) -> GoldTable:
+        """The table of a sequence of gold sentences."""
+        return cls(LinkTable.of([gold.sure for gold in sentences]), LinkTable.of([gold.possible for gold in sentences]))
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return self.possible.sentences
+
+    def transposed(self) -> GoldTable:
+        """The same gold with source and target exchanged."""
+        return self._mapped(LinkTable.transposed)
+
+    def shifted(self, by: int) -> GoldTable:
+        """Every index moved by ``by``; InputError if one becomes negative or too large."""
+        return self if not by else self._mapped(lambda table: table.shifted(by))
+
+    def _mapped(self, change: Callable[[LinkTable], LinkTable]) -> GoldTable:
+        sure = change(self.sure)
+        return GoldTable(sure, sure if self.possible is self.sure else change(self.possible))
+
+    def head(self, sentences: int) -> GoldTable:
+        """The gold of the first ``sentences`` sentences."""
+        return self._mapped(lambda table: table.head(sentences))
+
+    def with_sentences(self, sentences: int) -> GoldTable:
+        """The same links in a corpus of at least as many sentences: those added have none."""
+        return self._mapped(lambda table: table.with_sentences(max(sentences, table.sentences)))
+
+    def above(self, threshold: float) -> GoldTable:
+        """The links whose confidence is ``threshold`` or more; errors as :meth:`LinkTable.above`."""
+        return self._mapped(lambda table: table.above(threshold))
+
+    def to_sentences(self) -> list[GoldSentence]:
+        """One :class:`~alignment_eval.links.table.GoldSentence` a sentence."""
+        pairs = zip(self.sure.to_sentences(), self.possible.to_sentences())
+        return [GoldSentence(sure, possible) for sure, possible in pairs]
+
+
+def _check_range(what: str, values: NDArray[np.int64], limit: int) -> None:
+    """Raise InputError for values that are negative or beyond ``limit``."""
+    if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
+        raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
+
+
+def _first_of_equals(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the sorted ``keys`` differ from the one before."""
+    first: NDArray[np.bool_] = np.concatenate([[True], np.diff(keys) > 0])
+    return first

@@ -1,0 +1,1 @@
+"""Recorded maps on disk: parts, their manifests, and merging."""

@@ -1,0 +1,212 @@
+"""The output of a run in parts: whole files, and a manifest a shard that says which of them count.
+
+A shard writes its sentences in parts of so many; after each part it replaces its manifest.  A part that no manifest
+lists does not count, so a killed run loses what it had not yet finished a part of, and nothing is ever half there.
+Records (maps) and alignments (links) are both kept so; what a part holds is their own affair.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import ContentHash, write_lines
+
+SCHEMA_VERSION = 2
+#: What a directory of parts may hold -> the option of fairseq-generate that writes it.
+CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
+#: What goes on with a shard, and what begins it anew: options of fairseq-generate, and of fairseq_norm_plugin.align.
+RESUME = "--norm-records-resume (align: --resume)"
+OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
+# Readers of Parquet directories (pandas) pass over names that start with an underscore.
+_MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part: its file name, how many sentences (ids) it holds, and the hash of its content."""
+
+    name: str
+    sentences: int
+    hash: str
+
+    @classmethod
+    def of(cls, path: Path, sentences: int) -> Part:
+        """The part that lies at ``path``, whole."""
+        return cls(path.name, sentences, _hash(path))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a shard says of its output.
+
+    Attributes:
+        content: what the parts hold, of :data:`CONTENTS`.
+        signature: every option that changes the content, with the hashes of model and data.
+        signature_hash: hash of it; identifies the run.
+        size: sentences of the data set, over all shards; their ids are 0 … size - 1.
+        shard: number of the shard, from 0.
+        shards: number of shards.
+        details: what readers of this content need to know besides.
+        skipped: sentences in the parts that have no maps.
+        finished: whether the parts hold all sentences of the shard.
+        parts: in the order of writing.
+    """
+
+    content: str
+    signature: Mapping[str, Any]
+    signature_hash: str
+    size: int
+    shard: int
+    shards: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+    skipped: int = 0
+    finished: bool = False
+    parts: tuple[Part, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def name(self) -> str:
+        """File name of the manifest."""
+        return f"_shard-{self.shard:05d}-of-{self.shards:05d}.json"
+
+    def part_name(self, number: int) -> str:
+        """File name of part ``number``, from 0."""
+        suffix = "parquet" if self.content == "records" else "tsv"
+        return f"part-{self.shard:05d}-of-{self.shards:05d}-{number:05d}.{suffix}"
+
+    def write(self, directory: Path) -> None:
+        """Write or replace the manifest; whole or not at all."""
+        write_lines(directory / self.name, [json.dumps(asdict(self), indent=1)])
+
+
+def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
+    """The manifests in a directory, by shard; none if it is not there.
+
+    Raises:
+        InputError: it is a file; a manifest cannot be read, is of another schema version or another content.
+    """
+    directory = Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: is a file: expected a directory for {CONTENTS[content]}")
+    if not directory.exists():
+        return []
+    return [_read(path, content) for path in sorted(directory.iterdir()) if _MANIFEST_NAME.fullmatch(path.name)]
+
+
+def _read(path: Path, content: str) -> Manifest:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        version = fields["schema_version"]
+        if version == SCHEMA_VERSION:
+            manifest = Manifest(**{**fields, "parts": tuple(Part(**part) for part in fields["parts"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{path}: cannot be read as the manifest of a shard ({error!r}): remove it and run its shard again"
+        ) from error
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: schema version {version}: expected {SCHEMA_VERSION}; run it again with this version of the plugin"
+        )
+    if manifest.content != content:
+        raise InputError(
+            f"{path.parent}: holds {manifest.content}: expected {content}, the {CONTENTS[content]} directory of a run"
+        )
+    return manifest
+
+
+def finished_run(directory: str | Path, content: str) -> list[Manifest]:
+    """The manifests of a run, one a shard, all finished, all of one signature, all parts there; by shard.
+
+    Raises:
+        InputError: this is not what ``directory`` holds.
+    """
+    directory, option = Path(directory), CONTENTS[content]
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such directory: expected the {option} directory of a run")
+    manifests = read_manifests(directory, content)
+    if not manifests:
+        raise InputError(
+            f"{directory}: no manifests (_shard-NNNNN-of-NNNNN.json) in it: expected those of a finished run with "
+            f"{option}; was it killed, or made by an earlier version?"
+        )
+    first = manifests[0]
+    for manifest in manifests:
+        if manifest.signature_hash != first.signature_hash:
+            raise InputError(
+                f"{directory / manifest.name}: of run {manifest.signature_hash}, but {first.name} is of run "
+                f"{first.signature_hash} (their {differing(manifest.signature, first.signature)} differ): expected the "
+                f"shards of one run; keep one run a directory"
+            )
+    missing = sorted(set(range(first.shards)) - {manifest.shard for manifest in manifests})
+    if missing:
+        raise InputError(
+            f"{directory}: shards {some(missing)} of {first.shards} are missing: expected the output of each; "
+            f"run them (--distributed-rank)"
+        )
+    unfinished = [manifest.shard for manifest in manifests if not manifest.finished]
+    if unfinished:
+        raise InputError(
+            f"{directory}: shards {some(unfinished)} of {first.shards} are unfinished: expected all sentences of each; "
+            f"run them again with {RESUME}"
+        )
+    for manifest in manifests:
+        for part in manifest.parts:
+            if not (directory / part.name).is_file():
+                raise InputError(
+                    f"{directory / part.name}: no such file, but {manifest.name} lists it: expected every part; "
+                    f"run the shard again with {OVERWRITE}"
+                )
+    return manifests
+
+
+def check_part(directory: Path, part: Part) -> None:
+    """Check that a part's content is what the manifest says.
+
+    Raises:
+        InputError: it is not.
+    """
+    found = _hash(directory / part.name)
+    if found != part.hash:
+        raise InputError(
+            f"{directory / part.name}: checksum {found}: expected {part.hash}, as the manifest says; the part is "
+            f"damaged, run its shard again with {OVERWRITE}"
+        )
+
+
+def _hash(path: Path) -> str:
+    content = ContentHash()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                content.update(block)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}): expected a part") from error
+    return content.short
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The keys whose values differ, for an error text; ``outer.inner`` in nested mappings."""
+    return ", ".join(_differing(one, other))
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    names: list[str] = []
+    for key in sorted({*one, *other}):
+        mine, its = one.get(key), other.get(key)
+        if isinstance(mine, Mapping) and isinstance(its, Mapping):
+            names += [f"{key}.{inner}" for inner in _differing(mine, its)]
+        elif mine != its:
+            names.append(key)
+    return names
+
+
+def some(ids: Sequence[int]) -> str:
+    """The first few of ``ids``, for an error text."""
+    shown = ", ".join(map(str, ids[:5]))
+    return shown if len(ids) <= 5 else f"{shown}, … ({len(ids)} in all)"

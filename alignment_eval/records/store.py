@@ -1,0 +1,270 @@
+"""The record format: a directory of Parquet parts, one row a sentence pair (docs/formats.md).
+
+The plugin writes it, ``align-eval`` reads it; both take the schema from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, Side
+from alignment_eval.records.manifest import Manifest, check_part, finished_run, some
+
+DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
+_HALF = np.finfo(np.float16)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What records say of themselves.
+
+    ``signature`` holds every option that changes the numbers, with the hashes of model and data;
+    ``signature_hash`` identifies the run.  ``size`` is the number of sentences of the data set,
+    over all shards; their ids are 0 … size - 1.
+    """
+
+    signature: Mapping[str, Any]
+    signature_hash: str
+    kinds: tuple[str, ...]
+    layers: tuple[int, ...]
+    heads: int
+    dtype: str
+    size: int
+    nbest: int
+    shard: int
+    shards: int
+
+    @property
+    def forced(self) -> bool:
+        """Whether the targets are the data set's references (forced scoring), not the model's own translations."""
+        return bool(self.signature.get("generation", {}).get("score_reference", True))
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of a shard that has no part yet."""
+        details = {"kinds": self.kinds, "layers": self.layers, "heads": self.heads, "dtype": self.dtype}
+        return Manifest(
+            content="records",
+            signature=self.signature,
+            signature_hash=self.signature_hash,
+            size=self.size,
+            shard=self.shard,
+            shards=self.shards,
+            details={**details, "nbest": self.nbest},
+        )
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> RunInfo:
+        """What a manifest says."""
+        details = manifest.details
+        return cls(
+            signature=manifest.signature,
+            signature_hash=manifest.signature_hash,
+            kinds=tuple(details["kinds"]),
+            layers=tuple(details["layers"]),
+            heads=details["heads"],
+            dtype=details["dtype"],
+            size=manifest.size,
+            nbest=details["nbest"],
+            shard=manifest.shard,
+            shards=manifest.shards,
+        )
+
+
+def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
+    """The Arrow schema of a part that records ``quantities``."""
+    fields = [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("rank", pa.int32(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("score", pa.float64()),
+        pa.field("source_tokens", pa.list_(pa.string()), nullable=False),
+        pa.field("source_words", pa.list_(pa.int32()), nullable=False),
+        pa.field("source_special", pa.list_(pa.bool_()), nullable=False),
+        pa.field("target_tokens", pa.list_(pa.string()), nullable=False),
+        pa.field("target_words", pa.list_(pa.int32()), nullable=False),
+        pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
+        pa.field("shape", pa.list_(pa.int32()), nullable=False),
+    ]
+    value = DTYPES[info.dtype]
+    fields += [pa.field(name, pa.list_(value), nullable=False) for name in quantities]
+    return pa.schema(fields)
+
+
+def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of a part: values byte by byte (all first bytes, all second ones, …), which is what zstd can shorten."""
+    values = [f"{field.name}.list.element" for field in schema if field.name in QUANTITIES]
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False, use_byte_stream_split=values)
+
+
+def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
+    """Rows of ``schema`` for ``sentences``; one without maps becomes a stub with its status.
+
+    Raises:
+        InputError: float16 cannot hold a value, or hold the largest one of a row in full precision.
+    """
+    columns: dict[str, Any] = {
+        "id": [s.id for s in sentences],
+        "rank": [s.rank for s in sentences],
+        "status": [s.status for s in sentences],
+        "score": [s.score for s in sentences],
+        "shape": [_shape(s) if s.ok else [] for s in sentences],
+    }
+    for name in ("source", "target"):
+        sides: list[Side] = [getattr(s, name) for s in sentences]
+        columns[f"{name}_tokens"] = [list(side.tokens) for side in sides]
+        columns[f"{name}_words"] = [side.words for side in sides]
+        columns[f"{name}_special"] = [side.special for side in sides]
+    arrays = []
+    for field in schema:
+        if field.name in columns:
+            arrays.append(pa.array(columns[field.name], type=field.type))
+        else:
+            half = field.type.value_type == pa.float16()
+            flat = [_values(s, field.name, half) if s.ok else np.empty(0, np.float32) for s in sentences]
+            arrays.append(_list_array(flat, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _shape(sentence: SentenceMaps) -> list[int]:
+    return [len(sentence.layers), sentence.heads, len(sentence.target.tokens), len(sentence.source.tokens)]
+
+
+def _values(sentence: SentenceMaps, name: str, half: bool) -> np.ndarray[Any, Any]:
+    """The flat values of a quantity, in float16 if ``half``; NaN and infinities of the model stay what they are."""
+    array = sentence.arrays[name]
+    if not half:
+        return array.ravel().astype(np.float32, copy=False)
+    finite = np.where(np.isfinite(array), array, 0)
+    largest = finite.max(axis=-1, initial=0)  # of each row: what an alignment is read from
+    for wrong in (largest > float(_HALF.max), (largest > 0) & (largest < float(_HALF.smallest_normal))):
+        if wrong.any():
+            raise InputError(
+                f"sentence {sentence.id}: {name} has a row whose largest value is {largest[wrong][0]:.3g}: expected "
+                f"{_HALF.smallest_normal:.1e} to {_HALF.max:.0f}, which float16 holds in full precision; "
+                f"record with --norm-records-dtype float32"
+            )
+    return array.ravel().astype(np.float16)
+
+
+def _list_array(flat: Sequence[np.ndarray[Any, Any]], type_: pa.DataType) -> pa.ListArray:
+    dtype = np.float16 if type_.value_type == pa.float16() else np.float32
+    values = np.concatenate([*flat, np.empty(0, dtype)], dtype=dtype)
+    offsets = np.zeros(len(flat) + 1, dtype=np.int32)
+    np.cumsum([len(f) for f in flat], out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+class Records:
+    """The records of one run, checked on opening: shards of one signature, every one there and finished.
+
+    Iterating reads part by part in bounded memory; ids come in the order in which they were
+    computed (by length), not in corpus order.
+
+    Raises:
+        InputError: no such directory, no manifests or ones of another schema version or of different runs, shards
+            or parts missing, shards unfinished; and, while iterating, parts damaged, ids missing or doubled.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self._manifests = finished_run(self.directory, "records")
+        self.info = RunInfo.of(self._manifests[0])
+
+    def __iter__(self) -> Iterator[SentenceMaps]:
+        seen: set[tuple[int, int]] = set()
+        for manifest in self._manifests:
+            for part in manifest.parts:
+                check_part(self.directory, part)
+                for sentence in _read_part(self.directory / part.name, self.info):
+                    key = (sentence.id, sentence.rank)
+                    if key in seen:
+                        raise InputError(
+                            f"{self.directory / part.name}: sentence {sentence.id} (rank {sentence.rank}) is there "
+                            f"twice: expected each id once; run the shards again with --norm-records-overwrite"
+                        )
+                    seen.add(key)
+                    yield sentence
+        ids = {id_ for id_, _ in seen}
+        missing = sorted(set(range(self.info.size)) - ids)
+        strange = sorted(ids - set(range(self.info.size)))
+        if missing or strange:
+            what = f"ids {some(missing)} are missing" if missing else f"ids {some(strange)} are unknown"
+            raise InputError(
+                f"{self.directory}: {what}: expected every id from 0 to {self.info.size - 1}; "
+                f"run again with --norm-records-overwrite"
+            )
+
+    def best(self) -> Iterator[SentenceMaps]:
+        """The best hypothesis (rank 0) of each sentence, stubs included."""
+        return (sentence for sentence in self if sentence.rank == 0)
+
+
+def part_ids(part: Path) -> list[int]:
+    """The ids of the sentences in a part; one of several ranks comes several times.
+
+    Raises:
+        InputError: the part cannot be read.
+    """
+    try:
+        ids: list[int] = pq.read_table(part, columns=["id"])["id"].to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(part, error) from error
+    return ids
+
+
+def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
+    try:
+        with pq.ParquetFile(part) as file:
+            for batch in file.iter_batches(batch_size=64):
+                yield from _sentences(batch, info, part)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(part, error) from error
+
+
+def _unreadable(part: Path, error: Exception) -> InputError:
+    text = " ".join(str(error).split())
+    return InputError(f"{part}: cannot be read ({text}): run its shard again with --norm-records-overwrite")
+
+
+def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[SentenceMaps]:
+    quantities = [name for name in batch.schema.names if name in QUANTITIES]
+    flat = {name: _split(batch.column(name)) for name in quantities}
+    light = batch.drop_columns(quantities).to_pylist()
+    for i, row in enumerate(light):
+        arrays = {}
+        if row["status"] == "ok":
+            sizes = dict(zip("LHTS", row["shape"]))
+            for name in quantities:
+                shape = tuple(sizes[axis] for axis in QUANTITIES[name])
+                if flat[name][i].size != np.prod(shape):
+                    raise InputError(
+                        f"{part}: sentence {row['id']}: {name} holds {flat[name][i].size} values: expected "
+                        f"{'×'.join(map(str, shape))}; the part is damaged, run its shard again"
+                    )
+                arrays[name] = flat[name][i].reshape(shape)
+        yield SentenceMaps(
+            id=row["id"],
+            rank=row["rank"],
+            status=row["status"],
+            score=row["score"],
+            source=Side(tuple(row["source_tokens"]), np.array(row["source_words"], dtype=np.int32)),
+            target=Side(tuple(row["target_tokens"]), np.array(row["target_words"], dtype=np.int32)),
+            layers=info.layers,
+            arrays=arrays,
+        )
+
+
+def _split(column: pa.ListArray) -> list[np.ndarray[Any, Any]]:
+    """A list column as numpy views of its rows."""
+    offsets = column.offsets.to_numpy()
+    values = column.values.to_numpy(zero_copy_only=False)
+    return [values[a:b] for a, b in zip(offsets[:-1], offsets[1:])]

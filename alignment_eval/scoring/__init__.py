@@ -1,0 +1,1 @@
+"""AER and its statistics: significance, sweeps over maps, classes of errors."""

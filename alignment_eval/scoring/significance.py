@@ -1,0 +1,219 @@
+"""How far a score or a difference may be due to the sentences of the gold: bootstrap and approximate randomisation.
+
+Sentences are the unit.  Every figure comes from their counts, so that a corpus of resampled sentences is a weighted
+sum of rows: each resample is a row of weights (how often a sentence is in it), and one matrix product gives the counts
+of many resamples, exactly.  The draws depend on the seed and the number of sentences alone: a system that is compared
+with a baseline gets the same figures whatever else is compared with it.
+
+Sources: Efron and Tibshirani 1993 (percentile intervals, §13.3); Koehn 2004 (paired bootstrap); Hall and Wilson 1991
+(the bootstrap test, whose null distribution is centred on what was observed); Noreen 1989, Riezler and Maxwell 2005
+(approximate randomisation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.scoring.aer import METRICS, Counts, IntArray, defined
+
+FloatArray = NDArray[np.float64]
+#: A random generator, resamples, sentences -> weights [resamples, sentences].
+_Draw = Callable[[np.random.Generator, int, int], IntArray]
+
+#: Of all intervals.
+LEVEL = 0.95
+MIN_RESAMPLES, MAX_RESAMPLES = 100, 1_000_000
+#: Weights held at a time (8 MiB): memory does not grow with the number of resamples.
+_WEIGHTS = 2**20
+#: Differences of fractions that are equal as fractions may differ by rounding: they are ties.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How resamples are drawn.
+
+    Attributes:
+        resamples: their number; p-values are not below 1 / (resamples + 1).
+        seed: of numpy's default generator.
+
+    Raises:
+        UsageError: fewer resamples than the limits of a 95 % interval need, too many, or a negative seed.
+    """
+
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not MIN_RESAMPLES <= self.resamples <= MAX_RESAMPLES:
+            raise UsageError(f"{self.resamples} resamples: expected {MIN_RESAMPLES} to {MAX_RESAMPLES}")
+        if self.seed < 0:
+            raise UsageError(f"seed {self.seed}: expected 0 or more")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A two-sided interval of :data:`LEVEL`; fractions."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of a system beside that of a baseline.
+
+    None stands for what is undefined: a metric (see :class:`scoring.aer.Score`), what follows from it, and
+    an interval some of whose resamples are undefined.  Such resamples count as extreme in a p-value, which they
+    can only raise.
+
+    Attributes:
+        baseline: the metric of the baseline, a fraction.
+        system: that of the system.
+        delta: system - baseline.
+        interval: of ``delta``, from the paired bootstrap.
+        p_bootstrap: two-sided p-value of the paired bootstrap test.
+        p_randomisation: two-sided p-value of the approximate randomisation test.
+    """
+
+    baseline: float | None
+    system: float | None
+    delta: float | None
+    interval: Interval | None
+    p_bootstrap: float | None
+    p_randomisation: float | None
+
+
+def confidence(per_sentence: Counts, options: Resampling) -> dict[str, Interval | None]:
+    """Percentile bootstrap intervals of a corpus's metrics.
+
+    Args:
+        per_sentence: the counts of each sentence, [sentences].
+        options: how to draw.
+
+    Returns:
+        Metric (:data:`scoring.aer.METRICS`) -> interval; None where a resample leaves the metric undefined.
+
+    Raises:
+        InputError: there are no sentences.
+    """
+    return confidence_each(Counts(*(values[np.newaxis] for values in per_sentence.arrays())), options)[0]
+
+
+def confidence_each(systems: Counts, options: Resampling) -> list[dict[str, Interval | None]]:
+    """:func:`confidence` of each of several systems, [systems, sentences], at the cost of one set of draws."""
+    samples = _sums(systems, _bootstrap_weights, options)
+    values = {name: metric(samples) for name, metric in METRICS.items()}
+    return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(len(samples.hypothesis))]
+
+
+def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) -> list[dict[str, Difference]]:
+    """Compare systems with a baseline by paired bootstrap and approximate randomisation.
+
+    The bootstrap draws whole sentences, the same for all.  Its p-value is the share of resamples whose delta is at
+    least as far from the observed delta as that is from 0.  Approximate randomisation exchanges the outputs of baseline
+    and system in each sentence with probability 1/2; its p-value is the share of such draws whose delta is at
+    least as large, in absolute value, as the observed one.  Both are (c + 1) / (resamples + 1), ties counted in c:
+    systems of equal counts have p = 1.
+
+    Args:
+        baseline: the counts of each sentence, [sentences].
+        systems: the same of the systems, against the same gold.
+        options: how to draw.
+
+    Returns:
+        For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
+
+    Raises:
+        InputError: there are no sentences, or baseline and systems are not of the same gold.
+    """
+    if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
+        raise InputError("baseline and systems have different sure links: expected counts against the same gold")
+    # all at once, [1 + systems, sentences]: the draws cost more than the sums
+    every = Counts(*(np.stack(arrays) for arrays in zip(*(c.arrays() for c in (baseline, *systems)))))
+    samples = _sums(every, _bootstrap_weights, options)
+    # What exchanging a sentence adds to the baseline and takes from the system.
+    gains = Counts(*(values[1:] - values[:1] for values in every.arrays()))
+    moved = _sums(gains, _exchanges, options)
+    observed = every.total()
+    return [
+        _differences(_row(observed, 0), _row(observed, k), _row(samples, 0), _row(samples, k), _row(moved, k - 1))
+        for k in range(1, len(systems) + 1)
+    ]
+
+
+def _differences(
+    baseline: Counts, system: Counts, baseline_samples: Counts, system_samples: Counts, moved: Counts
+) -> dict[str, Difference]:
+    """The differences from the counts of the corpus [] and those of the resamples [resamples]."""
+    exchanged_baseline = Counts(*(a + m for a, m in zip(baseline.arrays(), moved.arrays())))
+    exchanged_system = Counts(*(b - m for b, m in zip(system.arrays(), moved.arrays())))
+    results = {}
+    for name, metric in METRICS.items():
+        values = float(metric(baseline)), float(metric(system))
+        delta = values[1] - values[0]
+        deltas = metric(system_samples) - metric(baseline_samples)
+        exchanged = metric(exchanged_system) - metric(exchanged_baseline)
+        results[name] = Difference(
+            baseline=defined(values[0]),
+            system=defined(values[1]),
+            delta=defined(delta),
+            interval=_interval(deltas),
+            p_bootstrap=_p_value(delta, deltas - delta),
+            p_randomisation=_p_value(delta, exchanged),
+        )
+    return results
+
+
+def _row(counts: Counts, k: int) -> Counts:
+    return Counts(*(values[k] for values in counts.arrays()))
+
+
+def _interval(samples: FloatArray) -> Interval | None:
+    if np.isnan(samples).any():
+        return None
+    low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(low), float(high))
+
+
+def _p_value(observed: float, null: FloatArray) -> float | None:
+    """Two-sided p-value of ``observed`` under samples of the null distribution, never 0 (Davison and Hinkley 1997)."""
+    if np.isnan(observed):
+        return None
+    extreme = int(np.count_nonzero(~(np.abs(null) < abs(observed) - _TIE)))  # NaN is extreme
+    return (extreme + 1) / (len(null) + 1)
+
+
+def _sums(counts: Counts, draw: _Draw, options: Resampling) -> Counts:
+    """The counts [..., sentences] summed with each drawn row of weights: [..., resamples]."""
+    stacked = np.stack(counts.arrays())
+    sentences = stacked.shape[-1]
+    if not sentences:
+        raise InputError("no sentences: expected at least one to resample")
+    # float64 for a fast product: whole numbers below 2**53 stay exact
+    table = stacked.reshape(-1, sentences).astype(np.float64)
+    rng = np.random.default_rng(options.seed)
+    rows = max(1, _WEIGHTS // sentences)
+    sums = np.empty((len(table), options.resamples), dtype=np.int64)
+    for start in range(0, options.resamples, rows):
+        weights = draw(rng, min(rows, options.resamples - start), sentences)
+        sums[:, start : start + rows] = table @ weights.T
+    return Counts(*sums.reshape(*stacked.shape[:-1], options.resamples))
+
+
+def _bootstrap_weights(rng: np.random.Generator, resamples: int, sentences: int) -> IntArray:
+    """How often each sentence is among ``sentences`` draws with replacement."""
+    drawn = rng.integers(0, sentences, size=(resamples, sentences))
+    drawn += np.arange(resamples)[:, np.newaxis] * sentences
+    return np.bincount(drawn.ravel(), minlength=resamples * sentences).reshape(resamples, sentences)
+
+
+def _exchanges(rng: np.random.Generator, resamples: int, sentences: int) -> IntArray:
+    """1 where the outputs for a sentence are exchanged, with probability 1/2."""
+    return rng.integers(0, 2, size=(resamples, sentences))

@@ -1,0 +1,1 @@
+"""Choosing maps and rules, and the file that keeps a choice."""

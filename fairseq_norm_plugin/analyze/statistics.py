@@ -1,0 +1,231 @@
+"""Statistics of Kobayashi et al. (2020, 2021) over a data set, as streaming sums in bounded memory.
+
+- Mixing ratios (2021, section 4): mean over positions, a layer and a head, by the position's token class, and their
+  rank correlation with token frequency.
+- Attention to special tokens (2020, section 4): the share of attention weight and of norm that goes to each class of
+  source token; the rank correlation of α and ‖f(x)‖, and of ‖f(x)‖ and token frequency.
+
+Means over token types and pairs are over the real tokens; positions with nothing to mix (they see no position but
+their own) are left out of mixing ratios.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from alignment_eval.maps.subwords import MARKS
+from fairseq_norm_plugin.capture.layers import DECODER_SELF, mixing_positions
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
+from fairseq_norm_plugin.maps.norms import transformed_norms
+
+#: Classes of tokens; ``other`` takes what is none of the rest.
+TOKEN_CLASSES = ("<s>", "</s>", "punctuation", "other")
+#: (α, ‖f(x)‖) pairs of a block that are kept, a uniform sample of all, for their rank correlation.
+SAMPLED_PAIRS = 20_000
+_HEAD_MIXING_KINDS = ("attn_w", "attn_n")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What is known of each token of a dictionary: arrays [V]."""
+
+    tokens: tuple[str, ...]
+    classes: Tensor  #: index into :data:`TOKEN_CLASSES`
+    frequency: NDArray[np.int64]  #: count in the training text, as the dictionary has it; all equal: not known
+    pad: int
+
+    @classmethod
+    def of(cls, dictionary: Any) -> Vocabulary:
+        """That of a fairseq dictionary."""
+        tokens = tuple(dictionary.symbols)
+        special = {dictionary.bos(): 0, dictionary.eos(): 1}
+        classes = [special.get(i, 2 if _is_punctuation(token) else 3) for i, token in enumerate(tokens)]
+        frequency = np.asarray(dictionary.count, dtype=np.int64)
+        return cls(tokens, torch.tensor(classes), frequency, dictionary.pad())
+
+
+def _is_punctuation(token: str) -> bool:
+    for mark in MARKS:
+        token = token.replace(mark, "") if mark != "none" and token != mark else token
+    return bool(token) and all(unicodedata.category(character).startswith("P") for character in token)
+
+
+class BlockStatistics:
+    """The sums of one block (a block type of a layer).
+
+    Args:
+        type_: block type (layers.BLOCK_TYPES).
+        kinds: kinds of mixing ratios.
+        rows: the vocabulary of target positions.
+        columns: that of source positions.
+        seed: of the sample of pairs.
+    """
+
+    def __init__(self, type_: str, kinds: Sequence[str], rows: Vocabulary, columns: Vocabulary, seed: int = 0) -> None:
+        self.type = type_
+        self.kinds = tuple(kinds)
+        self.rows, self.columns = rows, columns
+        self.left_out = 0
+        classes = len(TOKEN_CLASSES)
+        self._heads = 0
+        self._mixing = {kind: torch.zeros(len(rows.tokens), dtype=torch.float64) for kind in kinds}
+        self._row_counts = torch.zeros(len(rows.tokens), dtype=torch.float64)
+        self._head_mixing: dict[str, Tensor] = {}
+        self._mass: dict[str, Tensor] = {}
+        self._class_counts = torch.zeros(classes, dtype=torch.float64)
+        self._norms = torch.zeros(len(columns.tokens), dtype=torch.float64)
+        self._column_counts = torch.zeros(len(columns.tokens), dtype=torch.float64)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._keys = torch.empty(0)
+        self._pairs = torch.empty(0, 0)
+
+    def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
+        """Add one batch.
+
+        Args:
+            block: the block in this pass.
+            row_tokens: ids of the target positions, [B, T], with pads.
+            column_tokens: ids of the source positions, [B, S], with pads.
+        """
+        self._heads = block.weights.heads
+        self._add_mixing(block, row_tokens)
+        real_rows, real_columns = row_tokens.ne(self.rows.pad), column_tokens.ne(self.columns.pad)
+        norms = transformed_norms(block.factor).double()  # [B, H, S]
+        ids = column_tokens[real_columns].cpu()
+        self._norms.index_add_(0, ids, norms.mean(1)[real_columns].cpu())
+        self._column_counts.index_add_(0, ids, torch.ones(len(ids), dtype=torch.float64))
+        classes = torch.nn.functional.one_hot(self.columns.classes, len(TOKEN_CLASSES)).double()
+        by_class = classes[column_tokens.cpu()] * real_columns.cpu()[..., None]  # [B, S, C]
+        self._class_counts += by_class.sum((0, 1))
+        for kind in ("attn_w", "attn_n"):
+            maps = torch.cat([head_map(block, kind), layer_map(block, kind)[:, None]], dim=1).double().cpu()
+            mass = torch.einsum("bhts,bsc,bt->hc", maps, by_class, real_rows.cpu().double())
+            self._mass[kind] = self._mass.get(kind, 0) + mass
+        self._sample(block.alpha, norms, real_rows, real_columns)
+
+    def _add_mixing(self, block: Block, row_tokens: Tensor) -> None:
+        real = row_tokens.ne(self.rows.pad)
+        mixes = mixing_positions(self.type, real)
+        self.left_out += int((real & ~mixes).sum())
+        ids = row_tokens[mixes].cpu()
+        self._row_counts.index_add_(0, ids, torch.ones(len(ids), dtype=torch.float64))
+        for kind in self.kinds:
+            self._mixing[kind].index_add_(0, ids, mixing_ratio(block, kind).double()[mixes].cpu())
+        if block.weights.cross:
+            return
+        classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()[ids]
+        for kind in _HEAD_MIXING_KINDS:
+            ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
+            self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
+
+    def _sample(self, alpha: Tensor, norms: Tensor, real_rows: Tensor, real_columns: Tensor) -> None:
+        """Keep the pairs with the largest of random keys: a uniform sample of all that came, whatever their number."""
+        b, i, j = (real_rows[:, :, None] & real_columns[:, None, :]).nonzero(as_tuple=True)
+        if self.type == DECODER_SELF:
+            b, i, j = (index[j <= i] for index in (b, i, j))
+        keys = torch.rand(len(b), generator=self._generator)
+        best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
+        b, i, j = (index[best.to(index.device)] for index in (b, i, j))
+        pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
+        self._keys = torch.cat([self._keys, keys[best]])
+        self._pairs = pairs if not len(self._pairs) else torch.cat([self._pairs, pairs])
+        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
+        self._keys, self._pairs = self._keys[kept], self._pairs[kept]
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def mixing(self) -> list[dict[str, Any]]:
+        """Mean mixing ratios: rows of kind, head (None: the block's), token class (``all`` too), mean, positions."""
+        classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()
+        counts = self._row_counts @ classes
+        sums: dict[tuple[str, Any], Tensor] = {(kind, None): total @ classes for kind, total in self._mixing.items()}
+        for kind, total in self._head_mixing.items():
+            sums.update({(kind, head): row for head, row in enumerate(total)})
+        result = []
+        for (kind, head), by_class in sums.items():
+            totals = [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
+            for name, total, count in totals:
+                if count:
+                    mean = float(total / count)
+                    result.append(
+                        {"kind": kind, "head": head, "token_class": name, "mean": mean, "positions": int(count)}
+                    )
+        return result
+
+    def mixing_by_frequency(self) -> list[dict[str, Any]]:
+        """Spearman's ρ over token types of a type's mean mixing ratio and its frequency, a row a kind."""
+        return [
+            {"kind": kind, **_correlation(total, self._row_counts, self.rows)} for kind, total in self._mixing.items()
+        ]
+
+    def attention(self) -> list[dict[str, Any]]:
+        """Share of attention weight, of norm and of source tokens that falls on each class, by head (None: block)."""
+        result = []
+        tokens = self._class_counts / self._class_counts.sum()
+        for head in [None, *range(self._heads)]:
+            index = self._heads if head is None else head
+            shares = {kind: mass[index] / mass[index].sum() for kind, mass in self._mass.items()}
+            for c, name in enumerate(TOKEN_CLASSES):
+                if self._class_counts[c]:
+                    result.append(
+                        {
+                            "head": head,
+                            "token_class": name,
+                            "weight_share": float(shares["attn_w"][c]),
+                            "norm_share": float(shares["attn_n"][c]),
+                            "token_share": float(tokens[c]),
+                        }
+                    )
+        return result
+
+    def weight_norm_correlation(self) -> list[dict[str, Any]]:
+        """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs, a row a head."""
+        pairs = self._pairs.numpy()
+        return [
+            {"head": head, "spearman": spearman(pairs[:, head], pairs[:, self._heads + head]), "pairs": len(pairs)}
+            for head in range(self._heads)
+        ]
+
+    def norm_by_frequency(self) -> dict[str, Any]:
+        """Spearman's ρ over token types of mean ‖f(x)‖ (mean over heads) and frequency."""
+        return _correlation(self._norms, self._column_counts, self.columns)
+
+    def token_norms(self) -> pd.DataFrame:
+        """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred."""
+        seen = (self._column_counts > 0).numpy()
+        return pd.DataFrame(
+            {
+                "token": np.asarray(self.columns.tokens, dtype=object)[seen],
+                "frequency": self.columns.frequency[seen],
+                "occurrences": self._column_counts.numpy()[seen].astype(int),
+                "norm": (self._norms.numpy()[seen] / self._column_counts.numpy()[seen]),
+                "token_class": np.asarray(TOKEN_CLASSES, dtype=object)[self.columns.classes.numpy()[seen]],
+            }
+        )
+
+
+def _correlation(total: Tensor, counts: Tensor, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Over the types that occurred, without special tokens; frequencies are this text's where others are not known."""
+    ordinary = (vocabulary.classes >= TOKEN_CLASSES.index("punctuation")).numpy()
+    used = (counts > 0).numpy() & ordinary
+    means = total.numpy()[used] / counts.numpy()[used]
+    known = len(set(vocabulary.frequency[used].tolist())) > 1
+    frequency = vocabulary.frequency if known else counts.numpy()
+    where = "training text" if known else "this text"
+    return {"spearman": spearman(means, frequency[used]), "types": int(used.sum()), "frequency": where}
+
+
+def spearman(x: Any, y: Any) -> float:
+    """Spearman's rank correlation, ties with mean ranks; NaN where a side is constant or has fewer than two values."""
+    correlation = pd.DataFrame({"x": x, "y": y}).corr(method="spearman")
+    return float(correlation.to_numpy()[0, 1])

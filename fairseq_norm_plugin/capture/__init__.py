@@ -1,0 +1,1 @@
+"""Reading fairseq's attention layers during a forward pass."""

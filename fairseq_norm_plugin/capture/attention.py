@@ -1,0 +1,215 @@
+"""Attention that can be listened to, and its swap into a model that exists.
+
+The swap changes the class of the attention modules and nothing else: same parameters, no buffer, and the forward
+pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  While somebody listens to a
+self-attention, it leaves torch's fused path, which gives no weights of single heads: its outputs then agree to
+rounding (1e-6).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Optional
+
+from fairseq.models.nat import FairseqNATModel
+from fairseq.modules import MultiheadAttention
+from torch import Tensor, nn
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.capturing import MapCapture
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, sites, wide
+from fairseq_norm_plugin.maps.block import Block, BlockWeights
+from fairseq_norm_plugin.maps.norms import gram_factor
+
+_FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose every entry fairseq reorders on dim 0
+
+
+class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's attention, which hands what its maps are computed from to the ``captures`` attached to it."""
+
+    site: Site
+    captures: tuple[MapCapture[Any], ...]
+    stream: Optional[Tensor]  #: input of a pre-norm layer's norm, [T, B, D]; kept by :func:`~capture.capturing`
+    _weights: Optional[tuple[tuple[Any, ...], BlockWeights]]
+
+    def forward(  # the signature is fairseq's
+        self,
+        query: Tensor,
+        key: Optional[Tensor],
+        value: Optional[Tensor],
+        key_padding_mask: Optional[Tensor] = None,
+        incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]] = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
+        attn_mask: Optional[Tensor] = None,
+        before_softmax: bool = False,
+        need_head_weights: bool = False,
+    ) -> tuple[Tensor, Optional[Tensor]]:
+        """fairseq's forward; also feeds those of ``captures`` that want this block."""
+        listening = bool(self.captures) and not before_softmax
+        if listening:
+            self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
+        try:
+            output, weights = super().forward(
+                query,
+                key,
+                value,
+                key_padding_mask=key_padding_mask,
+                incremental_state=incremental_state,
+                need_weights=need_weights or listening,
+                static_kv=static_kv,
+                attn_mask=attn_mask,
+                before_softmax=before_softmax,
+                need_head_weights=need_head_weights or listening,
+            )
+        finally:
+            if listening:
+                self.skip_embed_dim_check = False
+        if not listening:
+            return output, weights
+        # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
+        alpha = weights.transpose(0, 1).to(wide(output).dtype)
+        block = self._block(alpha, query, value, output, incremental_state)
+        for capture in self.captures:
+            capture.receive(self.site.number, block)
+        if not need_weights:
+            return output, None
+        return output, weights if need_head_weights else weights.mean(dim=0)
+
+    def _block(
+        self,
+        alpha: Tensor,
+        query: Tensor,
+        value: Optional[Tensor],
+        output: Tensor,
+        incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]],
+    ) -> Block:
+        factor = None
+        if not any(capture.needs_norms for capture in self.captures):
+            values = alpha.new_empty(alpha.size(0), 0)
+        elif incremental_state is None:
+            assert value is not None
+            # v is computed a second time here, with the very numbers of the first
+            values = self.v_proj(value).unflatten(-1, (self.num_heads, self.head_dim)).transpose(0, 1)
+        else:
+            buffer = self._get_input_buffer(incremental_state)
+            values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
+            if _FACTOR_KEY not in buffer:  # a function of the source alone: built once a sentence
+                factor = gram_factor(values, self.block_weights().gram_basis)
+                buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: how it lies in memory, and stays reordered
+                self._set_input_buffer(incremental_state, buffer)
+            factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
+        return Block(
+            weights=self.block_weights(),
+            alpha=alpha,
+            values=wide(_share_values(values, alpha.size(0))),
+            residual=wide(query if self.stream is None else self.stream).transpose(0, 1),
+            output=wide(output).transpose(0, 1),
+            known_factor=factor,
+        )
+
+    def train(self, mode: bool = True) -> NormAttention:
+        """torch's; what was computed from the parameters is forgotten once they may be trained."""
+        if mode:
+            self._weights = None
+        super().train(mode)
+        return self
+
+    def __prepare_scriptable__(self) -> MultiheadAttention:
+        """What ``torch.jit.script`` puts in this module's place: fairseq's attention with the same parameters."""
+        plain = copy(self)
+        _restore(plain)
+        return plain
+
+    def block_weights(self) -> BlockWeights:
+        """The block's parameters, with what was computed from them, until one of them changes.
+
+        Optimisers that write to ``parameter.data``, as fairseq's do, leave no trace in its version: so nothing is
+        kept in training mode, and nothing from before it.
+        """
+        if self.training:
+            return self.site.weights()
+        version = tuple((p.data_ptr(), p._version, p.dtype, p.device) for p in self.site.parameters())
+        if self._weights is None or self._weights[0] != version:
+            self._weights = (version, self.site.weights())
+        return self._weights[1]
+
+
+def _share_values(values: Tensor, batch: int) -> Tensor:
+    """Repeat ``values`` where several hypotheses share one sentence's (BART's beam-wise attention)."""
+    return values if values.size(0) == batch else values.repeat_interleave(batch // values.size(0), dim=0)
+
+
+def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
+    """Turn the attention modules of ``model`` into :class:`NormAttention`, in place.
+
+    Args:
+        model: a fairseq Transformer.
+        required: the block type that every layer of its stack must have; blocks of other types to which the maps'
+            equations do not apply are left as they are, and kinds that need them are refused when asked for.
+
+    Raises:
+        InputError: the model is no fairseq Transformer with such blocks, or has an option that changes the sums;
+            the text names it.
+    """
+    name = type(model).__name__
+    if isinstance(model, FairseqNATModel):
+        raise InputError(f"model {name} decodes non-autoregressively: expected a left-to-right Transformer decoder")
+    found = list(sites(model))
+    if not any(site.block == required for site in found):
+        stack, kind = required.split(".")
+        what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
+        raise InputError(f"model {name} has no {stack} layers: expected a fairseq {what} (--arch transformer…)")
+    for site in found:
+        try:
+            site.check()
+        except InputError:
+            if site.block == required:
+                raise
+            continue
+        attention = site.attention
+        attention.__class__ = NormAttention
+        attention.site = site
+        attention.captures = ()
+        attention.stream = None
+        attention._weights = None
+
+
+def disable_encoder_fast_path(model: nn.Module) -> None:
+    """Make fairseq 0.12.2's encoder take its ordinary path, in place; its main branch has no other.
+
+    Its fast path calls a private torch function that torch 2 gave another signature ("Mask Type should be defined").
+    """
+    layer: Any
+    for layer in model.modules():
+        if hasattr(layer, "can_use_fastpath"):
+            layer.can_use_fastpath = False
+
+
+def restore_attention(model: nn.Module) -> None:
+    """Undo :func:`swap_attention`; TorchScript does it by itself."""
+    for attention in norm_attentions(model):
+        _restore(attention)
+
+
+def _restore(attention: NormAttention) -> None:
+    attention.__class__ = MultiheadAttention
+    for name in ("site", "captures", "stream", "_weights"):
+        delattr(attention, name)
+
+
+def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
+    """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all.
+
+    Raises:
+        InputError: the model has none of a block type that is asked for.
+    """
+    found = [module for module in model.modules() if isinstance(module, NormAttention)]
+    for block in blocks:
+        if not any(attention.site.block == block for attention in found):
+            known = sorted({attention.site.block for attention in found})
+            raise InputError(
+                f"model {type(model).__name__} has no block {block} that maps can be computed of: "
+                f"expected one of {', '.join(known) or 'none'}"
+            )
+    return [attention for attention in found if not blocks or attention.site.block in blocks]

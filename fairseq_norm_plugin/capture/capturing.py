@@ -1,0 +1,111 @@
+"""Maps of a forward pass: what to take from each attention, taken once and complete or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.capture.attention import NormAttention
+    from fairseq_norm_plugin.maps.block import Block
+
+Value = TypeVar("Value")
+
+
+class MapCapture(Generic[Value]):
+    """Collects ``compute(block)`` of the wanted layers over one forward pass.
+
+    Args:
+        block: the block type (layers.BLOCK_TYPES).
+        layers: layer numbers, from 0.
+        compute: from a :class:`~fairseq_norm_plugin.maps.block.Block` to what is kept of it.
+        needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.
+        first_pass: whether of several passes the first is meant (``transformer_align`` with full context runs its
+            decoder a second time, not causally); else a second is an error.
+    """
+
+    def __init__(
+        self,
+        block: str,
+        layers: Sequence[int],
+        compute: Callable[[Block], Value],
+        needs_norms: bool = True,
+        first_pass: bool = False,
+    ) -> None:
+        self.block = block
+        self.layers = tuple(layers)
+        self.needs_norms = needs_norms
+        self._compute = compute
+        self._first_pass = first_pass
+        self._taken: dict[int, Value] = {}
+
+    def wants(self, block: str, layer: int) -> bool:
+        """Whether it collects this block."""
+        return block == self.block and layer in self.layers
+
+    def receive(self, layer: int, block: Block) -> None:
+        """Called by the attention of ``layer``, once a pass."""
+        if layer in self._taken:
+            if self._first_pass:
+                return
+            raise RuntimeError(f"layer {layer} ran twice in one forward pass: which of its maps is meant is unclear")
+        self._taken[layer] = self._compute(block)
+
+    def take(self) -> list[Value]:
+        """What was collected since the last call, in the order of ``layers``; all layers or an error."""
+        missing = [layer for layer in self.layers if layer not in self._taken]
+        if missing:
+            raise RuntimeError(f"the forward pass recorded nothing of layers {missing}: is the attention swapped in?")
+        taken = [self._taken[layer] for layer in self.layers]
+        self._taken = {}
+        return taken
+
+
+@contextmanager
+def capturing(attentions: Sequence[NormAttention], *captures: MapCapture[Any]) -> Iterator[None]:
+    """Attach ``captures`` to the attentions of a model; detached again however the block ends."""
+    hooks = []
+    for attention in attentions:
+        site = attention.site
+        attention.captures = tuple(c for c in captures if c.wants(site.block, site.number))
+        if site.pre_norm and any(capture.needs_norms for capture in attention.captures):
+            # The attention sees its normalised input only; the residual connection takes what the norm saw.
+            hooks.append(site.layer_norm.register_forward_pre_hook(partial(_keep_stream, attention)))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for attention in attentions:
+            attention.captures = ()
+            attention.stream = None
+
+
+def _keep_stream(attention: NormAttention, module: Any, inputs: tuple[Tensor, ...]) -> None:
+    attention.stream = inputs[0]
+
+
+@contextmanager
+def teacher_forcing(model: Any) -> Iterator[None]:
+    """Make a forward pass the plain causal one, whatever generation and training set on the model.
+
+    ``transformer_align`` may add a second, full-context pass for its supervised head; BART's attention folds
+    beams that a teacher-forced batch does not have.
+    """
+    full_context = getattr(model, "full_context_alignment", None)
+    beams = {module: module.beam_size for module in model.modules() if getattr(module, "beam_size", 1) != 1}
+    if full_context is not None:
+        model.full_context_alignment = False
+    for module in beams:
+        module.beam_size = 1
+    try:
+        yield
+    finally:
+        if full_context is not None:
+            model.full_context_alignment = full_context
+        for module, beam_size in beams.items():
+            module.beam_size = beam_size

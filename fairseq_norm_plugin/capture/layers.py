@@ -1,0 +1,186 @@
+"""fairseq's Transformer layers as blocks (blocks.py): where each attention stands, what its layer puts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.modules import MultiheadAttention
+from fairseq.modules.transformer_layer import (
+    TransformerDecoderLayer,
+    TransformerDecoderLayerBase,
+    TransformerEncoderLayer,
+    TransformerEncoderLayerBase,
+)
+from torch import Tensor, nn
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
+
+ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
+#: Block types, in the order in which a forward pass runs through a layer of each.
+BLOCK_TYPES = (ENCODER_SELF, DECODER_SELF, DECODER_CROSS)
+
+_LAYER_TYPES = {
+    "encoder": (TransformerEncoderLayerBase, TransformerEncoderLayer),
+    "decoder": (TransformerDecoderLayerBase, TransformerDecoderLayer),
+}
+# NormFormer's options and merged self- and encoder-decoder attention: other sums than the maps' equations
+_CHANGED_SUMS = {
+    "attn_ln": "--scale-attn",
+    "c_attn": "--scale-heads",
+    "ffn_layernorm": "--scale-fc",
+    "w_resid": "--scale-resids",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """The place of an attention: its block type, its layer's number (fairseq's, from 0) and the layer."""
+
+    block: str
+    number: int
+    layer: Any
+    model: str
+
+    @property
+    def attention(self) -> Any:
+        """The attention module."""
+        return self.layer.encoder_attn if self.block == DECODER_CROSS else self.layer.self_attn
+
+    @property
+    def layer_norm(self) -> Any:
+        """The layer norm module of the attention: after its residual connection, or before it (:attr:`pre_norm`)."""
+        return self.layer.encoder_attn_layer_norm if self.block == DECODER_CROSS else self.layer.self_attn_layer_norm
+
+    @property
+    def pre_norm(self) -> bool:
+        """Whether layer norms stand before attention and network (``--encoder-normalize-before``, …)."""
+        return bool(self.layer.normalize_before)
+
+    def __str__(self) -> str:
+        return f"model {self.model}, {self.block.partition('.')[0]} layer {self.number}"
+
+    def check(self) -> None:
+        """Check that the maps' equations hold for this block.
+
+        Raises:
+            InputError: the layer or its attention is another than fairseq's Transformer's, or has an option that
+                changes the sums; the text names it.
+        """
+        stack = self.block.partition(".")[0]
+        if type(self.layer) not in _LAYER_TYPES[stack]:
+            raise InputError(
+                f"{self}: is a {type(self.layer).__name__}: expected fairseq's Transformer{stack.capitalize()}Layer; "
+                f"recurrent and convolutional {stack}s have no such attention"
+            )
+        for attribute, option in _CHANGED_SUMS.items():
+            if getattr(self.layer, attribute, None) is not None:
+                raise InputError(f"{self}: trained with {option}, which changes the sums that the maps decompose")
+        if getattr(self.layer, "cross_self_attention", False):
+            raise InputError(
+                f"{self}: trained with --cross-self-attention: it has no encoder-decoder attention of its own"
+            )
+        attention = self.attention
+        if attention is None:
+            raise InputError(f"{self}: has no encoder-decoder attention (--no-cross-attention): expected one a layer")
+        if not isinstance(attention, MultiheadAttention) or type(attention).__name__ not in (
+            "MultiheadAttention",
+            "NormAttention",
+        ):
+            raise InputError(
+                f"{self}: its attention is a {type(attention).__name__}: expected fairseq's MultiheadAttention"
+            )
+        if attention.bias_k is not None or attention.add_zero_attn:
+            raise InputError(f"{self}: its attention adds a key (add_bias_kv, add_zero_attn) that is no source token")
+        if getattr(attention, "use_xformers", False):
+            raise InputError(
+                f"{self}: its attention runs in xFormers (--…-xformers-att-config), which keeps no weights"
+            )
+        weight = getattr(attention.out_proj, "weight", None)
+        if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+            raise InputError(
+                f"{self}: the output projection is a {type(attention.out_proj).__name__} without a weight matrix: "
+                f"expected a linear layer; use the checkpoint from before quantisation"
+            )
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters that :meth:`weights` reads."""
+        layer = self.layer
+        modules = [self.attention.out_proj, self.layer_norm, layer.fc1, layer.fc2, layer.final_layer_norm]
+        return [parameter for module in modules for parameter in module.parameters()]
+
+    def weights(self) -> BlockWeights:
+        """The block's parameters, in float32 at least.
+
+        Raises:
+            InputError: a layer norm has no weights.
+        """
+        layer, projection = self.layer, self.attention.out_proj
+        feed_forward = None
+        # In a decoder layer with encoder-decoder attention the network follows that, not self-attention.
+        if self.block != DECODER_SELF or layer.encoder_attn is None:
+            final = self._norm(layer.final_layer_norm)
+            feed_forward = FeedForward(
+                w_1=wide(layer.fc1.weight),
+                b_1=wide(layer.fc1.bias),
+                w_2=wide(layer.fc2.weight),
+                b_2=wide(layer.fc2.bias),
+                activation=layer.activation_fn,
+                norm=final if self.pre_norm else None,
+                final_norm=None if self.pre_norm else final,
+            )
+        return BlockWeights(
+            w_o=wide(projection.weight),
+            b_o=None if projection.bias is None else wide(projection.bias),
+            heads=self.attention.num_heads,
+            cross=self.block == DECODER_CROSS,
+            norm=None if self.pre_norm else self._norm(self.layer_norm),
+            feed_forward=feed_forward,
+        )
+
+    def _norm(self, module: nn.Module) -> Norm:
+        weight, bias, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
+        if not (isinstance(weight, Tensor) and isinstance(bias, Tensor) and isinstance(eps, float)):
+            raise InputError(
+                f"{self}: its layer norm is a {type(module).__name__} without weight, bias and eps: expected a "
+                f"LayerNorm; only kinds attn_w and attn_n can be computed"
+            )
+        return Norm(wide(weight), wide(bias), eps)
+
+
+def sites(model: Any) -> Iterator[Site]:
+    """The places of all attentions of a fairseq Transformer, by stack and layer."""
+    name = type(model).__name__
+    for number, layer in enumerate(_layers(model, "encoder")):
+        yield Site(ENCODER_SELF, number, layer, name)
+    for number, layer in enumerate(_layers(model, "decoder")):
+        yield Site(DECODER_SELF, number, layer, name)
+        yield Site(DECODER_CROSS, number, layer, name)
+
+
+def _layers(model: Any, stack: str) -> list[Any]:
+    module = getattr(model, stack, None)
+    layers = getattr(getattr(module, "sentence_encoder", module), "layers", None)  # RoBERTa's are one further in
+    # By index: in training, iterating over the layers of a model with LayerDrop leaves some out.
+    return [] if layers is None else [layers[number] for number in range(len(layers))]
+
+
+def mixing_positions(type_: str, real: Tensor) -> Tensor:
+    """The positions that have something to mix, bool [B, T]: they are no pads and see more than themselves.
+
+    Args:
+        type_: block type (:data:`BLOCK_TYPES`).
+        real: which target positions are no pads, bool [B, T].
+    """
+    if type_ == DECODER_SELF:  # the first position sees itself alone
+        return real & (real.cumsum(1) > 1)
+    return real if type_ == DECODER_CROSS else real & (real.sum(1, keepdim=True) > 1)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """In float32 at least: maps of fp16 models are computed in float32."""
+    tensor = tensor.detach()
+    return tensor if tensor.dtype == torch.float64 else tensor.float()

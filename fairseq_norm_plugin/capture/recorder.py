@@ -1,0 +1,196 @@
+"""Recorded quantities of a batch: what of each block, the mean over an ensemble, and the cut to one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, QUANTITIES
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map
+from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms
+from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
+
+Quantities = dict[str, Tensor]
+
+#: Quantities that take the maps of all blocks up to a layer -> the kind of those maps.
+_ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
+#: Kinds whose map ``--print-alignment`` can carry through beam search, step by step.
+STEPWISE_KINDS = DEFAULT_KINDS
+
+
+def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
+    """The quantities that records of ``kinds`` hold (alignment_eval.maps.sentence).
+
+    The mean of α‖f(x)‖ over an ensemble does not follow from the means of its factors: it is recorded itself.
+    """
+    names = {name for kind in kinds for name in KINDS[kind]}
+    if models > 1 and "transformed_norm" in names:
+        names = names - {"transformed_norm"} | {"head_attn_n"}
+    return tuple(name for name in QUANTITIES if name in names)
+
+
+@dataclass(frozen=True)
+class RecordedMaps:
+    """Which quantities of which layers are recorded, for the ``nbest`` best hypotheses.
+
+    ``source_words`` gives the word of each token of a row of source tokens (pads included: -1), from the sentence's
+    id and the row; kinds that merge subwords need it.
+    """
+
+    layers: tuple[int, ...]
+    quantities: tuple[str, ...]
+    nbest: int = 1
+    source_words: Optional[Callable[[int, Tensor], Sequence[int]]] = None
+
+
+def layer_capture(kind: str, layer: int, heads: Optional[Sequence[int]]) -> MapCapture[Tensor]:
+    """A capture of one layer's map [B, T, S] of a kind of :data:`STEPWISE_KINDS` over ``heads`` (default: all)."""
+    return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
+
+
+def _layer_map(block: Block, kind: str, heads: Optional[Sequence[int]]) -> Tensor:
+    return layer_weights(block.alpha, heads) if kind == "attn_w" else layer_norms(block.alpha, block.factor, heads)
+
+
+class Recorder:
+    """Takes the recorded quantities of a batch out of one encoder pass and any number of decoder passes.
+
+    Args:
+        model: the model.
+        recorded: what is recorded.
+        sample: the batch.
+        first_pass: of several decoder passes take the first, not an error.
+
+    Raises:
+        InputError: a kind needs blocks that the model has not.
+    """
+
+    def __init__(
+        self, model: nn.Module, recorded: RecordedMaps, sample: dict[str, Any], first_pass: bool = False
+    ) -> None:
+        self._layers = recorded.layers
+        names = [name for name in recorded.quantities if name not in _ROLLOUTS]
+        self._words: list[Sequence[int]] = []
+        if any(name.endswith("_merged") for name in names):
+            assert recorded.source_words is not None
+            rows = zip(sample["id"].tolist(), sample["net_input"]["src_tokens"])
+            self._words = [recorded.source_words(id_, row) for id_, row in rows]
+        self._order = list(range(len(sample["id"])))
+        needs_norms = set(names) - {"head_attn_w"} != set()
+        self._cross = MapCapture(
+            DECODER_CROSS, self._layers, partial(self._quantities, names=names), needs_norms, first_pass
+        )
+        self._rollouts: dict[str, tuple[MapCapture[Tensor], ...]] = {}
+        for name in recorded.quantities:
+            if name in _ROLLOUTS:
+                kind = _ROLLOUTS[name]
+                self._rollouts[name] = tuple(
+                    MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=kind))
+                    for block in BLOCK_TYPES
+                )
+        self._encoders: dict[str, Tensor] = {}
+
+    @property
+    def captures(self) -> list[MapCapture[Any]]:
+        """What to attach to the model's attentions."""
+        return [self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
+
+    def select(self, order: Sequence[int]) -> None:
+        """Say which sentences of the batch the next decoder pass has."""
+        self._order = list(order)
+
+    def take(self) -> list[Quantities]:
+        """The quantities of the last decoder pass, a dictionary a layer; arrays [B, …]."""
+        layers = self._cross.take()
+        for name, (encoder, decoder_self, decoder_cross) in self._rollouts.items():
+            if name not in self._encoders:
+                self._encoders[name] = encoder_rollout(encoder.take())
+            maps = decoder_rollout(decoder_self.take(), decoder_cross.take(), self._encoders[name][self._order])
+            for quantities, layer in zip(layers, self._layers):
+                quantities[name] = maps[layer][0]
+        return layers
+
+    def _quantities(self, block: Block, names: Sequence[str]) -> Quantities:
+        result = {}
+        if self._words:
+            merged = merged_map(block, [self._words[i] for i in self._order])
+            result["head_attn_n_merged"], result["layer_attn_n_merged"] = merged
+        for name in names:
+            if name == "transformed_norm":
+                result[name] = transformed_norms(block.factor)
+            elif name not in result:
+                part, _, kind = name.partition("_")
+                # without the column of the residual, which is no source token
+                map_ = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., : block.alpha.size(-1)]
+                result[name] = map_
+        return result
+
+
+class BatchMaps:
+    """Quantities of a batch, the mean over the models that were added; float32 on the CPU.
+
+    Each array is [B, L, …] with the axes of ``alignment_eval.maps.sentence.QUANTITIES`` after the batch axis.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._models = 0
+
+    def add(self, layers: Sequence[Quantities]) -> None:
+        """Add one model's quantities, a dictionary a layer."""
+        for name in layers[0]:
+            stacked = torch.stack([layer[name] for layer in layers], dim=1).float()
+            self._sums[name] = self._sums[name] + stacked if name in self._sums else stacked
+        self._models += 1
+
+    def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
+        """The arrays of each sentence, pads cut off: ``source[i]`` and ``target[i]`` are its columns and rows."""
+        means = {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
+        return [
+            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
+            for i, (columns, rows) in enumerate(zip(source, target))
+        ]
+
+
+def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:
+    index = tuple({"S": columns, "T": rows}.get(axis, slice(None)) for axis in axes)
+    return np.ascontiguousarray(array[index])
+
+
+def real_positions(tokens: Tensor, pad: int) -> list[slice]:
+    """Where the tokens of each row of ``tokens`` [B, N] that are no pads stand (pads are on one side)."""
+    real = tokens.ne(pad)
+    starts = real.int().argmax(dim=1).tolist()
+    lengths = real.sum(dim=1).tolist()
+    return [slice(start, start + length) for start, length in zip(starts, lengths)]
+
+
+def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
+    """The number of decoder layers and of heads in each, which the models of an ensemble must share.
+
+    Raises:
+        InputError: the models or the layers differ.
+    """
+    shapes = [[attention.num_heads for attention in norm_attentions(model, DECODER_CROSS)] for model in models]
+    if not shapes[0]:
+        raise InputError(
+            f"model {type(models[0]).__name__} was not built by a norm task: expected --task translation_norm"
+        )
+    if any(shape != shapes[0] for shape in shapes) or len(set(shapes[0])) != 1:
+        raise InputError(
+            f"decoder layers differ in their heads (heads of each layer, a list a model: {shapes}): expected the "
+            f"same number in every layer and model, since maps are stacked and averaged; record each model by itself"
+        )
+    return len(shapes[0]), shapes[0][0]

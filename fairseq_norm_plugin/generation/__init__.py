@@ -1,0 +1,1 @@
+"""Beam search and forced scoring that carry maps."""

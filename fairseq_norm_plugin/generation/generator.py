@@ -1,0 +1,225 @@
+"""Beam search and forced scoring that carry maps in their hypotheses.
+
+Search is fairseq's and unchanged.  The map that ``--print-alignment`` shows is computed step by step and carried
+through fairseq's own attention buffer (in float32, outside the decoder's cast to the model's dtype); what is
+recorded comes from one teacher-forced pass over the final hypotheses, under the key ``norm_maps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from fairseq.data import data_utils
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import capturing, teacher_forcing
+from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, layer_capture, real_positions
+from fairseq_norm_plugin.generation.printing import hard_alignment, soft_alignment
+
+Hypotheses = list[list[dict[str, Any]]]
+
+#: Key of a hypothesis under which its recorded quantities lie.
+MAPS_KEY = "norm_maps"
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """Which map ``--print-alignment`` shows; ``heads`` None means all.
+
+    ``specials`` are the ids, of source and target, that a hard alignment leaves out (sides.special_ids).
+    """
+
+    kind: str
+    layer: int
+    heads: Optional[tuple[int, ...]]
+    setting: str
+    style: str  # hard or soft
+    specials: tuple[Collection[int], Collection[int]]
+
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
+        """The alignment in the form that fairseq-generate prints."""
+        if self.style == "soft":
+            return soft_alignment(map_, self.setting)
+        ordinary_source, ordinary_target = (
+            ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device))
+            for ids, special in zip((source, target), self.specials)
+        )
+        return hard_alignment(map_, ordinary_source, ordinary_target, self.setting)
+
+
+class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's ensemble, whose attention is the printed map: the mean of the models' maps."""
+
+    def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
+        super().__init__(models)
+        self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
+        self.attentions = [norm_attentions(model) for model in models]  # looked for once, not in every step
+
+    def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """fairseq's step, with the last target position's map [B, S] in the place of its attention."""
+        with ExitStack() as stack:
+            for attentions, capture in zip(self.attentions, self.captures):
+                stack.enter_context(capturing(attentions, capture))
+            log_probs, _ = super().forward_decoder(*args, **kwargs)
+        maps = [capture.take()[0][:, -1] for capture in self.captures]
+        return log_probs, torch.stack(maps).mean(dim=0)
+
+
+class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
+    """fairseq's beam search; hypotheses carry the printed map's alignment and what is recorded."""
+
+    model: EnsembleModel
+
+    def __init__(
+        self,
+        models: Sequence[Any],
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(models, tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Say what the hypotheses are to carry."""
+        if printed:
+            self.model = NormEnsembleModel(list(self.model.models), printed)
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        prefix = kwargs.get("prefix_tokens")
+        if self.printed and self.beam_size > 1 and prefix is not None and bool(prefix.eq(self.eos).any()):
+            raise InputError(
+                "--prefix-size covers a whole target, where fairseq's beam search hands out the attention of other "
+                "hypotheses: expected shorter prefixes; use --score-reference for forced decoding, "
+                "or leave --print-alignment out"
+            )
+        hypotheses: Hypotheses = self._generate(sample, **kwargs)
+        if self.printed:
+            self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
+        if self.recorded:
+            bos = kwargs.get("bos_token")
+            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, self.eos if bos is None else bos)
+        return hypotheses
+
+    def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
+        for tokens, columns, nbest in zip(src_tokens, real_positions(src_tokens, self.pad), hypotheses):
+            for hypothesis in nbest:
+                map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
+                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
+
+
+class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
+    """fairseq's forced scoring; the maps come from the one pass that scores."""
+
+    def __init__(
+        self,
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Say what the hypotheses are to carry."""
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        if sample.get("target") is None:
+            raise InputError("--score-reference needs references: the data set has no target side; binarise one")
+        printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
+        recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
+        with ExitStack() as stack:
+            for i, model in enumerate(models):
+                stack.enter_context(teacher_forcing(model))
+                captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]
+                stack.enter_context(capturing(norm_attentions(model), *printed[i : i + 1], *captures))
+            hypotheses: Hypotheses = super().generate(models, sample, **kwargs)
+        src_tokens, target = sample["net_input"]["src_tokens"], sample["target"]
+        columns, rows = real_positions(src_tokens, self.pad), real_positions(target, self.pad)
+        if self.printed:
+            maps = torch.stack([capture.take()[0] for capture in printed]).mean(dim=0)
+            for i, (hypothesis,) in enumerate(hypotheses):
+                source, map_ = src_tokens[i, columns[i]], maps[i][rows[i], columns[i]]
+                hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"])
+        if self.recorded:
+            batch = BatchMaps()
+            for recorder in recorders:
+                batch.add(recorder.take())
+            for (hypothesis,), arrays in zip(hypotheses, batch.sentences(columns, rows)):
+                hypothesis[MAPS_KEY] = arrays
+        return hypotheses
+
+
+def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
+    """Turn the generator or scorer that a task of fairseq's has built into the one of this module, in place.
+
+    Whatever the task has set on it (its end of sentence, what it strips, its search) stays.
+
+    Raises:
+        UsageError: it is neither fairseq's SequenceGenerator nor its SequenceScorer.
+    """
+    for stock, ours in ((SequenceGenerator, NormSequenceGenerator), (SequenceScorer, NormSequenceScorer)):
+        if type(generator) is stock:
+            generator.__class__ = ours
+            generator.carry(printed, recorded)
+            return generator
+    raise UsageError(
+        f"the task builds a {type(generator).__name__}, which cannot carry maps: expected fairseq's SequenceGenerator "
+        f"or SequenceScorer"
+    )
+
+
+def record_hypotheses(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    bos: int,
+) -> None:
+    """Put the recorded quantities of the n-best ``hypotheses`` under their ``norm_maps``, teacher-forced.
+
+    One encoder pass a model and one decoder pass a rank, without the output layer.  ``bos`` is the decoder's first
+    input: what ends a sentence, unless search began with another.
+    """
+    net_input = sample["net_input"]
+    ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
+    # A sentence may have fewer hypotheses than the beam is wide.
+    present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
+    batches = [BatchMaps() for _ in ranks]
+    for model in models:
+        recorder = Recorder(model, recorded, sample)
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures):
+            encoder_out = model.encoder.forward_torchscript(net_input)
+            for rank in ranks:
+                tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
+                inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
+                order = torch.tensor(present[rank], device=inputs.device)
+                recorder.select(present[rank])
+                rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
+                model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                batches[rank].add(recorder.take())
+    columns = real_positions(net_input["src_tokens"], pad)
+    for rank in ranks:
+        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present[rank]]
+        arrays = batches[rank].sentences([columns[i] for i in present[rank]], rows)
+        for i, sentence in zip(present[rank], arrays):
+            hypotheses[i][rank][MAPS_KEY] = sentence

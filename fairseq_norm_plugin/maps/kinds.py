@@ -1,0 +1,193 @@
+"""The map kinds of one block (docs/maps.md), and its mixing ratios.
+
+======================================= ======================================================================
+``attn_w``                              α (baseline)
+``attn_n``                              ‖α f(x)‖ (Kobayashi et al. 2020)
+``attnres_w``                           0.5·α + 0.5 at the own position (Abnar and Zuidema 2020; baseline)
+``attnres_n``, ``attnresln_n``          with the residual connection, and the layer norm (Kobayashi et al. 2021)
+``ff_n``, ``ffres_n``, ``ffresln_n``    through the feed-forward network (Kobayashi et al. 2024)
+``alti``                                contribution of Ferrando et al. (2022), rows normalised to 1
+======================================= ======================================================================
+
+A layer map is [B, T, S]; in encoder-decoder attention, kinds with the residual have one column more, the target's
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.maps.block import Block, vectors
+from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
+
+#: Kinds that are norms of vectors -> how far the vectors are carried (blocks.STAGES).
+NORM_KINDS = {f"{stage}_n": stage for stage in ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")}
+#: All kinds of block maps.
+BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
+#: Those with maps of single heads.
+HEAD_KINDS = ("attn_w", "attn_n", "attnresln_n")
+#: Kinds of mixing ratios: all that have an own part.
+MIXING_KINDS = tuple(kind for kind in BLOCK_KINDS if kind != "alti")
+
+
+def head_map(block: Block, kind: str) -> Tensor:
+    """The maps of single heads, [B, H, T, S].
+
+    Raises:
+        InputError: the kind has none.
+    """
+    if kind == "attn_w":
+        return block.alpha
+    if kind == "attn_n":
+        return head_norms(block.alpha, block.factor)
+    if kind == "attnresln_n":
+        return _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True)
+    raise InputError(f"kind {kind!r} has no maps of single heads: expected one of {', '.join(HEAD_KINDS)}")
+
+
+def layer_map(block: Block, kind: str) -> Tensor:
+    """The map of the whole block, [B, T, S], or [B, T, S + 1] with the residual's column in cross-attention.
+
+    Raises:
+        InputError: the kind is unknown, or asks for a feed-forward network that does not follow the block.
+    """
+    if kind == "attn_w":
+        return layer_weights(block.alpha)
+    if kind == "attnres_w":
+        weights = 0.5 * layer_weights(block.alpha)
+        return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
+    if kind == "attn_n":
+        return block.sum_norms
+    if kind in ("attnres_n", "attnresln_n"):
+        stage = NORM_KINDS[kind]
+        if kind == "attnres_n":
+            norms = block.sum_norms.clone()
+        else:
+            norms = _scaled(layer_norms(block.alpha, block.norm_factor), block)
+        own = block.carrier.carry(block.own + block.residual, stage)
+        return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
+    if kind in NORM_KINDS:
+        return torch.stack([_norms(block.sentence(b), NORM_KINDS[kind]) for b in range(len(block.alpha))])
+    if kind == "alti":
+        return torch.stack([_alti(block.sentence(b)) for b in range(len(block.alpha))])
+    raise InputError(f"unknown map kind {kind!r}: expected one of {', '.join(BLOCK_KINDS)}")
+
+
+def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Kind ``attn_n_merged``: ``attn_n`` with the vectors of a source word's subwords summed before the norm.
+
+    The word's norm stands in the column of its first subword, zeros in the others: the sum over a word's columns,
+    the merge of every other kind, gives that norm.
+
+    Args:
+        block: a batch of encoder-decoder attention.
+        words: the word of each source token, from 0, a list a sentence; -1 for a token of no word.
+
+    Returns:
+        Head maps [B, H, T, S] and layer map [B, T, S].
+    """
+    heads, layer = head_map(block, "attn_n").clone(), layer_map(block, "attn_n").clone()
+    projection = block.weights.folded("attn")[0]
+    assert projection is not None
+    for b, numbers in enumerate(words):
+        columns: dict[int, list[int]] = {}
+        for column, word in enumerate(numbers):
+            columns.setdefault(word, []).append(column)
+        for word, of_word in columns.items():
+            if word < 0 or len(of_word) == 1:
+                continue
+            transformed = torch.bmm(block.values[b, of_word].transpose(0, 1), projection)  # [H, subwords, D]
+            summed = torch.bmm(block.alpha[b][:, :, of_word], transformed)  # [H, T, D]
+            heads[b][:, :, of_word], layer[b][:, of_word] = 0.0, 0.0
+            heads[b, :, :, of_word[0]] = torch.linalg.vector_norm(summed, dim=-1)
+            layer[b, :, of_word[0]] = torch.linalg.vector_norm(summed.sum(0), dim=-1)
+    return heads, layer
+
+
+def mixing_ratio(block: Block, kind: str) -> Tensor:
+    """How much of a position's new vector comes from others, ‖Σ_{j≠i} …‖ / (‖Σ_{j≠i} …‖ + ‖own part‖) (2021).
+
+    The own part is position i itself and, by kind, its residual; in cross-attention the residual alone.
+
+    Returns:
+        [B, T], fractions; 0 where both parts are 0.
+
+    Raises:
+        InputError: the kind has none, or asks for a feed-forward network that does not follow the block.
+    """
+    if kind in ("attn_w", "attnres_w"):
+        own = (
+            layer_weights(block.alpha).diagonal(dim1=-2, dim2=-1)
+            if not block.weights.cross
+            else 0.0 * block.alpha[:, 0, :, 0]
+        )
+        others = layer_weights(block.alpha).sum(-1) - own
+        return others if kind == "attn_w" else 0.5 * others
+    if kind not in MIXING_KINDS:
+        raise InputError(f"kind {kind!r} has no mixing ratio: expected one of {', '.join(MIXING_KINDS)}")
+    stage = NORM_KINDS[kind]
+    own_vector = block.own if stage == "attn" else block.own + block.residual
+    return _ratio(block.carrier.carry(block.others, stage), block.carrier.carry(own_vector, stage))
+
+
+def head_mixing_ratio(block: Block, kind: str) -> Tensor:
+    """The mixing ratio of each head, [B, H, T], for ``attn_w`` and ``attn_n`` of self-attention.
+
+    Raises:
+        InputError: another kind.
+    """
+    own_alpha = block.alpha.diagonal(dim1=-2, dim2=-1)
+    if kind == "attn_w":
+        return block.alpha.sum(-1) - own_alpha
+    if kind != "attn_n":
+        raise InputError(f"kind {kind!r} has no mixing ratio of single heads: expected attn_w or attn_n")
+    triangles = block.weights.head_triangles
+    return _ratio(*(torch.einsum("hed,bthd->bhte", triangles, u) for u in (block.others_by_head, block.own_by_head)))
+
+
+def _ratio(others: Tensor, own: Tensor) -> Tensor:
+    others_norm, own_norm = torch.linalg.vector_norm(others, dim=-1), torch.linalg.vector_norm(own, dim=-1)
+    total = others_norm + own_norm
+    ratio: Tensor = others_norm / torch.where(total == 0, 1.0, total)
+    return ratio
+
+
+def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
+    """``norms`` [B, (H,) T, S] over the layer norm's s_i."""
+    if block.weights.norm is None:
+        return norms
+    scale = block.weights.norm.scale(block.residual + block.output)
+    return norms / (scale[:, None] if heads else scale)
+
+
+def _with_own(map_: Tensor, own: Tensor, block: Block, add: bool = False) -> Tensor:
+    """``map_`` [B, T, S] with the own part [B, T]: a column more in cross-attention, else on the diagonal."""
+    if block.weights.cross:
+        return torch.cat([map_, own[..., None]], dim=-1)
+    diagonal = map_.diagonal(dim1=-2, dim2=-1)
+    diagonal.copy_(diagonal + own if add else own)
+    return map_
+
+
+def _norms(sentence: Block, stage: str) -> Tensor:
+    parts = [torch.linalg.vector_norm(part, dim=-1) for _, part in vectors(sentence, stage)]
+    return torch.cat(parts).t()
+
+
+def _alti(sentence: Block) -> Tensor:
+    """max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), rows over their sum; a row of zeros stays one.  y_i has all biases."""
+    whole = sentence.carrier.whole("attnresln")
+    size = whole.abs().sum(-1)
+    parts = [size - (whole - part).abs().sum(-1) for _, part in vectors(sentence, "attnresln")]
+    contribution = torch.cat(parts).t().clamp_min(0.0)
+    return normalised_rows(contribution)
+
+
+def normalised_rows(map_: Tensor) -> Tensor:
+    """``map_`` [..., T, S] with rows that add up to 1; a row of zeros stays one."""
+    total = map_.sum(dim=-1, keepdim=True)
+    return map_ / torch.where(total == 0, 1.0, total)

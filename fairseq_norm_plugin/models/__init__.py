@@ -1,0 +1,1 @@
+"""The fairseq models; fairseq imports this folder itself."""

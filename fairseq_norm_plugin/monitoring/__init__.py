@@ -1,0 +1,1 @@
+"""AER and mixing ratios on every validation."""

@@ -1,0 +1,120 @@
+"""A validation subset whose sentences have gold alignments: they travel inside the samples."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq.data import BaseWrapperDataset
+
+from alignment_eval.errors import InputError
+from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.scoring.sweep import GoldMatrix, check_words
+from fairseq_norm_plugin.tokens import side
+
+logger = logging.getLogger(__name__)
+
+#: The key of a batch under which its :class:`GoldPair` stand, in the order of ``batch["id"]``.
+GOLD_KEY = "gold"
+
+
+@dataclass(frozen=True, eq=False)
+class GoldPair:
+    """One sentence pair: its tokens and words (no maps yet), and its gold.
+
+    ``gold_size`` is the number of sentences in the whole gold, which says of a validation whether it saw all.
+    """
+
+    sentence: SentenceMaps
+    gold: GoldMatrix
+    gold_size: int
+
+
+class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
+    """A data set of sentence pairs whose batches hold the gold of their sentences.
+
+    Args:
+        dataset: fairseq's.
+        pairs: the gold of each sentence, by id.
+    """
+
+    def __init__(self, dataset: Any, pairs: Sequence[GoldPair]) -> None:
+        super().__init__(dataset)
+        self._pairs = pairs
+
+    def collater(self, samples: Any, **kwargs: Any) -> Any:
+        """fairseq's batch, with :data:`GOLD_KEY`."""
+        batch = self.dataset.collater(samples, **kwargs)
+        if batch:
+            batch[GOLD_KEY] = [self._pairs[id_] for id_ in batch["id"].tolist()]
+        return batch
+
+    @property
+    def src(self) -> Any:
+        """The source side."""
+        return self.dataset.src
+
+    @property
+    def tgt(self) -> Any:
+        """The target side."""
+        return self.dataset.tgt
+
+
+def with_gold(
+    dataset: Any,
+    subset: str,
+    path: str | Path,
+    options: ReadOptions,
+    dictionaries: Sequence[Any],
+    marks: Sequence[str],
+    specials: Sequence[Collection[int]],
+) -> GoldDataset:
+    """Join a subset and its gold.
+
+    Args:
+        dataset: fairseq's data set of sentence pairs.
+        subset: its name, for messages.
+        path: gold alignments, line k those of sentence k.
+        options: how to read them.
+        dictionaries: of source and target.
+        marks: how subwords are marked in each.
+        specials: the ids of each that belong to no word.
+
+    Raises:
+        InputError: the gold cannot be read, has another number of sentences than the subset, or links words that a
+            sentence has not.
+    """
+    if not Path(path).is_file():
+        raise InputError(
+            f"{path}: the gold of subset {subset} (--aer-gold) is not there: expected a file; a checkpoint remembers "
+            f"the option of its training, --model-overrides \"{{'aer_gold': None}}\" forgets it"
+        )
+    alignments = read_gold(path, options, warn=logger.warning)
+    gold = alignments.links.to_sentences()
+    if len(gold) != len(dataset):
+        raise InputError(
+            f"{path}: {len(gold)} sentences in the gold, {len(dataset)} in subset {subset}: expected as many, line k "
+            f"the gold of line k; was the subset binarised from the gold's own text (fairseq-preprocess --testpref)?"
+        )
+    pairs = []
+    for id_, links in enumerate(gold):
+        source, target = (
+            side(tokens[id_], dictionary, mark, specials=special)
+            for tokens, dictionary, mark, special in zip((dataset.src, dataset.tgt), dictionaries, marks, specials)
+        )
+        sentence = SentenceMaps(id_, source, target, layers=())
+        try:
+            check_words(sentence, links)
+        except InputError as error:
+            raise InputError(f"{path}, subset {subset}: {error}") from error
+        pairs.append(GoldPair(sentence, GoldMatrix.of(links, sentence), len(gold)))
+    sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
+    logger.info(
+        "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
+        *(subset, path, alignments.base, len(gold), sure, possible - sure),
+    )
+    return GoldDataset(dataset, pairs)

@@ -1,0 +1,145 @@
+"""What monitoring adds to a norm task in training and validation: the mixin, and the rule for errors.
+
+A monitor that fails does not end a training run of days: the batch is validated again without it, the error is
+logged once a validation, and the AER of that validation is ``inf``, which is never the best.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Optional
+
+from torch import nn
+
+from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from fairseq_norm_plugin.monitoring.counts import Listening, Monitor, Tally, monitored_layers
+from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, with_gold
+from fairseq_norm_plugin.options import resolve_monitor
+from fairseq_norm_plugin.tokens import dictionary_mark
+
+logger = logging.getLogger(__name__)
+
+
+class MonitorMixin:
+    """Adds AER to the validation of subsets that have gold; list it before the norm task's mixin.
+
+    What it rests on: fairseq-train and fairseq-validate build the model, then the criterion, then load the
+    validation subsets; ``valid_step`` is the only place that sees a batch; ``reduce_metrics`` gets the sums over
+    all processes; ``post_validate`` runs before fairseq-train looks up the best-checkpoint metric, which it does in
+    every subset.
+    """
+
+    cfg: Any
+    datasets: dict[str, Any]
+    source_dictionary: Any
+    target_dictionary: Any
+    specials: tuple[frozenset[int], frozenset[int]]  #: sides.special_ids of source and target
+
+    _built: Optional[nn.Module] = None
+    _monitor: Optional[Monitor] = None
+    _errors = 0
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """The norm task's model; remembered until the criterion is built, which checks the options against it."""
+        self._built = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
+        return self._built
+
+    def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's; the options of monitoring are checked here, before anything is trained.
+
+        Raises:
+            UsageError: one of them is wrong.
+        """
+        criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
+        if self.cfg.aer_gold is not None and self._built is not None:
+            options = resolve_monitor(self.cfg, *layers_and_heads([self._built]))
+            pads = self.source_dictionary.pad(), self.target_dictionary.pad()
+            self._monitor = Monitor(options, monitored_layers(self._built), pads)
+            extraction = options.extraction
+            logger.info(
+                "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
+                *(extraction.kind, extraction.layer, extraction.setting, extraction.rule, extraction.null),
+            )
+        self._built = None
+        return criterion
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's; a subset that has gold gets it.
+
+        Raises:
+            InputError: the gold does not fit the subset.
+        """
+        result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
+        if self._monitor is not None and split in self._monitor.options.gold:
+            options = self._monitor.options
+            dictionaries = self.source_dictionary, self.target_dictionary
+            marks = [dictionary_mark(dictionary, str(self.cfg.norm_subword_mark)) for dictionary in dictionaries]
+            self.datasets[split] = with_gold(
+                self.datasets[split], split, options.gold[split], options.reading, dictionaries, marks, self.specials
+            )
+        return result
+
+    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
+        """fairseq's; errors are counted anew."""
+        super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
+        self._errors = 0
+
+    def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:
+        """fairseq's; adds the batch's counts to its logging output."""
+        if self._monitor is None or GOLD_KEY not in sample:
+            return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
+        listening = Listening(criterion, self._monitor)
+        try:
+            loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            self._note(error, sample)
+            # If it was the model's own error, it comes again.
+            loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
+            return loss, sample_size, {**logging_output, **self._monitor.failed(sample)}
+        return loss, sample_size, {**logging_output, **self._counted(listening, sample)}
+
+    def _counted(self, listening: Listening, sample: dict[str, Any]) -> Tally:
+        assert self._monitor is not None
+        try:
+            if listening.tally is None:
+                raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
+            return listening.tally()
+        except Exception as error:
+            self._note(error, sample)
+            return self._monitor.failed(sample)
+
+    def _note(self, error: Exception, sample: dict[str, Any]) -> None:
+        assert self._monitor is not None
+        if self._monitor.options.strict:
+            raise error
+        if not self._errors:
+            logger.error(
+                "monitoring failed in this validation, its AER is inf (--aer-strict stops instead); "
+                "first in sentences %s: %s: %s",
+                *(sample["id"].tolist(), type(error).__name__, error),
+                exc_info=error,
+            )
+        self._errors += 1
+
+    def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
+        """fairseq's; logs the monitor's figures."""
+        super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
+        if self._monitor is not None:
+            self._monitor.log(logging_outputs)
+
+    def post_validate(self, model: nn.Module, stats: dict[str, Any], agg: Any) -> None:
+        """Called when a subset was validated, with what will be printed of it."""
+        if hasattr(super(), "post_validate"):
+            super().post_validate(model, stats, agg)  # type: ignore[misc]
+        if self._monitor is None:
+            return
+        if self._errors:
+            logger.error("monitoring failed in %d batches of this process", self._errors)
+            self._errors = 0
+        scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
+        if scored != size:
+            logger.warning("AER of %s of the gold's %s sentences: the others were skipped or failed", scored, size)
+        metric = str(self.cfg.aer_best_metric)
+        if metric.startswith("aer"):
+            # fairseq-train reads it in every subset and is steered by the first; the others have none.
+            stats.setdefault(metric, None)

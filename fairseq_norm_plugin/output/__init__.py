@@ -1,0 +1,1 @@
+"""What a run writes: its identity, its parts, its writers."""

@@ -1,0 +1,187 @@
+"""One run of generation or forced scoring: which sentences are expected, and that each of them came once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import numpy as np
+from fairseq.data.iterators import EpochBatchIterator
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import SentenceMaps, Side
+from fairseq_norm_plugin.output.writers import ShardParts
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN = "<unk>"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run over a data set is to yield, known before its first batch.
+
+    ``batches`` are the ids to come, of this shard, without the ``kept`` ones that were written before; ``skipped`` the
+    ids (of all shards) that fairseq left out, with the reason.  ``size`` is the data set's, ``subset`` its name;
+    ``batching`` decides the distribution over shards and what ``--sampling`` draws.
+    """
+
+    subset: str
+    size: int
+    batches: Sequence[Sequence[int]]
+    kept: int
+    skipped: Mapping[int, str]
+    shard: int
+    shards: int
+    batching: Mapping[str, Optional[int]]
+
+    @classmethod
+    def of(
+        cls,
+        subset: str,
+        iterator: Any,
+        skipped: Mapping[int, str],
+        batching: Mapping[str, Any],
+        written: Sequence[int] | NDArray[np.int64] = (),
+    ) -> Plan:
+        """The plan of fairseq's ``iterator``, made with the arguments ``batching``, when ``written`` ids are done.
+
+        Batches stay as they are: values would change in their last digits with other companions.
+
+        Raises:
+            InputError: no sentence is left to process.
+        """
+        size = len(iterator.dataset)
+        batches = iterator.frozen_batches
+        if not batches:
+            raise InputError(
+                f"subset {subset} leaves no sentence to process ({size} sentences, {len(skipped)} skipped as too "
+                f"long): expected at least one; raise --max-source-positions or --max-target-positions"
+            )
+        shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+        batches = batches[shard::shards]
+        done = np.zeros(size, dtype=np.bool_)
+        done[np.asarray(written, dtype=np.int64)] = True
+        if len(written):
+            batches = [[id_ for id_ in batch if not done[id_]] for batch in batches]
+            batches = [batch for batch in batches if batch]
+        return cls(
+            subset=subset,
+            size=size,
+            batches=batches,
+            kept=int(done.sum()),
+            skipped=skipped,
+            shard=shard,
+            shards=shards,
+            batching={name: batching.get(name) for name in ("max_tokens", "max_sentences", "seed")},
+        )
+
+    def iterator(self, whole: Any) -> Any:
+        """fairseq's iterator ``whole``, or one over what is left of it."""
+        if not self.kept:
+            return whole
+        return EpochBatchIterator(
+            whole.dataset,
+            whole.collate_fn,
+            self.batches,
+            num_workers=whole.num_workers,
+            buffer_size=whole.buffer_size,
+        )
+
+    def stubs(self, layers: tuple[int, ...]) -> list[SentenceMaps]:
+        """Sentences without maps for what was skipped; the first shard records those of all."""
+        if self.shard != 0:
+            return []
+        empty = Side((), np.empty(0, dtype=np.int32))
+        return [
+            SentenceMaps(id=id_, source=empty, target=empty, layers=layers, status=reason)
+            for id_, reason in sorted(self.skipped.items())
+        ]
+
+
+#: A share of unknown tokens above which text and model hardly belong together (words given for subwords, say).
+SUSPICIOUS_UNKNOWN = 0.05
+
+
+class Output:
+    """Takes the sentences of a run to its sinks, in parts of so many sentences.
+
+    Checks that each expected id came once, and finishes the sinks after the last.
+    """
+
+    def __init__(self, plan: Plan, layers: tuple[int, ...], sinks: Sequence[ShardParts], part_sentences: int) -> None:
+        self._plan = plan
+        self._expected = np.zeros(plan.size, dtype=np.bool_)
+        for batch in plan.batches:
+            self._expected[batch] = True
+        self._left = self._total = int(self._expected.sum())
+        self._sinks = sinks
+        self._part_sentences = part_sentences
+        self._in_part = 0
+        self._tokens = self._unknown = 0
+        self._start = time.monotonic()
+        stubs = plan.stubs(layers)
+        if stubs:
+            logger.warning("%d of %d sentences were skipped: no maps for them", len(stubs), plan.size)
+        self._write(stubs)
+        self._finish_if_complete()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all expected sentences were written."""
+        return not self._left
+
+    def write(self, ids: Sequence[int], sentences: Sequence[SentenceMaps]) -> None:
+        """Add a batch: ``sentences`` are all recorded hypotheses of the sentences ``ids``.
+
+        Raises:
+            InputError: an id came before, or is not this shard's.
+        """
+        strange = [id_ for id_ in ids if not (id_ < len(self._expected) and self._expected[id_])]
+        if strange or len(set(ids)) != len(ids):
+            raise InputError(f"sentence {(strange or ids)[0]} came twice or was not asked for: expected each id once")
+        self._write(sentences)
+        self._expected[list(ids)] = False
+        self._left -= len(ids)
+        self._in_part += len(ids)
+        if self._in_part >= self._part_sentences:
+            for sink in self._sinks:
+                sink.commit()
+            self._in_part = 0
+        self._finish_if_complete()
+
+    def _write(self, sentences: Sequence[SentenceMaps]) -> None:
+        for sentence in sentences:
+            tokens = (*sentence.source.tokens, *sentence.target.tokens)
+            self._tokens += len(tokens)
+            self._unknown += tokens.count(UNKNOWN)
+        for sink in self._sinks:
+            sink.write(sentences)
+
+    def _finish_if_complete(self) -> None:
+        if self.finished:
+            if self._unknown > SUSPICIOUS_UNKNOWN * self._tokens:
+                logger.warning(
+                    "%d of %d tokens are %s: is the text split into the subwords that the model knows?",
+                    self._unknown,
+                    self._tokens,
+                    UNKNOWN,
+                )
+            for sink in self._sinks:
+                sink.finish()
+                logger.info("wrote %s", sink.path)
+            self._report()
+
+    def _report(self) -> None:
+        """Say on stderr how many sentences took how long; fairseq's own log goes to stdout."""
+        plan, seconds = self._plan, time.monotonic() - self._start
+        kept = f", {plan.kept} kept from before" if plan.kept else ""
+        rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""
+        print(
+            f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}", file=sys.stderr
+        )

@@ -1,0 +1,1 @@
+"""The fairseq tasks; fairseq imports this folder itself."""

@@ -1,0 +1,127 @@
+"""The tasks of multilingual and pretrained models: M2M-100, NLLB-200 and mBART (docs/models.md)."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.tasks import register_task
+from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
+
+from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.monitoring.mixin import MonitorMixin
+from fairseq_norm_plugin.options import MonitorConfig, NormConfig, fill_interpolations
+from fairseq_norm_plugin.tasks.translation import NormMixin
+
+
+class ArgparseMixin:
+    """Gives a norm task's options to a task of fairseq's that takes its options from argparse; list it first.
+
+    Such a task gets all options of the command, of whatever group, in one Namespace; it is ``cfg`` here.
+    """
+
+    #: The dataclass of the options that are added.
+    added_options: type[FairseqDataclass] = NormConfig
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """fairseq's, and :attr:`added_options`."""
+        super().add_args(parser)  # type: ignore[misc]
+        gen_parser_from_dataclass(parser, cls.added_options())
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """fairseq's; ``cfg`` and ``args`` are the options under either name."""
+        fill_interpolations(args, cls.added_options)
+        task = super().setup_task(args, **kwargs)  # type: ignore[misc]
+        task.cfg = task.args = args
+        return task
+
+
+@register_task("translation_multi_simple_epoch_norm")
+class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationMultiSimpleEpochTask):  # type: ignore[misc]
+    """fairseq's ``translation_multi_simple_epoch`` whose models show their maps."""
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """fairseq's.
+
+        Raises:
+            UsageError: the model has no such language.
+        """
+        if args.lang_pairs is not None and (args.source_lang or args.target_lang):
+            pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
+            known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
+            _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
+        return super().setup_task(args, **kwargs)
+
+    @property
+    def language_tags(self) -> list[str]:
+        """``__de__`` or ``[de]``, with every kind of data that has tags of its own."""
+        style, specs = self.args.lang_tok_style, self.args.langtoks_specs
+        return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """How languages are named to the model."""
+        names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
+        return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
+
+
+@dataclass
+class MonitoredNormConfig(NormConfig, MonitorConfig):
+    """The plugin's options."""
+
+
+@register_task("translation_from_pretrained_bart_norm")
+class TranslationFromPretrainedBARTNormTask(
+    ArgparseMixin,
+    MonitorMixin,
+    NormMixin,
+    TranslationFromPretrainedBARTTask,  # type: ignore[misc]
+):
+    """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
+
+    added_options = MonitoredNormConfig
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """fairseq's.
+
+        Raises:
+            UsageError: the model has no such language, or its languages are not given.
+        """
+        if not args.langs:
+            raise UsageError("--langs is missing: expected the languages of the pretrained model, in its order")
+        known = args.langs.split(",")
+        _check_languages(args, known, "--langs")
+        task = super().setup_task(args, **kwargs)
+        _check_languages(args, known, "--langs")  # now those that fairseq told from the data, too
+        return task
+
+    @property
+    def language_tags(self) -> list[str]:
+        """``[de_DE]`` for every language."""
+        return [f"[{language}]" for language in self.langs]
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """How languages are named to the model."""
+        return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
+
+
+def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:
+    for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
+        if language is not None and language not in known:
+            some = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
+            raise UsageError(
+                f"{option} {language}: the model's languages ({origin}) are {some}: expected one of those "
+                f"{len(known)}, spelled as in training"
+            )

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.scoring.aer import count
+from alignment_eval.scoring.significance import Resampling, compare
+
+GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
+FIRST = "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5
+SECOND = "0-0 1-1 2-2\n0-1 1-0\n0-0 1-1\n0-1 1-0\n0-0 1-1\n0-1 0-0\n" * 5
+STATED = ("--gold", "gold", "--gold-base", "1", "--resamples", "500")
+Files = Callable[[str, str], None]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, text: str) -> None:
+        Path(name).write_text(text)
+
+    for name, text in (("gold", GOLD), ("first", FIRST), ("second", SECOND)):
+        write(name, text)
+    return write
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``compare`` in this process."""
+    try:
+        status = main(["compare", *arguments])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_json(files: Files, align_eval) -> None:
+    done = align_eval("compare", *STATED, "--seed", "3", "first", "second", "first")
+    assert (done.returncode, done.stderr) == (0, "")
+    better, same = map(json.loads, done.stdout.splitlines())
+    gold = read_gold("gold", ReadOptions(base="1")).links
+    counts = [count(read_hypothesis(name).links.possible, gold) for name in ("first", "second")]
+    for name, expected in compare(counts[0], counts[1:], Resampling(500, 3))[0].items():
+        assert expected.interval is not None
+        assert better[name] == {**vars(expected), "interval": vars(expected.interval)}
+        assert same[name]["delta"] == 0
+        assert same[name]["p_bootstrap"] == same[name]["p_randomisation"] == 1
+        assert same[name]["interval"] == {"low": 0, "high": 0}
+    assert better["aer"]["delta"] < 0 < better["recall"]["delta"]
+    assert (better["baseline"], better["system"], better["sentences"]) == ("first", "second", 30)
+    assert list(better) == ["baseline", "system", "aer", "precision", "recall", "sentences", "signature"]
+
+
+def test_signature(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = compared(capsys, *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible")
+    assert status == 0
+    fields = dict(field.split(":", 1) for field in json.loads(out)["signature"].split("|"))
+    hashes = [fields.pop(name) for name in ("gold", "baseline", "hyp")]
+    assert len(set(hashes)) == 3
+    version = fields.pop("version")
+    assert version.startswith("align-eval-")
+    assert fields == {
+        "metric": "aer",
+        **{"gold_format": "talp", "gold_base": "1", "gold_swap": "no"},
+        **{"baseline_format": "pharaoh", "baseline_base": "0", "baseline_swap": "no"},
+        **{"hyp_format": "pharaoh", "hyp_base": "0", "hyp_swap": "no", "hyp_possible": "yes"},
+        **{"sentences": "30", "level": "0.95", "resamples": "500", "seed": "0"},
+        **{"interval": "bootstrap-percentile", "tests": "paired-bootstrap,approximate-randomisation"},
+    }
+
+
+def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = compared(capsys, *STATED, "first", "second", "--format", "text")
+    assert (status, err) == (0, "")
+    title, header, *rows, signed = out.splitlines()
+    assert title == "second against first, 30 sentences"
+    assert header.split("  ")[-1] == "p randomisation"
+    assert [row.split()[0] for row in rows] == ["AER", "precision", "recall"]
+    # |S| = 60; first: |A| = 50, |A∩S| = 30, |A∩P| = 35; second: 65, 55, 60
+    assert rows[0].split()[1:4] == ["40.91", "8.00", "-32.91"]
+    assert rows[1].split()[1:4] == ["70.00", "92.31", "+22.31"]
+    assert len({len(line) for line in (header, *rows)}) == 1
+    assert signed.startswith("  metric:aer|gold:")
+
+
+def test_undefined(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files("second", "\n" * 30)
+    _, out, _ = compared(capsys, *STATED, "first", "second")
+    precision = json.loads(out)["precision"]
+    assert precision.pop("baseline") == 35 / 50
+    assert set(precision.values()) == {None}
+    _, out, _ = compared(capsys, *STATED, "first", "second", "--format", "text")
+    assert out.splitlines()[3].split() == ["precision", "70.00", "-", "-", "-", "-", "-"]
+
+
+def test_few_sentences_are_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("gold", "1-1\n"), ("first", "0-0\n"), ("second", "0-0\n")):
+        files(name, text)
+    status, _, err = compared(capsys, *STATED, "first", "second")
+    assert (status, err) == (0, "warning: only 1 sentences: intervals of so few are too narrow and p-values coarse\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        (("first",), 2, "the following arguments are required: SYSTEM"),
+        (("-", "-"), 2, "several inputs are -: expected at most one to come from the standard input"),
+        (("first", "second", "--resamples", "99"), 2, "99 resamples: expected 100 to 1000000"),
+        (("first", "second", "--source", "s"), 2, "only one of --source and --target is given"),
+        (("first", "nothing"), 1, "nothing: no such file: expected a text file; check the path"),
+        (("first", "short"), 1, "short has 1 sentences, gold has 30: expected as many"),
+    ],
+)
+def test_refused(
+    files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str
+) -> None:
+    files("short", "0-0\n")
+    status, out, err = compared(capsys, *STATED, *arguments)
+    assert (status, out) == (expected, "")
+    assert message in err
+
+
+def test_help_has_an_example(align_eval) -> None:
+    done = align_eval("compare", "--help")
+    assert "align-eval compare --gold data/demo/demo.talp --gold-base 1" in done.stdout

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
+
+TALP = "1-1 2p2\n\n2-1 3-4\n"
+FILES = {
+    "talp": TALP,
+    "sure": "0-0\n\n1-0 2-3\n",
+    "scored": "1-0:0.25 0-0:1e-2\n\n0-2:-3.5\n",
+    "trailing": "0-0\n\n\n",
+    "blank": "\n\n",
+    "naacl": "1 1 1 S\n1 2 2 P 0.5\n3 1 1\n",
+    "confident": "1 1 1 S\n1 2 2 P 0.5\n2 1 1\n",
+    "generate": "A-1\t1-1\nS-0\tx\nA-0\t0-0\nA-0\t0-1\n",
+    "generate1": "A-1\t1-1\nS-0\tx\nA-0\t0-0\n",
+    "doubled": "0-0 0p0 1-1 1-1\n",
+    "three": "a b c d\na b\na b c d\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+
+
+def convert(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``convert`` in this process."""
+    try:
+        status = main(["convert", *arguments])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_end_to_end(align_eval) -> None:
+    options = ("--from", "talp", "--from-base", "1", "--to", "naacl")
+    done = align_eval("convert", "talp", *options, "-o", "out")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert Path("out").read_text() == "1 1 1 S\n1 2 2 P\n3 2 1 S\n3 3 4 S\n"
+    done = align_eval("convert", "talp", *options, "-o", "out")
+    message = "out: there is a file already: expected a new one; name another or give --overwrite"
+    assert (done.returncode, done.stderr) == (1, f"align-eval convert: {message}\n")
+    assert align_eval("convert", "talp", *options, "-o", "out", "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("talp", "--from-base", "1", "--to", "talp"), "0-0 1p1\n\n1-0 2-3\n"),
+        (("talp", "--from-base", "1", "--to", "talp", "--to-base", "1"), TALP),
+        (("talp", "--from-base", "1", "--from-swap", "--to", "talp", "--possible", "keep"), "0-0 1p1\n\n0-1 3-2\n"),
+        (("talp", "--from-base", "1", "--to", "talp", "--possible", "drop"), "0-0\n\n1-0 2-3\n"),
+        (("talp", "--from-base", "1", "--to", "pharaoh", "--possible", "drop"), "0-0\n\n1-0 2-3\n"),
+        (("talp", "--from-base", "1", "--to", "pharaoh", "--possible", "keep"), "0-0 1-1\n\n1-0 2-3\n"),
+        (("sure", "--to", "fairseq"), "A-0\t0-0\nA-1\t\nA-2\t1-0 2-3\n"),
+        (("sure", "--to", "naacl", "--to-base", "0"), "1 0 0 S\n3 1 0 S\n3 2 3 S\n"),
+        (("scored", "--to", "scored"), "0-0:0.01 1-0:0.25\n\n0-2:-3.5\n"),
+        (("scored", "--to", "scored", "--to-base", "1"), "1-1:0.01 2-1:0.25\n\n1-3:-3.5\n"),
+        (("confident", "--to", "scored"), "0-0:1.0 1p1:0.5\n0-0:1.0\n"),
+        (("scored", "--to", "naacl"), "1 1 1 S 0.01\n1 2 1 S 0.25\n3 1 3 S -3.5\n"),
+        (("blank", "--to", "talp"), "\n\n"),
+        (("sure", "--to", "talp", "--source", "three", "--target", "three"), "0-0\n\n1-0 2-3\n"),
+    ],
+)
+def test_without_loss(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str) -> None:
+    assert convert(capsys, *arguments) == (0, expected, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        (("scored", "--to", "pharaoh"), "0-0 1-0\n\n0-2\n", "scored: the scores of its links are dropped: pharaoh "),
+        (("naacl", "--to", "talp"), "0-0 1p1\n\n0-0\n", "naacl: the scores of its links are dropped: talp cannot hold"),
+        (("naacl", "--to", "naacl"), "1 1 1 S 1.0\n1 2 2 P 0.5\n3 1 1 S 1.0\n", "1 of 3 sentences have no line"),
+        (
+            ("trailing", "--to", "naacl"),
+            "1 1 1 S\n",
+            "trailing: its last 2 sentences have no links, so the NAACL file ",
+        ),
+        (("doubled", "--to", "talp"), "0-0 1-1\n", "doubled: 2 doubled links are written once"),
+        (("generate1", "--to", "pharaoh"), "0-0\n1-1\n", "generate1: only the first A- line of each sentence is taken"),
+    ],
+)
+def test_losses_are_told(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str, message: str
+) -> None:
+    status, out, err = convert(capsys, *arguments)
+    assert (status, out) == (0, expected)
+    assert f"warning: {message}" in err or f"warning: naacl: {message}" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        (("sure",), 2, "the following arguments are required: --to"),
+        (("sure", "--to", "giza"), 2, "argument --to: invalid choice: 'giza'"),
+        (("sure", "--to", "fairseq", "--to-base", "1"), 2, "--to fairseq with --to-base 1: expected base 0"),
+        (
+            ("talp", "--from-base", "1", "--to", "pharaoh"),
+            1,
+            "talp: 1 possible links, which pharaoh cannot hold: expected to be told what to do; give --possible keep",
+        ),
+        (("sure", "--to", "scored"), 1, "sure: links without confidences: expected some for the format scored"),
+        (("blank", "--to", "naacl"), 1, "blank: no links: expected some, as a NAACL file without any has no line"),
+        (("generate", "--to", "talp"), 1, "generate:3: 2 A- lines for id 0, but 1 for id 1"),
+        (("talp", "--from", "scored", "--to", "talp"), 1, "talp:1: '1-1': a link without a score: expected i-j:p"),
+        (("sure", "--to", "talp", "--from-base", "1"), 1, "sure:1: an index 0 in a file read as 1-based"),
+        (
+            ("sure", "--to", "talp", "--from-base", "1"),
+            1,
+            "expected indices from 1; state --from-base 0",
+        ),
+        (
+            ("sure", "--to", "talp", "--source", "three", "--target", "blank"),
+            1,
+            "three has 3 lines, blank has 2: expected as many",
+        ),
+        (("none", "--to", "talp"), 1, "none: no such file"),
+        (("sure", "--to", "talp", "-o", "no/where"), 1, "no/where: cannot be written (No such file or directory)"),
+    ],
+)
+def test_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str) -> None:
+    status, out, err = convert(capsys, *arguments)
+    assert (status, out) == (expected, "")
+    assert message in err
+    assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)
+
+
+#: As convert writes them.
+WRITTEN = {
+    "pharaoh": "0-0\n\n1-0 2-3\n",
+    "fairseq": "A-0\t0-0\nA-1\t\nA-2\t1-0 2-3\n",
+    "talp": "0-0 1p1\n\n1-0 2-3\n",
+    "naacl": "1 1 1 S\n1 2 2 P\n3 2 1 S\n",
+    "scored": "0-0:0.01 1p0:0.25\n\n0-2:-3.5\n",
+}
+#: Format -> those that hold all that it holds.
+LOSSLESS = {
+    "pharaoh": ("pharaoh", "fairseq", "talp", "naacl"),
+    "fairseq": ("pharaoh", "fairseq", "talp", "naacl"),
+    "talp": ("talp", "naacl"),
+    "naacl": ("talp", "naacl"),
+    "scored": ("naacl", "scored"),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), [(first, second) for first in LOSSLESS for second in LOSSLESS[first]])
+def test_there_and_back(first: str, second: str) -> None:
+    Path("a").write_text(WRITTEN[first])
+    assert main(["convert", "a", "--from", first, "--to", second, "-o", "b"]) == 0
+    assert main(["convert", "b", "--from", second, "--to", first, "-o", "c"]) == 0
+    assert Path("c").read_text() == WRITTEN[first]
+
+
+def test_every_format_is_tried() -> None:
+    assert set(WRITTEN) == set(LOSSLESS) == set(HYPOTHESIS_FORMATS)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
+from alignment_eval.signature import file_hash
+
+STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "--source", "source", "--target", "target")
+TEXTS = {
+    "gold": "1-1 2-2 3-3\n1-1 1p2\n",
+    "hyp": "0-0 2-1\n0-1\n",
+    "other": "0-0 1-1 1-0\n0-0\n",
+    "source": "das Haus .\nja\n",
+    "target": "the house .\nyes indeed\n",
+    "train.source": "das Haus das\n" * 5,
+    "train.target": "the house . yes indeed\n",
+}
+Files = Callable[[str, str], None]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, text: str) -> None:
+        Path(name).write_text(text, encoding="utf-8")
+
+    for name, text in TEXTS.items():
+        write(name, text)
+    return write
+
+
+def errors(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``errors`` in this process."""
+    try:
+        status = main(["errors", *arguments])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def rows(result: dict, **wanted: str) -> list[dict]:
+    return [row for row in result["classes"] if all(row[key.rstrip("_")] == value for key, value in wanted.items())]
+
+
+def test_json(files: Files, align_eval) -> None:
+    done = align_eval("errors", *STATED, "--against", "other")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert list(result) == ["hypothesis", "against", "frequency", "sentences", "classes", "confusion", "signature"]
+    values = [result[name] for name in ("hypothesis", "against", "frequency", "sentences")]
+    assert values == ["hyp", "other", "texts", 2]
+    (row,) = rows(result, by="word_type", side="target", class_="punctuation")
+    assert row == {
+        **{"by": "word_type", "side": "target", "class": "punctuation", "words": 1, "null_gold": 0},
+        **{"null_hypothesis": 1, "hypothesis_links": 0, "sure_links": 1, "hypothesis_links_sure": 0},
+        **{"hypothesis_links_possible": 0, "missed_sure": 1, "wrong_links": 0},
+        **{"aer": 1, "precision": None, "recall": 0},
+    }
+    assert list(row) == list(COLUMNS)
+    assert [list(row.values()) for row in result["confusion"]] == [
+        ["sure", 1, 0, 2, 1],
+        ["possible", 0, 1, 0, 0],
+        ["none", 0, 1, 1, None],
+    ]
+    assert list(result["confusion"][0]) == list(CONFUSION_COLUMNS)
+    fields = dict(field.split(":", 1) for field in result["signature"].split("|"))
+    for name, file in (
+        ("gold", "gold"),
+        ("hyp", "hyp"),
+        ("against", "other"),
+        ("source", "source"),
+        ("target", "target"),
+    ):
+        assert fields[name] == file_hash(TEXTS[file].encode())
+    assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
+
+
+def test_training_frequency(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = errors(capsys, *STATED, "--train-frequency", "train.source", "train.target")
+    assert (status, err) == (0, "")
+    result = json.loads(out)
+    assert (result["frequency"], result["against"], result["confusion"]) == ("training", None, None)
+    # das 10, Haus 5, "." and ja 0
+    source = rows(result, by="frequency", side="source")
+    assert [(row["class"], row["words"]) for row in source] == [("0", 2), ("2-9", 1), ("10-99", 1)]
+    hashes = ",".join(file_hash(TEXTS[name].encode()) for name in ("train.source", "train.target"))
+    assert f"|frequency:{hashes}|" in result["signature"]
+
+
+def test_strange_training_text_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = errors(capsys, *STATED, "--train-frequency", "train.target", "train.target")
+    assert status == 0
+    assert err == (
+        "warning: train.target: has none of 75 % of the source words: is it of the same language, tokenised and cased "
+        "alike?\n"
+    )
+
+
+def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = errors(capsys, *STATED, "--against", "other", "--format", "text")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "hyp: 2 sentences"
+    assert [line for line in lines if line.startswith(("All", "By", "Links"))] == [
+        "All words",
+        "By sentence length (words of that side)",
+        "By frequency of the word in the texts themselves",
+        "By punctuation and words",
+        "By fertility (gold links of the word, sure and possible)",
+        "Links of hyp and other, by what the gold says of them",
+    ]
+    # |A| = 3, |S| = 4, |A∩S| = 1, |A∩P| = 2
+    assert lines[4].split() == ["source", "all", "4", "3", "4", "3", "1", "0.00", "25.00", "57.14", "66.67", "25.00"]
+    assert ["none", "0", "1", "1", "-"] in [line.split() for line in lines]
+    assert lines[-1].startswith("metric:errors|gold:")
+
+
+def test_standard_input(files: Files, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = json.loads(errors(capsys, *STATED)[1])
+    with Path("hyp").open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        after = json.loads(errors(capsys, *STATED, "--hyp", "-")[1])
+    assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        (STATED[:-2], 2, "the following arguments are required: --target"),
+        ((*STATED, "--source", "-"), 2, "a text is -: expected files; only alignments come from the standard input"),
+        ((*STATED, "--hyp", "-", "--against", "-"), 2, "several inputs are -: expected at most one"),
+        ((*STATED, "--train-frequency", "train.source"), 2, "--train-frequency: expected 2 arguments"),
+        ((*STATED, "--train-frequency", "train.source", "nothing"), 1, "nothing: no such file"),
+        ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair of 1 and 1 words"),
+        ((*STATED, "--against", "source"), 1, "source:1: 'das': expected links i-j"),
+    ],
+)
+def test_refused(
+    files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str
+) -> None:
+    status, out, err = errors(capsys, *arguments)
+    assert (status, out) == (expected, "")
+    assert message in err

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.extraction.bidirectional import join
+from alignment_eval.extraction.extract import ExtractionOptions, extract, parse_maps, word_links
+from alignment_eval.maps.sentence import SentenceMaps
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+OPTIONS = ("--kind", "attn_n", "--layer", "1", "--setting", "awi", "--rule", "kobayashi2020")
+
+
+def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+    """Five sentences of layers 1 and 4, not in order; the first and the third were skipped."""
+    sentences = [
+        make_sentence(3, source="a b c d </s>", target="x@@ y z </s>"),
+        make_sentence(2, status="too long"),
+        make_sentence(1),
+        make_sentence(0, status="too long"),
+        make_sentence(4, source="</s>", target="x </s>"),
+    ]
+    return [replace(s, layers=(1, 4)) for s in sentences]
+
+
+def lines(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[str]:
+    by_id = {s.id: s for s in sentences}
+    links = [extract(by_id[i], options) if by_id[i].ok else () for i in range(len(by_id))]
+    return [" ".join(f"{i}-{j}" for i, j in sorted(pairs)) for pairs in links]
+
+
+@pytest.fixture
+def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+    return make_records(tmp_path / "run", corpus(make_sentence), shards=2)
+
+
+def test_lines_in_corpus_order(
+    directory: Path, tmp_path: Path, make_sentence: Factory, align_eval: Callable[..., Any]
+) -> None:
+    done = align_eval("extract", directory, *OPTIONS)
+    expected = lines(corpus(make_sentence), ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020"))
+    assert done.returncode == 0
+    assert done.stdout.split("\n") == [*expected, ""]
+    assert expected[0] == expected[2] == expected[4] == ""
+    assert all(expected[i] for i in (1, 3))
+    warning, signature = done.stderr.splitlines()
+    assert warning == "warning: 2 of 5 sentences have no maps, their lines are blank (2 too long)"
+    assert signature.startswith(
+        "records:0123abcd|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
+    )
+    again = align_eval("extract", directory, *OPTIONS, "--output", tmp_path / "out.pharaoh")
+    assert again.stdout == ""
+    assert again.stderr == done.stderr
+    assert (tmp_path / "out.pharaoh").read_text(encoding="utf-8") == done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "run"]
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    try:
+        status = main([str(arg) for arg in args])
+    except SystemExit as stop:  # argparse
+        status = int(str(stop.code))
+    return (status, *capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (["--head", "2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
+        (["--rule", "shift-att"], ExtractionOptions("attn_n", 1, None, "awi", "shift-att", "mask")),
+        (["--kind", "attn_w", "--layer", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
+        (["--final-punctuation"], ExtractionOptions("attn_n", 1, None, "awi", final_punctuation=True)),
+    ],
+)
+def test_options_reach_the_extraction(
+    directory: Path,
+    make_sentence: Factory,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    options: ExtractionOptions,
+) -> None:
+    status, out, _ = call(capsys, "extract", directory, *OPTIONS, *given)
+    assert status == 0
+    expected = lines(corpus(make_sentence), options)
+    assert out.split("\n") == [*expected, ""]
+    assert expected != lines(corpus(make_sentence), ExtractionOptions("attn_n", 1))
+
+
+def test_max_norm_layer(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = corpus(make_sentence)
+    for s in sentences:
+        if s.ok:
+            s.arrays["layer_attn_n"][1] += np.float32(5)  # layer 4
+    directory = make_records(tmp_path / "run", sentences)
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm")
+    assert status == 0
+    assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
+    assert "|layer:4|" in messages
+    assert "|layer_by:max-norm|" in messages
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm", "--setting", "awo")
+    assert (status, out) == (2, "")
+    assert messages.startswith("align-eval extract: layer max-norm with setting 'awo': the layer of the highest mean")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text"),
+    [
+        (["--kind", "attn_x"], 2, "unknown map kind 'attn_x': expected one of attn_w, attn_n"),
+        (["--rule", "best"], 2, "unknown rule 'best': expected one of kobayashi2020, shift-att"),
+        (["--setting", "a"], 2, "unknown setting 'a': expected one of awo, awi"),
+        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' with rule 'shift-att'"),
+        (["--layer", "2nd"], 2, "argument --layer: '2nd': expected a layer number, from 0, or max-norm"),
+        (["--layer", "0"], 1, "layer 0 is not in the records: recorded (counted from 0) are 1, 4; name one of them"),
+        (["--head", "3"], 1, "head 3 is not in the records: a layer has 3 heads, counted from 0; name one of 0 to 2"),
+    ],
+)
+def test_bad_options(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], status: int, text: str
+) -> None:
+    output = tmp_path / "out.pharaoh"
+    got, out, messages = call(capsys, "extract", directory, *OPTIONS, *given, "--output", output)
+    assert (got, out) == (status, "")
+    assert text in messages
+    assert not output.exists()
+
+
+def test_layers_are_checked_even_if_all_sentences_were_skipped(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path / "run", [make_sentence(0, status="too long")])
+    assert call(capsys, "extract", directory, *OPTIONS)[:2] == (0, "\n")
+    assert call(capsys, "extract", directory, *OPTIONS, "--layer", "7")[:2] == (1, "")
+
+
+def test_kind_that_was_not_recorded(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
+    status, _, messages = call(capsys, "extract", directory, *OPTIONS)
+    assert status == 1
+    assert "map kind 'attn_n' is not in the records (they hold attn_w, attnres_w): record it with" in messages
+
+
+def test_no_records(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    done = align_eval("extract", tmp_path / "nothing", *OPTIONS)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("align-eval extract: ")
+    assert "nothing: no such directory: expected the --norm-records directory of a run" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_sentence_without_its_best_hypothesis(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0), make_sentence(1, rank=1)], nbest=2)
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS)
+    assert (status, out) == (1, "")
+    assert "sentence 1 has no hypothesis of rank 0: expected one a sentence" in messages
+
+
+def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:  # type: ignore[no-untyped-def]
+    signature = {"generation": {"score_reference": False}}
+    records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
+    done = align_eval(
+        *("extract", records, "--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020")
+    )
+    assert done.returncode == 0
+    assert "maps of the model's own translations" in done.stderr
+    assert "cannot be scored against gold of the references" in done.stderr
+
+
+def test_several_maps_with_confidences(
+    directory: Path, make_sentence: Factory, tmp_path: Path, align_eval: Callable[..., Any]
+) -> None:
+    given = ("--kind", "attn_n", "--heads", "1.2,4", "--combine", "product", "--setting", "awi", "--rule", "top-k=2")
+    options = ExtractionOptions("attn_n", heads=parse_maps("1.2,4"), combine="product", rule="top-k=2")
+    plain = align_eval("extract", directory, *given)
+    assert plain.returncode == 0
+    assert plain.stdout.split("\n") == [*lines(corpus(make_sentence), options), ""]
+    signed = "|kind:attn_n|heads:1.2,4|combine:product|floor:1e-06|setting:awi|rule:top-k=2|null:allow|"
+    assert signed in plain.stderr
+    by_id = {s.id: s for s in corpus(make_sentence) if s.ok}
+    scored = align_eval("extract", directory, *given, "--confidences")
+    assert signed in scored.stderr
+    assert "min_confidence" not in scored.stderr
+    for k, line in enumerate(scored.stdout.split("\n")[:-1]):
+        found = {link: float(p) for link, _, p in (item.partition(":") for item in line.split())}
+        expected = word_links(by_id[k], options).confidences() if k in by_id else {}
+        assert found == {f"{i}-{j}": p for (i, j), p in expected.items()}
+        assert all(0 <= p <= 1 for p in found.values())
+    some = align_eval("extract", directory, *given, "--min-confidence", "0.3")
+    assert "|min_confidence:0.3|" in some.stderr
+    for line, full in zip(some.stdout.split("\n"), scored.stdout.split("\n")):
+        kept = [item.partition(":")[0] for item in full.split() if float(item.partition(":")[2]) >= 0.3]
+        assert line.split() == kept
+    # the scored file is one that score reads
+    (tmp_path / "hyp").write_text(scored.stdout)
+    (tmp_path / "gold").write_text("\n0-0 1-1\n\n0-0 1-0 2-1\n\n")
+    arguments = ("--gold", tmp_path / "gold", "--gold-base", 0, "--hyp", tmp_path / "hyp")
+    result = json.loads(align_eval("score", *arguments, "--hyp-min-confidence", "0.3").stdout)
+    assert result["hypothesis_links"] == len(some.stdout.split())
+
+
+def reverse_corpus(make_sentence: Factory) -> list[SentenceMaps]:
+    """The corpus in the other direction: of a model of other layers, in another order, and with one skipped more."""
+    sentences = [
+        make_sentence(3, source="x@@ y z </s>", target="a b c d </s>"),
+        make_sentence(0, status="too long"),
+        make_sentence(1, source="x y@@ z . </s>", target="ab c . </s>"),
+        make_sentence(4, status="too short"),
+        make_sentence(2, status="too long"),
+    ]
+    return [replace(s, layers=(1, 5)) for s in sentences]
+
+
+@pytest.mark.parametrize("how", ["mutual", "average"])
+def test_both_directions(
+    tmp_path: Path,
+    directory: Path,
+    make_sentence: Factory,
+    make_records: Writer,
+    align_eval: Callable[..., Any],
+    how: str,
+) -> None:
+    back = make_records(tmp_path / "back", reverse_corpus(make_sentence), signature_hash="9999")
+    done = align_eval("extract", directory, *OPTIONS, "--reverse", back, "--join", how, "--reverse-heads", "5.1")
+    assert done.returncode == 0, done.stderr
+    options = ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020")
+    reverse = {s.id: s for s in reverse_corpus(make_sentence)}
+    expected = [""] * 5
+    for s in corpus(make_sentence):
+        if s.ok and reverse[s.id].ok:
+            other = word_links(reverse[s.id], options.with_maps(parse_maps("5.1")))
+            found = join(how, s, options, word_links(s, options), other).links
+            expected[s.id] = " ".join(f"{i}-{j}" for i, j in sorted(found))
+    assert done.stdout.split("\n") == [*expected, ""]
+    warning, signature = done.stderr.splitlines()
+    assert warning == (
+        "warning: 3 of 5 sentences have no maps, their lines are blank (2 too long, 1 too short in the other direction)"
+    )
+    assert f"|final_punctuation:no|join:{how}|reverse:9999|reverse_heads:5.1|version:" in signature
+
+
+def test_records_of_other_sentences(
+    tmp_path: Path, directory: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(sentences: list[SentenceMaps], text: str, *more: str) -> None:
+        back = make_records(tmp_path / str(len(list(tmp_path.iterdir()))), sentences)
+        output = tmp_path / "out"
+        given = ("--reverse", back, "--join", "mutual", "--output", output, *more)
+        status, out, messages = call(capsys, "extract", directory, *OPTIONS, *given)
+        assert (status, out) == (1, "")
+        assert text in messages
+        assert len(messages.splitlines()) == 1
+        assert not output.exists()
+
+    good = reverse_corpus(make_sentence)
+    refused(good[:1] + good[1:4], "records of 4 sentences, but")
+    other = replace(make_sentence(3, source="p q r </s>", target="a b c d </s>"), layers=(1, 5))
+    refused([other, *good[1:]], "sentence 3 (line 4): 4 source and 2 target words, but the other direction has 4 and 3")
+    strange = [
+        replace(make_sentence(3, source="q@@ q q </s>", target="q q q q </s>"), layers=(1, 5)),
+        *good[1:],
+    ]
+    strange[2] = replace(make_sentence(1, source="q q . </s>", target="q q . </s>"), layers=(1, 5))
+    refused(strange, "words are the same in the two directions: expected records of the same sentence pairs")
+    refused(good, "layer 4 is not in the records: recorded (counted from 0) are 1, 5", "--reverse-heads", "4")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (("--heads", "1.0"), "maps are named by --layer (and --head) or by --heads: expected one of the two"),
+        (("--reverse", "x"), "only one of --reverse and --join is given: expected both or neither"),
+        (("--join", "mutual"), "only one of --reverse and --join is given: expected both or neither"),
+        (
+            ("--reverse-heads", "1"),
+            "--reverse-heads without --reverse: expected the records of the other direction too",
+        ),
+        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a share of a row, from 0 to 1"),
+        (("--min-confidence", "nan"), "'nan': expected a finite number"),
+        (("--choice", "x"), "--kind beside --choice: the choice says what is extracted; leave one of the two out"),
+        (
+            ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
+            "join 'average' with rule 'shift-att': that rule reads maps between subwords",
+        ),
+    ],
+)
+def test_options_that_do_not_stand_together(
+    directory: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...], text: str
+) -> None:
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, *given)
+    assert (status, out) == (2, "")
+    assert text in messages
+
+
+def test_what_is_missing(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, messages = call(capsys, "extract", directory, "--kind", "attn_w", "--layer", "1")
+    assert status == 2
+    assert "--setting, --rule missing: expected --kind, --setting and --rule, or --choice" in messages
+    status, _, messages = call(capsys, "extract", directory, "--choice", directory / "none")
+    assert status == 1
+    assert "none: cannot be read (No such file or directory): expected a file that align-eval select wrote" in messages
+
+
+def test_level_token_links_subwords(
+    directory: Path, make_sentence: Factory, tmp_path: Path, make_records: Writer, align_eval: Callable[..., Any]
+) -> None:
+    """Against a slow loop: each ordinary target token takes the ordinary source token of its row's maximum."""
+    done = align_eval("extract", directory, *OPTIONS, "--null", "mask", "--level", "token")
+    assert done.returncode == 0
+    assert "|level:token|" in done.stderr
+    found = done.stdout.splitlines()
+    for sentence in corpus(make_sentence):
+        if not sentence.ok:
+            assert found[sentence.id] == ""
+            continue
+        map_ = sentence.layer_maps("attn_n")[0].astype(np.float64)
+        columns = [s for s, word in enumerate(sentence.source.words) if word >= 0]
+        rows = [t for t, word in enumerate(sentence.target.words) if word >= 0]
+        links = set()
+        for row in rows:
+            if columns:
+                links.add((columns.index(max(columns, key=lambda s: map_[row + 1, s])), rows.index(row)))
+        assert found[sentence.id] == " ".join(f"{i}-{j}" for i, j in sorted(links))
+    assert found != align_eval("extract", directory, *OPTIONS, "--null", "mask").stdout.splitlines()

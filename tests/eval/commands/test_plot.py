@@ -1,0 +1,391 @@
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib import font_manager
+
+from alignment_eval.cli import main
+from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.figures import sentence as plot
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.store import Records
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+Call = Callable[..., tuple[int, str, str]]
+
+#: 1-based; sentence 0 has sure (0, 0) and (2, 2), possible (1, 1).
+GOLD = "1-1 2p2 3-3\n\n1-1\n"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def run(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+    """Records of three sentences, a b c . each; the second has no maps."""
+    sentences = [make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
+    return make_records(tmp_path / "run", sentences, shards=2)
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    path = tmp_path / "gold.talp"
+    path.write_text(GOLD, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
+    """Run ``plot`` in this process, of sentence 0 and into p.svg if nothing else is said."""
+
+    def do(records: Path, *args: object) -> tuple[int, str, str]:
+        words = [str(arg) for arg in args]
+        words += [] if "--sentence" in words else ["--sentence", "0"]
+        words += [] if "-o" in words else ["-o", str(tmp_path / "p.svg")]
+        return (main(["plot", str(records), *words]), *capsys.readouterr())
+
+    return do
+
+
+def groups(path: Path, prefix: str) -> dict[str, int]:
+    """Id -> number of marks, of the groups whose ids begin with ``prefix``.
+
+    Filled marks are ``use`` elements.  Outlined ones are two paths, a white one and the black one on it.
+    """
+    found = {}
+    for group in ElementTree.parse(path).iter(f"{SVG}g"):
+        if (name := group.get("id", "")).startswith(prefix):
+            used = len(list(group.iter(f"{SVG}use")))
+            found[name] = used or sum("stroke: #000000" in e.get("style", "") for e in group.iter(f"{SVG}path"))
+    return found
+
+
+def texts(path: Path) -> list[str]:
+    return ["".join(element.itertext()) for element in ElementTree.parse(path).iter(f"{SVG}text")]
+
+
+def links(run: Path, sentence: int = 0, **options: Any) -> int:
+    """The number of links that the rule predicts."""
+    (maps,) = (s for s in Records(run).best() if s.id == sentence)
+    return len(extract(maps, ExtractionOptions(**{"kind": "attn_n", "setting": "awo", **options})))
+
+
+# --- end to end
+
+
+def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    out = tmp_path / "a.svg"
+    asked = ("--sentence", 0, "--layer", 1, "--kinds", "attn_w,attn_n", "--setting", "awo", "--null", "mask")
+    done = align_eval("plot", run, *asked, "--gold", gold, "--gold-base", 1, "-o", out)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    signature = done.stderr.rstrip("\n")
+    assert re.fullmatch(
+        r"records:0123abcd\|sentence:0\|kinds:attn_w,attn_n\|layer:1\|head:none\|setting:awo\|level:word"
+        r"\|rule:kobayashi2020\|null:mask\|final_punctuation:no"
+        r"\|gold:[0-9a-f]{12}\|gold_format:talp\|gold_base:1\|gold_swap:no\|version:align-eval-.*",
+        signature,
+    )
+    assert signature in out.read_text(encoding="utf-8")
+
+    assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
+    assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
+    assert groups(out, "predicted") == {
+        f"predicted-0-{column}": links(run, kind=kind, layer=1, setting="awo", null="mask")
+        for column, kind in enumerate(("attn_w", "attn_n"))
+    }
+    shown = texts(out)
+    assert {"attn_w", "attn_n", "sentence 0, layer 1 (2nd)", "predicted: rule kobayashi2020, null masked"} <= set(shown)
+    assert "(null): </s> and other special source tokens together" in shown
+    assert "AWO: row of a word = the step that outputs it" in shown
+    assert {"gold, sure", "gold, possible only", "predicted"} <= set(shown)
+    labels = Counter(shown)
+    assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
+    assert (labels["x"], labels["yz"]) == (2, 2)  # rows too
+    assert (labels["source"], labels["target"]) == (2, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "gold.talp", "run"]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_same_command_same_bytes(
+    run: Path, tmp_path: Path, align_eval: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    for seed, name in (("1", "a"), ("2", "b")):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        done = align_eval("plot", run, "--sentence", 0, "--layer", 0, "-o", tmp_path / f"{name}.{ending}")
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+
+
+# --- options
+
+
+def test_grid_of_everything(run: Path, tmp_path: Path, call: Call) -> None:
+    assert call(run, "--grid", "--kinds", "attn_w,attn_n")[0] == 0
+    expected = {
+        f"predicted-{row}-{head}": links(run, kind=kind, layer=layer, head=None if head == 3 else head)
+        for row, (kind, layer) in enumerate([("attn_w", 0), ("attn_w", 1), ("attn_n", 0), ("attn_n", 1)])
+        for head in range(4)
+    }
+    assert groups(tmp_path / "p.svg", "predicted") == expected
+    titles = [text for text in texts(tmp_path / "p.svg") if re.match("attn_., ", text)]
+    names = [
+        f"{kind}, layer {layer}, {head}"
+        for kind in ("attn_w", "attn_n")
+        for layer in (0, 1)
+        for head in ("head 0", "head 1", "head 2", "whole")
+    ]
+    assert titles == names
+
+
+@pytest.mark.parametrize(
+    ("options", "titles", "signed"),
+    [
+        (
+            ["--layer", "1"],
+            [f"attn_n, layer 1, {m}" for m in ("head 0", "head 1", "head 2", "whole")],
+            "layer:1|head:all",
+        ),
+        (["--head", "2"], ["attn_n, layer 0, head 2", "attn_n, layer 1, head 2"], "layer:all|head:2"),
+        (["--layer", "0", "--head", "1"], ["attn_n, layer 0, head 1"], "layer:0|head:1"),
+    ],
+)
+def test_grid_of_a_part(
+    run: Path, tmp_path: Path, call: Call, options: list[str], titles: list[str], signed: str
+) -> None:
+    status, _, stderr = call(run, "--grid", *options)
+    assert status == 0
+    assert [text for text in texts(tmp_path / "p.svg") if text.startswith("attn_n, ")] == titles
+    assert f"|{signed}|" in stderr
+
+
+def test_head_setting_and_rule(run: Path, tmp_path: Path, call: Call) -> None:
+    status, _, stderr = call(run, "--layer", 0, "--head", 1, "--rule", "threshold=0.3", "--setting", "awo")
+    assert status == 0
+    assert "|layer:0|head:1|setting:awo|level:word|rule:threshold=0.3|null:allow|" in stderr
+    expected = links(run, layer=0, head=1, rule="threshold=0.3", setting="awo")
+    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": expected}
+    assert "sentence 0, layer 0 (1st), head 1" in texts(tmp_path / "p.svg")
+
+
+def test_final_punctuation(run: Path, tmp_path: Path, call: Call) -> None:
+    status, _, stderr = call(run, "--layer", 0, "--final-punctuation")
+    assert status == 0
+    assert "|final_punctuation:yes|" in stderr
+    expected = links(run, layer=0, final_punctuation=True)
+    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": expected}
+    assert "predicted: rule kobayashi2020, null allowed, final punctuation" in texts(tmp_path / "p.svg")
+
+
+def test_tokens(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
+    """Gold 0-0 is of the words a@@ b and x; 1-1 of c and y@@ z: two marks each."""
+    status, _, stderr = call(run, "--layer", 1, "--level", "token", "--gold", gold, "--gold-base", 1)
+    assert status == 0
+    assert "|level:token|" in stderr
+    assert groups(tmp_path / "p.svg", "sure") == {"sure-0-0": 3}
+    assert groups(tmp_path / "p.svg", "possible") == {"possible-0-0": 2}
+    shown = Counter(texts(tmp_path / "p.svg"))
+    assert [shown[token] for token in ("a@@", "b", "c", ".", "</s>", "x", "y@@", "z")] == [1, 1, 1, 2, 1, 1, 1, 1]
+
+
+def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
+    hyp = tmp_path / "links.pharaoh"
+    hyp.write_text("0-0 1-0 2-1 0-2\n\n0-0\n", encoding="utf-8")
+    status, _, stderr = call(run, "--layer", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
+    assert status == 0
+    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": 4, "predicted-0-1": 4}
+    assert f"predicted: {hyp}" in texts(tmp_path / "p.svg")
+    assert "|hyp:" in stderr
+    assert "|rule:" not in stderr
+
+
+def test_links_of_the_standard_input(run: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for option, series, count in (("--hyp", "predicted", 2), ("--gold", "sure", 2)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0-0 1-2\n\n0-0\n"), encoding="utf-8"))
+        reading = ["--gold-base", 0] if option == "--gold" else []
+        status, _, stderr = call(run, "--layer", 1, option, "-", *reading, "--overwrite")
+        assert status == 0, stderr
+        assert groups(tmp_path / "p.svg", series) == {f"{series}-0-0": count}
+
+
+def test_other_sentences(run: Path, tmp_path: Path, call: Call) -> None:
+    assert call(run, "--layer", 1, "--sentence", 2)[0] == 0
+    assert "sentence 2, layer 1 (2nd)" in texts(tmp_path / "p.svg")
+    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": links(run, 2, layer=1)}
+
+
+def test_nothing_is_overwritten_unasked(run: Path, tmp_path: Path, call: Call) -> None:
+    out = tmp_path / "p.svg"
+    out.write_text("mine")
+    assert call(run, "--layer", 1) == (
+        *(1, ""),
+        f"align-eval plot: {out}: is there already: expected a new file; name another or give --overwrite\n",
+    )
+    assert out.read_text() == "mine"
+    assert call(run, "--layer", 1, "--overwrite")[0] == 0
+    assert out.read_text().startswith("<?xml")
+
+
+# --- fonts and shaping
+
+
+def test_missing_glyphs(
+    *,
+    tmp_path: Path,
+    call: Call,
+    make_sentence: Factory,
+    make_records: Writer,
+    make_font: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whatever fonts this machine has.
+    manager = font_manager.fontManager
+    monkeypatch.setattr(manager, "ttflist", [e for e in manager.ttflist if e.name == plot.FONT])
+    run = make_records(tmp_path / "han", [make_sentence(0, "漢 a </s>", "字 b </s>")])
+    status, _, stderr = call(run, "--layer", 0, "-o", tmp_path / "a.png")
+    assert status == 0
+    assert stderr.splitlines()[:-1] == [
+        "warning: no installed font has 字 (U+5B57), 漢 (U+6F22): drawn as boxes; name a font with --font FILE, or "
+        "write .svg"
+    ]
+    # A viewer of SVG has fonts of its own; a font that has them.
+    font = make_font(tmp_path / "han.ttf", "Tiny", "漢字")
+    for options in (["-o", tmp_path / "a.svg"], ["-o", tmp_path / "b.png", "--font", font]):
+        status, _, stderr = call(run, "--layer", 0, *options)
+        assert (status, len(stderr.splitlines())) == (0, 1), stderr
+
+    many = make_records(
+        tmp_path / "many", [make_sentence(0, "".join(map(chr, range(0x4E00, 0x4E0F))) + " </s>", "b </s>")]
+    )
+    _, _, stderr = call(many, "--layer", 0, "-o", tmp_path / "c.pdf")
+    assert "U+4E09), … (15 in all): drawn as boxes" in stderr
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+def test_old_matplotlib_says_that_it_does_not_shape(
+    *,
+    tmp_path: Path,
+    call: Call,
+    make_sentence: Factory,
+    make_records: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+    shapes: bool,
+) -> None:
+    monkeypatch.setattr("alignment_eval.commands.plot.shapes_text", lambda: shapes)
+    run = make_records(tmp_path / "rtl", [make_sentence(0, "שלום a </s>", "b </s>"), make_sentence(1)])
+    warning = (
+        "warning: this Matplotlib draws right-to-left and Indic letters one by one from left to right, so that such "
+        "labels are wrong: expected 3.11 or later (it needs Python 3.11); install that, or write .svg"
+    )
+    for name, sentence, warned in (
+        ("a.png", 0, not shapes),
+        ("a.pdf", 0, not shapes),
+        ("a.svg", 0, False),
+        ("b.png", 1, False),
+    ):
+        _, _, stderr = call(run, "--layer", 0, "--sentence", sentence, "-o", tmp_path / name)
+        assert (warning in stderr.splitlines()) == warned
+    assert "שלום" in texts(tmp_path / "a.svg")
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        ([], 2, "no --layer: expected the number of a layer, from 0, or --grid for all"),
+        (["--layer", "1", "-o", "a.jpg"], 2, "a.jpg: ends in 'jpg': expected a file name in .png, .svg, .pdf"),
+        (["--layer", "1", "-o", "-"], 2, "-: ends in 'nothing': expected a file name in .png, .svg, .pdf"),
+        (["--layer", "1", "--kinds", "attn_x"], 2, "unknown map kind 'attn_x': expected one of "),
+        (["--layer", "1", "--kinds", "attn_n,"], 2, "unknown map kind '': expected one of "),
+        (["--layer", "1", "--setting", "awx"], 2, "unknown setting 'awx': expected one of awo, awi"),
+        (["--layer", "1", "--level", "byte"], 2, "unknown level 'byte': expected one of word, token"),
+        (["--layer", "1", "--rule", "best"], 2, "unknown rule 'best'"),
+        (["--layer", "1", "--null", "none"], 2, "unknown null 'none'"),
+        (
+            ["--layer", "1", "--hyp", "h", "--rule", "shift-att"],
+            2,
+            "--rule beside --hyp: the links are those of the file; leave one of the two out",
+        ),
+        (["--layer", "1", "--hyp", "h", "--final-punctuation"], 2, "--final-punctuation beside --hyp: the links are "),
+        (["--layer", "1", "--hyp", "-", "--gold", "-"], 2, "several inputs are -: expected at most one"),
+        (["--layer", "2"], 1, "layer 2 "),
+        (["--layer", "-1"], 1, "layer -1 "),
+        (["--grid", "--layer", "2"], 1, "layer 2 "),
+        (["--layer", "1", "--head", "3"], 1, "head 3 is not in the records: a layer has 3 heads"),
+        (["--layer", "1", "--sentence", "3"], 1, "run: no sentence 3: expected one of 0 to 2, counted from 0"),
+        (["--layer", "1", "--sentence", "-1"], 1, "run: no sentence -1: expected one of 0 to 2, counted from 0"),
+        (
+            ["--layer", "1", "--sentence", "1"],
+            1,
+            "run: sentence 1 has no maps (too long): expected one that has; name another",
+        ),
+        (["--layer", "1", "--hyp", "absent"], 1, "absent: "),
+        (
+            ["--layer", "1", "--font", "gold.talp"],
+            1,
+            "gold.talp: cannot be read as a font: expected a TrueType or OpenType file",
+        ),
+        (["--layer", "1", "-o", "absent/a.svg"], 1, "absent/a.svg: cannot be written (No such file or directory)"),
+    ],
+)
+def test_errors(
+    *,
+    run: Path,
+    gold: Path,
+    tmp_path: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    status: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got, stdout, stderr = call(run, *options)
+    assert (got, stdout) == (status, "")
+    (line,) = stderr.splitlines()
+    assert line.startswith("align-eval plot: ")
+    assert message in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "1-1 4-1\n\n1-1\n",
+            "gold.talp:1: link 3-0 (counted from 0) is outside sentence 0 of 3 and 3 words in the records: expected "
+            "links of the same words; is it the same text, the direction swapped, the index base right?",
+        ),
+        ("1-1 1-4\n\n1-1\n", "gold.talp:1: link 0-3 (counted from 0) is outside sentence 0"),
+        ("1-1\n1-1\n", "gold.talp: 2 sentences, but "),
+    ],
+)
+def test_gold_of_other_sentences(run: Path, gold: Path, call: Call, content: str, message: str) -> None:
+    gold.write_text(content, encoding="utf-8")
+    status, _, stderr = call(run, "--layer", 1, "--gold", gold, "--gold-base", 1)
+    assert status == 1
+    assert message in stderr
+    if ":1: link" in message:  # links of a hypothesis are looked at in the same way
+        status, _, stderr = call(run, "--layer", 1, "--hyp", gold, "--hyp-base", 1)
+        assert status == 1
+        assert message in stderr
+
+
+def test_gold_is_of_references(
+    tmp_path: Path, gold: Path, call: Call, make_sentence: Factory, make_records: Writer
+) -> None:
+    own = make_records(
+        tmp_path / "own", [make_sentence(i) for i in range(3)], signature={"generation": {"score_reference": False}}
+    )
+    status, _, stderr = call(own, "--layer", 1, "--gold", gold, "--gold-base", 1)
+    assert status == 1
+    assert "maps of the model's own translations, whose words no gold of the references can score" in stderr
+    assert call(own, "--layer", 1)[0] == 0

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.maps.sentence import SentenceMaps
+from tests.eval.report.pages import Page
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tuple[Path, Path]:
+    sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
+    gold = tmp_path / "gold.talp"
+    gold.write_text("1-1 2p2\n\n1-2\n3-3\n", encoding="utf-8")
+    return make_records(tmp_path / "run", sentences, shards=2), gold
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    return (main(["report", *map(str, args)]), *capsys.readouterr())
+
+
+def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    """Predicted links of the page are the lines of ``extract``; its figures those of ``score``."""
+    out = tmp_path / "report.html"
+    done = align_eval("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    few, skipped, signature = done.stderr.splitlines()
+    assert few == "warning: only 4 sentences: intervals of so few are too narrow and p-values coarse"
+    assert skipped == "warning: 1 of 4 sentences have no maps, each counts as an empty hypothesis (1 too long)"
+    assert signature.startswith("records:0123abcd|gold:")
+    assert (
+        "|kinds:attn_w,attn_n|settings:awo,awi|rule:kobayashi2020|null:allow|final_punctuation:no|level:0.95|"
+        "interval:bootstrap-percentile|resamples:10000|seed:0|" in signature
+    )
+    html = out.read_text(encoding="utf-8")
+    page = Page(html)
+    assert signature in html
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "report.html", "run"]
+
+    for number in (0, 7, len(page.index["maps"]) - 1):
+        place = page.index["maps"][number]
+        options = ["--kind", place["kind"], "--layer", place["layer"], "--setting", place["setting"]]
+        options += [] if place["head"] is None else ["--head", place["head"]]
+        hyp = tmp_path / "hyp.pharaoh"
+        align_eval("extract", inputs[0], *options, "--rule", "kobayashi2020", "--output", hyp)
+        lines = hyp.read_text(encoding="utf-8").split("\n")
+        for k in (0, 2, 3):
+            links = [f"{i}-{j}" for i, j in zip(*page.sentence(k)[2][number].nonzero())]
+            assert " ".join(links) == lines[k]
+        scored = align_eval(
+            *("score", "--gold", inputs[1], "--gold-base", 1, "--hyp", hyp, "--hyp-unused-zero"),
+            *("--format", "text", "--confidence"),
+        )
+        cells = "</td><td>".join(page_row(html, number))
+        aer = scored.stdout.split("AER ")[1].split(" %")[0]
+        assert cells.split("</td><td>")[4] == aer, scored.stdout
+        low, high = cells.split("</td><td>")[5].strip("[]").split(", ")
+        assert f"[{low}, {high}]" in scored.stdout.replace("  ", " "), scored.stdout
+
+
+def page_row(html: str, number: int) -> list[str]:
+    """The cells of a map's row in the table of all maps."""
+    body = html.split('id="sweep-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
+    row = body.split("<tr>")[number + 1].replace("\n", "")
+    return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
+
+
+def test_a_page_that_is_there(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    out.write_text("ten years")
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--output", out, "--resamples", 100)
+    status, _, messages = call(capsys, *command)
+    assert status == 1
+    assert "report.html: is there already: expected a new file; name another or give --overwrite" in messages
+    assert out.read_text() == "ten years"
+    assert call(capsys, *command, "--overwrite")[0] == 0
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_nothing_is_left_of_a_report_that_fails(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs[1].write_text("4-1\n\n\n\n")
+    out = tmp_path / "report.html"
+    status, printed, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
+    assert (status, printed) == (1, "")
+    assert "sentence 0 (line 1): 3 source words in the records, but the gold links source word 3" in messages
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
+    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
+    assert status == 1
+
+
+def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., Any]) -> None:
+    done = align_eval(
+        *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-", "--resamples", 100),
+        *("--kinds", "attn_n", "--settings", "awi", "--rule", "shift-att", "--final-punctuation"),
+        *("--max-sentences", 2),
+    )
+    assert done.returncode == 0, done.stderr
+    page = Page(done.stdout)
+    assert list(page.index["kinds"]) == ["attn_n"]
+    assert list(page.index["settings"]) == ["awi"]
+    assert [entry["id"] for entry in page.index["sentences"]] == [0, 3]
+    assert "|rule:shift-att|null:mask|final_punctuation:yes|" in done.stderr
+
+
+def test_a_large_page_is_warned_of(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("alignment_eval.commands.report.LARGE", 12_000)
+    out = tmp_path / "report.html"
+    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out, "--resamples", 100)
+    assert status == 0
+    assert "report.html: 0 MB; --max-sentences 1 makes a page of about 15 MB" in messages
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (["--max-sentences", "0"], 2, "at most 0 sentences in the page: expected 1 or more"),
+        (["--kinds", "x"], 2, "unknown map kind 'x'"),
+        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' with rule 'shift-att'"),
+        (["--resamples", "1"], 2, "1 resamples: expected 100 to 1000000"),
+    ],
+)
+def test_bad_options(
+    inputs: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    status: int,
+    text: str,
+) -> None:
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "report.html", *options)
+    got, printed, messages = call(capsys, *command)
+    assert (got, printed) == (status, "")
+    assert text in messages
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_maps_of_translations(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signature = {"generation": {"beam": 5, "score_reference": False}}
+    records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
+    (tmp_path / "gold").write_text("0-0\n")
+    status, _, messages = call(capsys, records, "--gold", tmp_path / "gold", "-o", tmp_path / "r.html")
+    assert status == 1
+    assert "maps of the model's own translations" in messages

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.selection.choice_file import read_choice
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+Run = Callable[..., Any]
+
+DEV = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
+GOLD = ["0-1 1-0 2p2", "3-0 1-1 0-3", "1-0 0-1"]
+TEST = [("e f g </s>", "t u v </s>"), ("e f@@ g </s>", "t u </s>")]
+
+
+def run_of(pairs: list[tuple[str, str]], make_sentence: Factory, seed: int = 0) -> list[SentenceMaps]:
+    made = [make_sentence(seed + k, source=a, target=b) for k, (a, b) in enumerate(pairs)]
+    return [replace(s, id=k) for k, s in enumerate(made)]
+
+
+@pytest.fixture
+def files(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+    """Records of a development and a test set of one model, the former cut otherwise, and of other directions."""
+    make_records(tmp_path / "dev", run_of(DEV, make_sentence), signature={"model": "m1", "data": "d1"})
+    make_records(tmp_path / "test", run_of(TEST, make_sentence, 9), signature={"model": "m1", "data": "d2"})
+    again = [("ab c . </s>", "x y@@ z . </s>"), DEV[1], ("a bc </s>", "x y </s>")]
+    make_records(tmp_path / "again", run_of(again, make_sentence), signature={"model": "m2", "data": "d3"})
+    for name, pairs in (("dev", DEV), ("test", TEST)):
+        back = run_of([(b, a) for a, b in pairs], make_sentence, 30)
+        make_records(tmp_path / f"{name}-back", back, signature={"model": "m3", "data": f"{name}4"})
+    (tmp_path / "gold").write_text("".join(f"{line}\n" for line in GOLD))
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    try:
+        status = main([str(arg) for arg in args])
+    except SystemExit as stop:  # argparse
+        status = int(str(stop.code))
+    return (status, *capsys.readouterr())
+
+
+def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> None:
+    done = align_eval(
+        *("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "choice.json")
+    )
+    assert done.returncode == 0, done.stderr
+    choice = read_choice(files / "choice.json")
+    first, *_ = done.stdout.splitlines()
+    assert first == "The 10 single maps of the lowest AER on these 3 sentences"
+    *_, summary, note = done.stdout.splitlines()
+    assert f": AER {100 * choice.figure:.2f} %, the best of {choice.candidates} candidates" in summary
+    assert f"heads {choice.extraction.map_names}" in summary
+    assert note == "That AER is an optimistic figure: report one on other sentences."
+    assert done.stderr.splitlines()[-1] == choice.signature
+    assert choice.signature.startswith("records:0123abcd|dev_gold:")
+    assert (
+        "|dev_gold_base:0|dev_gold_swap:no|combine:mean,product|floor:1e-06|max_heads:8|kinds:attn_w,attn_n|settings:"
+        "awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|levels:head,layer|version:"
+    ) in choice.signature
+    assert (choice.model, choice.data, choice.sentences) == ("m1", "d1", 3)
+
+    # what the choice was made on: the figure again, and a warning
+    done = align_eval("extract", files / "dev", "--choice", files / "choice.json", "--output", files / "dev.hyp")
+    assert done.returncode == 0
+    warning, signature = done.stderr.splitlines()
+    assert warning.startswith(
+        f"warning: {files / 'choice.json'}: THESE ARE THE SENTENCES THE CHOICE WAS MADE ON: an AER"
+    )
+    scored = align_eval("score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp")
+    result = json.loads(scored.stdout)
+    assert result["aer"] == choice.figure
+    fields = f"|chosen_by:dev-gold|chosen_on:d1|chosen_gold:{choice.gold}|version:"
+    assert fields in signature
+
+    # another set: no warning, and the options that were chosen
+    done = align_eval("extract", files / "test", "--choice", files / "choice.json")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert fields in done.stderr
+    option = choice.extraction
+    stated = align_eval(
+        *("extract", files / "test", "--kind", option.kind, "--heads", option.map_names, "--combine", option.combine),
+        *("--setting", option.setting, "--rule", option.rule, "--null", option.null),
+    )
+    assert stated.stdout == done.stdout
+    assert done.stdout.count("\n") == 2
+
+    # the same words cut otherwise, under another model: both are said
+    done = align_eval("extract", files / "again", "--choice", files / "choice.json")
+    assert done.returncode == 0
+    model, same, _ = done.stderr.splitlines()
+    assert f"choice.json: chosen on model m1, but {files / 'again'} is of model m2: layers and heads" in model
+    assert "THESE ARE THE SENTENCES THE CHOICE WAS MADE ON" in same
+
+
+def test_agreement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(
+        capsys, "select", files / "dev", "--reverse", files / "dev-back", "--output", files / "choice.json"
+    )
+    assert status == 0
+    choice = read_choice(files / "choice.json")
+    assert (choice.chosen_by, choice.gold) == ("agreement", None)
+    assert choice.reverse_heads is not None
+    assert choice.candidates == 2 * 2 * 3 * 8 * 8  # kinds, settings, (rule, null), maps of either model
+    assert f", reverse heads {choice.reverse_heads}, " in out.splitlines()[-1]
+    assert f": Dice {100 * choice.figure:.2f} %, the best of {choice.candidates} candidates" in out
+    assert "optimistic" not in out
+    # on the same sentences, which no gold was needed for: no warning; the other direction has its own maps
+    status, _, messages = call(
+        capsys,
+        *("extract", files / "dev", "--choice", files / "choice.json", "--reverse", files / "dev-back"),
+        *("--join", "mutual", "--output", files / "mutual"),
+    )
+    assert status == 0
+    assert len(messages.splitlines()) == 1
+    assert f"|join:mutual|reverse:0123abcd|reverse_heads:{choice.reverse_heads}|chosen_by:agreement|" in messages
+    one = call(capsys, "extract", files / "dev", "--choice", files / "choice.json")[1].splitlines()
+    option = choice.extraction
+    other = call(
+        capsys,
+        *("extract", files / "dev-back", "--kind", option.kind, "--heads", choice.reverse_heads),
+        *("--setting", option.setting, "--rule", option.rule, "--null", option.null),
+    )[1].splitlines()
+    both = dice = 0
+    for a, b, c in zip(one, other, (files / "mutual").read_text().splitlines()):
+        exchanged = {"-".join(reversed(link.split("-"))) for link in b.split()}
+        assert set(c.split()) == set(a.split()) & exchanged
+        both += 2 * len(c.split())
+        dice += len(a.split()) + len(b.split())
+    assert both / dice == pytest.approx(choice.figure, rel=1e-15)
+
+
+def test_what_to_choose_from(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(
+        capsys,
+        *("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n"),
+        *("--settings", "awi", "--rules", "threshold=0.2", "threshold=.20", "top-k=1", "--levels", "layer"),
+        *("--combine", "product", "--max-heads", 1, "--final-punctuation", "-o", files / "c"),
+    )
+    assert status == 0
+    assert out.splitlines()[-2].endswith("the best of 8 candidates")  # 2 rules, 2 nulls, 2 layers
+    choice = read_choice(files / "c")
+    assert choice.extraction.final_punctuation
+    assert "|combine:product|floor:1e-06|max_heads:1|kinds:attn_n|settings:awi|rules:threshold=0.2,top-k=1|" in (
+        choice.signature
+    )
+
+
+def test_mixed_settings(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first of the settings names the rest; extract reads what was chosen."""
+    what = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules")
+    status, out, _ = call(capsys, *what, "kobayashi2020", "--mix-settings", "--max-heads", 1, "-o", files / "c")
+    assert status == 0
+    # 2 nulls, 2 settings, 2 layers of 3 heads and one
+    assert out.splitlines()[-2].endswith("the best of 32 candidates")
+    assert "|max_heads:1|kinds:attn_n|settings:awo|rules:kobayashi2020|" in read_choice(files / "c").signature
+    assert "|levels:head,layer|mix_settings:yes|" in read_choice(files / "c").signature
+    status, _, _ = call(capsys, *what, "threshold=0.1", "--mix-settings", "-o", files / "mixed")
+    choice = read_choice(files / "mixed")
+    assert (status, choice.extraction.setting) == (0, "awo")
+    assert ":awi" in choice.extraction.map_names
+    assert call(capsys, "extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
+    status, out, _ = call(capsys, "score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
+    assert json.loads(out)["aer"] == choice.figure
+    status, _, error = call(capsys, "select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
+    assert status == 2
+    assert "--mix-settings in a choice by agreement" in error
+
+
+GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text"),
+    [
+        ((), 2, "one of the arguments --dev-gold --reverse is required"),
+        ((*GOLD_OPTIONS, "--reverse", "dev-back"), 2, "not allowed with argument"),
+        (("--gold", "gold"), 2, "align-eval"),
+        ((*GOLD_OPTIONS, "--rules", "best"), 2, "unknown rule 'best': expected one of kobayashi2020, shift-att"),
+        ((*GOLD_OPTIONS, "--max-heads", "0"), 2, "at most 0 maps: expected 1 or more"),
+        ((*GOLD_OPTIONS, "-o", "-"), 2, "--output -: the standard output has the report; expected the name of a file"),
+        (
+            (*GOLD_OPTIONS, "-o", "gold"),
+            1,
+            "gold: is there already: expected a new file; name another or give --overwr",
+        ),
+        (
+            ("--reverse", "dev-back", "--source", "gold", "--target", "gold"),
+            2,
+            "--source and --target beside --reverse",
+        ),
+        (
+            ("--reverse", "test-back"),
+            1,
+            "test-back: records of 2 sentences, but dev of 3: expected the same sentence pairs, source and target exch",
+        ),
+        (("--reverse", "dev"), 1, "source and target exchanged"),
+        (("--reverse", "nothing"), 1, "nothing: no such directory"),
+        (("--dev-gold", "empty", "--gold-base", "0"), 1, "the file is empty"),
+    ],
+)
+def test_refusals(
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: tuple[str, ...],
+    status: int,
+    text: str,
+) -> None:
+    monkeypatch.chdir(files)
+    (files / "empty").write_text("")
+    before = sorted(path.name for path in files.iterdir())
+    got, out, messages = call(capsys, "select", "dev", "-o", "choice.json", *given)
+    assert (got, out) == (status, "")
+    assert text in messages
+    assert sorted(path.name for path in files.iterdir()) == before
+
+
+def test_records_of_translations_are_refused(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signature = {"generation": {"score_reference": False}}
+    directory = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
+    (tmp_path / "gold").write_text("0-0\n")
+    status, _, messages = call(capsys, "select", directory, "--dev-gold", tmp_path / "gold", "--gold-base", 0)
+    assert status == 1
+    assert "maps of the model's own translations" in messages
+
+
+def test_overwrite(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "c").write_text("old")
+    arguments = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
+    assert call(capsys, *arguments)[0] == 1
+    assert (files / "c").read_text() == "old"
+    assert call(capsys, *arguments, "--overwrite")[0] == 0
+    assert read_choice(files / "c").candidates
+
+
+def test_choice_for_another_model(
+    files: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choose = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
+    assert call(capsys, *choose)[0] == 0
+    content = json.loads((files / "c").read_text())
+    content["extraction"]["heads"] = "5.2,0.1"
+    (files / "c").write_text(json.dumps(content))
+    status, out, messages = call(capsys, "extract", files / "test", "--choice", files / "c")
+    assert (status, out) == (1, "")
+    assert (
+        f"c: chose 5.2 (LAYER.HEAD, or LAYER for a whole one), but {files / 'test'} holds layers 0, 1 of 3 hea"
+        in messages
+    )
+    content["extraction"]["heads"] = "0.1"
+    content["extraction"]["kind"] = "alti"
+    (files / "c").write_text(json.dumps(content))
+    status, out, messages = call(capsys, "extract", files / "test", "--choice", files / "c")
+    assert (status, out) == (1, "")
+    assert "map kind 'alti' is not in the records" in messages
+
+
+def test_skipped_sentences_count_as_empty(
+    files: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = [*run_of(DEV, make_sentence)[:2], make_sentence(2, status="too long")]
+    directory = make_records(files / "some", sentences)
+    status, _, messages = call(capsys, "select", directory, "--dev-gold", files / "gold", "--gold-base", 0)
+    assert status == 0
+    assert "1 of 3 sentences have no maps, each counts as an empty hypothesis (1 too long)" in messages
+    assert np.isfinite(sentences[0].arrays["head_attn_w"]).all()

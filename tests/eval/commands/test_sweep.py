@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.links.table import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations, sweep
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+
+GOLD = [
+    GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
+    GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
+    GoldSentence(frozenset()),
+    GoldSentence(frozenset({(0, 1)})),
+]
+
+
+def talp(path: Path, gold: list[GoldSentence] = GOLD) -> Path:
+    """Write 1-based gold."""
+    marked = ((f"{i + 1}{'-' if (i, j) in g.sure else 'p'}{j + 1}" for i, j in sorted(g.possible)) for g in gold)
+    path.write_text("".join(f"{' '.join(line)}\n" for line in marked), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tuple[Path, Path]:
+    """Records and gold of four sentences."""
+    sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
+    return make_records(tmp_path / "run", sentences, shards=2), talp(tmp_path / "gold.talp")
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    return (main(["sweep", *map(str, args)]), *capsys.readouterr())
+
+
+def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    records, gold = inputs
+    out = tmp_path / "deep" / "sweep"
+    done = align_eval("sweep", records, "--gold", gold, "--gold-base", "1", "--out", out)
+    assert done.returncode == 0, done.stderr
+
+    everything = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
+    expected = sweep(Records(records).best(), GOLD, everything).table
+    pd.testing.assert_frame_equal(
+        pd.read_csv(out / "sweep.csv", float_precision="round_trip").astype({"head": "Int64"}),
+        expected,
+        check_dtype=False,
+        check_exact=True,
+    )
+    stems = [f"heads-{o.kind}-{o.setting}-{o.rule}-{o.null}" for o in everything]
+    figures = [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
+    assert sorted(path.name for path in out.iterdir()) == sorted(["sweep.csv", "sweep.json", *figures])
+    assert [path.name for path in out.parent.iterdir()] == ["sweep"]
+
+    content = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
+    assert content["skipped"] == {"1": "too long"}
+    assert content["sentences"] == 4
+    assert "oracle" in content["note"]
+    assert len(content["rows"]) == len(expected)
+    assert content["rows"][0]["head"] == 0
+    assert content["rows"][3]["head"] is None
+    np.testing.assert_array_equal([row["aer"] for row in content["rows"]], expected["aer"])
+
+    warning, signature = done.stderr.splitlines()  # and no progress bar
+    assert warning == "warning: 1 of 4 sentences have no maps, each counts as an empty hypothesis (1 too long)"
+    assert signature == content["signature"]
+    assert signature.startswith("records:0123abcd|gold:")
+    assert "|gold_base:1|" in signature
+    assert "|kinds:attn_w,attn_n|settings:awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|" in signature
+    assert_report(done.stdout, expected)
+
+
+def assert_report(text: str, table: pd.DataFrame) -> None:
+    """Every layer's figure stands in its block, line and column; then the lowest ones."""
+    blocks = text.split("\n\n")
+    assert [block.splitlines()[0] for block in blocks[:4]] == [
+        "AER %, 4 sentences, rule kobayashi2020, null allow",
+        "AER %, 4 sentences, rule kobayashi2020, null mask",
+        "AER %, 4 sentences, rule shift-att, null mask",
+        "The 10 lowest AERs",
+    ]
+    layers = table[table["level"] == "layer"].set_index(["rule", "null", "setting", "kind", "layer"])["aer"]
+    heads = table[table["level"] == "head"]
+    for block in blocks[:3]:
+        title, header, *lines = block.splitlines()
+        rule, null = title.split(" ")[5].strip(","), title.split(" ")[-1]
+        assert " ".join(header.split()) == "layer 0 (1st) layer 1 (2nd) best head (layer, head)"
+        assert [line.split()[:2] for line in lines] == [
+            [setting, kind] for setting in ("AWO", "AWI") for kind in ("attn_w", "attn_n")
+        ]
+        for line in lines:
+            setting, kind, *values = line.split()
+            key = (rule, null, setting.lower(), kind)
+            assert values[:2] == [f"{100 * layers[(*key, layer)]:.2f}" for layer in (0, 1)]
+            of_heads = heads.set_index(["rule", "null", "setting", "kind"]).loc[[key]]
+            assert values[2] == f"{100 * of_heads['aer'].min():.2f}"
+            best = tuple(int(number.strip("(,)")) for number in values[3:])
+            assert of_heads.set_index(["layer", "head"]).loc[best, "aer"] == of_heads["aer"].min()
+    best = table.sort_values("aer", kind="stable").head(10)
+    assert {"layer", "head"} <= set(best["level"])
+    assert [line.split() for line in blocks[3].splitlines()[2:]] == [
+        [
+            *(
+                row.kind,
+                row.setting,
+                row.rule,
+                row.null,
+                str(row.layer),
+                "-" if row.level == "layer" else str(row.head),
+            ),
+            *(str(row.links), *(f"{100 * value:.2f}" for value in (row.aer, row.precision, row.recall))),
+        ]
+        for row in best.itertuples()
+    ]
+    assert "oracle choice on this gold" in blocks[4]
+
+
+def test_selection(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records, gold = inputs
+    selection = ["--kinds", "attn_n", "--settings", "awi", "--rules", "shift-att", "--final-punctuation"]
+    out = tmp_path / "out"
+    status, _, messages = call(capsys, records, "--gold", gold, "--gold-base", 1, "--out", out, *selection)
+    assert status == 0
+    assert "final_punctuation:yes" in messages
+    expected = sweep(Records(records).best(), GOLD, configurations(["attn_n"], ["awi"], ["shift-att"], True)).table
+    np.testing.assert_array_equal(pd.read_csv(out / "sweep.csv", float_precision="round_trip")["aer"], expected["aer"])
+    plain = sweep(Records(records).best(), GOLD, configurations(["attn_n"], ["awi"], ["shift-att"])).table
+    assert (plain["aer"] != expected["aer"]).any()
+
+
+def test_naacl_gold_may_end_early(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a file has no line for the last sentences if they have no links."""
+    gold = tmp_path / "gold.naacl"
+    gold.write_text("1 1 1 S\n1 2 2 P\n", encoding="utf-8")
+    out = tmp_path / "out"
+    status, _, messages = call(
+        capsys, inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att"
+    )
+    assert status == 0
+    assert f"{gold}: 3 of 4 sentences have no line, first sentence 2: taken for sentences without links" in messages
+    links = [GoldSentence(frozenset({(0, 0)}), frozenset({(1, 1)})), *[GoldSentence(frozenset())] * 3]
+    expected = sweep(Records(inputs[0]).best(), links, configurations(["attn_w"], ["awo", "awi"], ["shift-att"])).table
+    np.testing.assert_array_equal(pd.read_csv(out / "sweep.csv", float_precision="round_trip")["aer"], expected["aer"])
+
+
+FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
+
+
+def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = tmp_path / "gold.talp"
+    gold.write_text("\n" * 4)
+    _, _, messages = call(capsys, inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
+    assert f"warning: {gold}: no links in the gold: AER says nothing" in messages
+
+
+def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
+    out.mkdir()  # an empty one is as good as none
+    assert call(capsys, *command)[0] == 0
+    (out / "heads-old-awi-rule-mask.svg").write_text("old")
+    status, _, messages = call(capsys, *command)
+    assert status == 1
+    assert "the directory is not empty: expected a new one; name another or give --overwrite" in messages
+    assert (out / "heads-old-awi-rule-mask.svg").exists()
+    assert call(capsys, *command, "--overwrite")[0] == 0
+    assert not (out / "heads-old-awi-rule-mask.svg").exists()
+    (out / "thesis.tex").write_text("ten years")
+    status, _, messages = call(capsys, *command, "--overwrite")
+    assert status == 1
+    assert "holds 'thesis.tex', which no sweep wrote: expected only a sweep's files to overwrite" in messages
+    assert (out / "thesis.tex").read_text() == "ten years"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
+    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--out", inputs[1])
+    assert status == 1
+    assert "gold.talp: a file: expected a directory, or nothing" in messages
+
+
+def test_nothing_is_left_of_a_sweep_that_fails(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out"
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
+    assert call(capsys, *command)[0] == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", full)
+    status, text, messages = call(capsys, *command, "--overwrite")
+    assert (status, text) == (1, "")
+    assert "out: cannot be written ([Errno 28] No space left on device)" in messages
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
+
+
+def test_directory_that_appears_during_the_sweep(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def appear(*_: object) -> None:
+        out.mkdir()
+        (out / "sweep.csv").write_text("of another sweep")
+
+    monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", appear)
+    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
+    assert status == 1
+    assert "the directory is not empty" in messages
+    assert [path.read_text() for path in out.iterdir()] == ["of another sweep"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
+
+
+def test_old_directory_comes_back_if_the_new_one_cannot_be_put_there(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
+    assert call(capsys, *command)[0] == 0
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name.endswith(".tmp"):
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    status, _, messages = call(capsys, *command, "--overwrite")
+    assert status == 1
+    assert "out: cannot be written ([Errno 5] Input/output error)" in messages
+    assert (out / "sweep.csv").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "options", "status", "text"),
+    [
+        (GOLD[:3], [], 1, "run has records of 4: expected as many; are they of the same text?"),
+        (GOLD * 2, [], 1, "gold.talp: 8 sentences, but "),
+        (
+            [GoldSentence(frozenset({(3, 0)})), *GOLD[1:]],
+            [],
+            1,
+            "sentence 0 (line 1): 3 source words in the records, but the gold links source word 3 (counted from 0): "
+            "expected at least 4; was the BPE mark right (--norm-subword-mark)? is this the same text, the direction "
+            "swapped?",
+        ),
+        (GOLD, ["--kinds", "attn_x"], 2, "unknown map kind 'attn_x': expected one of attn_w, attn_n"),
+        (GOLD, ["--settings", "x"], 2, "unknown setting 'x': expected one of awo, awi"),
+        (GOLD, ["--rules", "x"], 2, "unknown rule 'x': expected one of kobayashi2020, shift-att"),
+        (GOLD, ["--source", "text"], 2, "only one of --source and --target is given: expected both or neither"),
+    ],
+)
+def test_bad_input(
+    inputs: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    gold: list[GoldSentence],
+    options: list[str],
+    status: int,
+    text: str,
+) -> None:
+    out = tmp_path / "out"
+    path = talp(inputs[1], gold)
+    got, printed, messages = call(capsys, inputs[0], "--gold", path, "--gold-base", 1, "--out", out, *options)
+    assert (got, printed) == (status, "")
+    assert text in messages
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
+
+
+def test_wrong_subword_mark(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``a@@ b c`` taken for one ``▁`` word has too few words for the gold."""
+    records = make_records(tmp_path / "run", [make_sentence(0, mark="▁")])
+    gold = talp(tmp_path / "gold.talp", GOLD[:1])
+    status, _, messages = call(capsys, records, "--gold", gold, "--gold-base", 1, "--out", tmp_path / "out")
+    assert status == 1
+    assert "sentence 0 (line 1): 1 source words in the records, but the gold links source word 2" in messages
+    assert "was the BPE mark right (--norm-subword-mark)?" in messages
+
+
+def test_texts_are_compared_with_the_records(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("ab c .\n" + "1 2 3 4 5 6\n" + "ab c .\n" * 2, encoding="utf-8")
+    target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" * 2, encoding="utf-8")
+    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--source", source, "--target", target, *FEW)
+    assert call(capsys, *command, "--out", tmp_path / "out")[0] == 0
+    target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" + "x y z .\n", encoding="utf-8")
+    status, _, messages = call(capsys, *command, "--out", tmp_path / "other")
+    assert status == 1
+    assert "sentence 3 (line 4): 3 target words in the records, 4 in " in messages
+    assert "target: expected as many; was the BPE mark right" in messages
+
+
+def test_no_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = talp(tmp_path / "gold.talp")
+    status, _, messages = call(capsys, tmp_path / "nothing", "--gold", gold, "--out", tmp_path / "out")
+    assert status == 1
+    assert "nothing: no such directory: expected the --norm-records directory of a run" in messages
+
+
+def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signature = {"generation": {"beam": 5, "score_reference": False}}
+    records = make_records(tmp_path / "run", [make_sentence(i) for i in range(4)], signature=signature)
+    status, out, err = call(
+        capsys, records, "--gold", talp(tmp_path / "g.talp"), "--gold-base", 1, "--out", tmp_path / "s"
+    )
+    assert (status, out) == (1, "")
+    assert "maps of the model's own translations" in err
+    assert "record with --score-reference" in err
+
+
+def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records, gold = inputs
+    out = tmp_path / "out"
+    given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")
+    for _ in range(2):  # the second run replaces the files of the first
+        status, printed, signature = call(
+            capsys, records, *given, "--rules", "threshold=0.2", "threshold=.20", "top-k=2"
+        )
+        assert status == 0
+    assert "|rules:threshold=0.2,top-k=2|" in signature
+    assert "rule threshold=0.2, null allow" in printed
+    expected = sweep(Records(records).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
+    table = pd.read_csv(out / "sweep.csv", float_precision="round_trip")
+    assert table["aer"].tolist() == expected.table["aer"].tolist()
+    assert (out / "heads-attn_w-awi-top-k=2-mask.svg").exists()

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import main
+from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.scoring.aer import score
+
+FORWARD = "0-0 1-1 1-2 5-5\n\n0-1\n"
+REVERSE = "0-0 2-1 4-5\n1-1\n0-1\n"
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fwd").write_text(FORWARD)
+    Path("rev").write_text(REVERSE)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``symmetrize`` in this process."""
+    try:
+        status = main(["symmetrize", *arguments])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_end_to_end(align_eval) -> None:
+    done = align_eval("symmetrize", "fwd", "rev", "--method", "grow-diag-final", "--output", "out")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert Path("out").read_text() == "0-0 1-1 1-2 2-1 4-5 5-5\n1-1\n0-1\n"
+    fields = dict(field.split(":", 1) for field in done.stderr.strip().split("|"))
+    assert fields.pop("version").startswith("align-eval-")
+    assert fields.pop("forward") != fields.pop("reverse")
+    assert fields == {
+        "symmetrized": "grow-diag-final",
+        "variant": "moses",
+        **{"forward_format": "pharaoh", "forward_base": "0", "forward_swap": "no", "forward_possible": "no"},
+        **{"reverse_format": "pharaoh", "reverse_base": "0", "reverse_swap": "no", "reverse_possible": "no"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--method", "union"), "0-0 1-1 1-2 2-1 4-5 5-5\n1-1\n0-1\n"),
+        (("--method", "intersection"), "0-0\n\n0-1\n"),
+        (("--method", "grow-diag"), "0-0 1-1 1-2 2-1\n\n0-1\n"),
+        (("--method", "grow-diag-final-and"), "0-0 1-1 1-2 2-1 5-5\n1-1\n0-1\n"),
+        (("--method", "grow-diag", "--variant", "lilt"), "0-0 1-1\n\n0-1\n"),
+        (("--method", "grow-diag-final", "--variant", "lilt"), "0-0 1-1 5-5\n1-1\n0-1\n"),
+    ],
+)
+def test_methods(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], expected: str) -> None:
+    status, out, err = run(capsys, "fwd", "rev", *options)
+    assert (status, out) == (0, expected)
+    assert f"|variant:{'lilt' if 'lilt' in options else 'none' if 'grow' not in options[1] else 'moses'}|" in err
+
+
+def test_reverse_swap_and_other_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("swapped").write_text("1 1 1\n1 2 3\n1 6 5\n2 2 2\n3 2 1 P\n")
+    expected = run(capsys, "fwd", "rev", "--method", "grow-diag")[1]
+    options = ("--reverse-swap", "--reverse-allow-possible")
+    status, out, err = run(capsys, "fwd", "swapped", "--method", "grow-diag", *options)
+    assert (status, out) == (0, expected)
+    assert "|reverse_format:naacl|reverse_base:1|reverse_swap:yes|reverse_possible:yes|" in err
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_direction_that_looks_swapped_is_a_warning(capsys: pytest.CaptureFixture[str], stated: bool) -> None:
+    Path("fwd").write_text("0-1 1-2 2-3\n")
+    Path("rev").write_text("0-1 1-2 2-3\n" if stated else "1-0 2-1 3-2\n")
+    options = ["--reverse-swap"] if stated else []
+    status, _, err = run(capsys, "fwd", "rev", "--method", "union", *options)
+    assert status == 0
+    advice = "leave --reverse-swap out" if stated else "give --reverse-swap"
+    assert err.startswith(
+        f"warning: rev: 0 of its 3 links are in fwd, but 3 with source and target exchanged: one of the two looks "
+        f"swapped; if so, {advice}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        (("fwd", "rev"), 2, "the following arguments are required: --method"),
+        (("fwd", "rev", "--method", "och"), 2, "argument --method: invalid choice: 'och'"),
+        (
+            ("fwd", "rev", "--method", "grow-diag-final-and", "--variant", "lilt"),
+            2,
+            "method grow-diag-final-and of variant lilt: expected grow-diag-final, which there adds a link only if ",
+        ),
+        (("-", "-", "--method", "union"), 2, "several inputs are -: expected at most one"),
+        (("fwd", "none", "--method", "union"), 1, "none: no such file: expected a text file"),
+        (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, short has 1: expected as many, a blank line"),
+        (("fwd", "talp", "--method", "union"), 1, "talp:1: a possible link (p): expected sure links only"),
+        (
+            ("fwd", "rev", "--method", "union", "--output", "rev"),
+            1,
+            "rev: there is a file already: expected a new one; name another or give --overwrite",
+        ),
+        (
+            ("fwd", "rev", "--method", "union", "--source", "text", "--target", "text"),
+            1,
+            "fwd:1: link 5-5 is outside its sentence pair of 5 and 5 words, as are 1 of 5 links: expected 0-based",
+        ),
+        (("one", "one", "--method", "union", "--forward-base", "0"), 1, "or --forward-unused-zero if it is 0-based"),
+    ],
+)
+def test_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str) -> None:
+    for name, text in (("short", "0-0\n"), ("talp", "0p0\n\n\n"), ("text", "a b c d e\n" * 3), ("one", "1-1\n" * 9)):
+        Path(name).write_text(text)
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (expected, "")
+    assert message in err
+    assert Path("rev").read_text() == REVERSE
+
+
+def test_overwrite(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, _ = run(capsys, "fwd", "rev", "--method", "intersection", "--output", "rev", "--overwrite")
+    assert (status, Path("rev").read_text()) == (0, "0-0\n\n0-1\n")
+
+
+METHODS = {
+    "intersection": ("intersection",),
+    "union": ("union",),
+    "grow-diagonal": ("grow-diag", "--variant", "lilt"),
+    "grow-diagonal-final": ("grow-diag-final", "--variant", "lilt"),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("stored", METHODS)
+@pytest.mark.parametrize("aligner", ["giza", "fastalign"])
+def test_stored_files_link_for_link_and_published_figures(
+    shared: Path, published: Callable[..., dict[str, tuple[float, ...]]], aligner: str, stored: str
+) -> None:
+    folder = shared / "data/baselines" / aligner
+    files = [str(folder / f"test.deen.{name}talp") for name in ("", "reverse.")]
+    assert main(["symmetrize", *files, "--reverse-swap", "--output", "out", "--method", *METHODS[stored]]) == 0
+    ours, theirs = (read_hypothesis(path).links.possible for path in ("out", folder / f"test.deen.{stored}.talp"))
+    assert ours.to_sentences() == theirs.to_sentences()
+    gold = read_gold(shared / "data/gold/vilar508/alignment.talp", ReadOptions(base="1")).links
+    figure = published(folder)[f"test.deen.{stored}.talp"][0]
+    assert abs(100 * score(ours, gold).aer - figure) <= 0.1 + 1e-9

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.bidirectional import JOINS, check_same_text, join, words_of
+from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, extract, word_links
+from alignment_eval.links.table import transpose
+from alignment_eval.maps.sentence import SentenceMaps, Side
+
+Factory = Callable[..., SentenceMaps]
+
+SOURCES = ("a@@ b c . </s>", "a </s>", "</s>", "<de> a b@@ c d@@ e f </s>")
+TARGETS = ("x y@@ z . </s>", "x </s>", "</s>", "x@@ y z v . </s>")
+
+
+def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[SentenceMaps, SentenceMaps]:
+    forward = make_sentence(seed, source=source, target=target)
+    return forward, replace(make_sentence(seed + 1, source=target, target=source), id=seed)
+
+
+def both(
+    forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
+) -> tuple[WordLinks, WordLinks, WordLinks]:
+    one, other = word_links(forward, options), word_links(reverse, options)
+    return join(how, forward, options, one, other), one, other
+
+
+CASES = {
+    "source": st.sampled_from(SOURCES),
+    "target": st.sampled_from(TARGETS),
+    "seed": st.integers(0, 1000),
+    "setting": st.sampled_from(["awo", "awi"]),
+    "null": st.sampled_from(["allow", "mask"]),
+}
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
+@settings(max_examples=150, deadline=None)
+def test_mutual_is_what_both_directions_have(
+    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
+) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, 2, setting, rule, None if rule == "shift-att" else null)
+    found, one, other = both(forward, reverse, "mutual", options)
+    assert found.links == extract(forward, options) & transpose(extract(reverse, options))
+    assert found.links <= one.links
+    assert transpose(found.links) <= other.links
+    for (i, j), p in found.confidences().items():
+        assert p == min(one.confidences()[i, j], other.confidences()[j, i])
+    # a smallest confidence may be asked for before or after
+    least = 0.25
+    assert set(found.confidences(least)) == set(one.confidences(least)) & transpose(other.confidences(least))
+
+
+@given(**CASES)
+@settings(max_examples=150, deadline=None)
+def test_mutual_argmax_cell_by_cell(
+    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str
+) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    found, one, other = both(forward, reverse, "mutual", ExtractionOptions("attn_w", 0, 1, setting, null=null))
+    expected = set()
+    for i, j in np.ndindex(one.linked.shape):
+        columns = slice(None) if null == "allow" else slice(-1)
+        if one.shares[j, columns].argmax() == i and other.shares[i, columns].argmax() == j:
+            expected.add((i, j))
+    assert found.links == expected
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
+@settings(max_examples=150, deadline=None)
+def test_average_cell_by_cell(
+    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
+) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, None, setting, rule, null)
+    found, one, other = both(forward, reverse, "average", options)
+    source_words, target_words = one.linked.shape
+    average = np.zeros((target_words, source_words + 1))
+    for j in range(target_words):
+        for i in range(source_words):
+            average[j, i] = (one.shares[j, i] + other.shares[i, j]) / 2
+        average[j, source_words] = one.shares[j, source_words] / 2
+    for j in range(target_words):
+        columns = range(source_words + (null == "allow"))
+        total = sum(average[j, i] for i in columns)
+        if rule == "threshold=0.2":
+            taken = {i for i in columns if total and average[j, i] / total >= 0.2}
+        else:
+            taken = set(sorted(columns, key=lambda i: (-average[j, i], i))[: 2 if rule == "top-k=2" else 1])
+        assert {i for i, k in found.links if k == j} == {i for i in taken if i < source_words}
+        np.testing.assert_allclose(found.shares[j], average[j] / average[j].sum(), rtol=1e-12)
+
+
+@given(**{name: case for name, case in CASES.items() if name != "null"})
+@settings(max_examples=100, deadline=None)
+def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, seed: int, setting: str) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")
+    found, one, other = both(forward, reverse, "product", options)
+    for j in range(one.linked.shape[1]):
+        products = [one.shares[j, i] * other.shares[i, j] for i in range(one.linked.shape[0])]
+        shares = [value / sum(products) if sum(products) else 0.0 for value in products]
+        assert {i for i, k in found.links if k == j} == {i for i, share in enumerate(shares) if share >= 0.2}
+        np.testing.assert_allclose(found.shares[j], [*shares, 0], rtol=1e-12)
+
+
+def test_by_hand() -> None:
+    """Source a b, target x y: both x and y take a, but a takes y and b takes x."""
+    forward = WordLinks(
+        np.array([[True, True], [False, False]]), np.array([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1]])
+    )  # [source, target], [target, source + 1]
+    reverse = WordLinks(np.array([[False, True], [True, False]]), np.array([[0.0, 0.9, 0.1], [0.7, 0.2, 0.1]]))
+    s = SentenceMaps(
+        0, Side(("a", "b"), np.array([0, 1], np.int32)), Side(("x", "y"), np.array([0, 1], np.int32)), (0,)
+    )
+    mutual = join("mutual", s, ExtractionOptions("attn_w", 0), forward, reverse)
+    assert mutual.confidences() == {(0, 1): 0.8}  # y takes a with 0.8, a takes y with 0.9
+    average = join("average", s, ExtractionOptions("attn_w", 0), forward, reverse)
+    # row x: (0.6 + 0) / 2, (0.3 + 0.7) / 2, null 0.1 / 2; row y: (0.8 + 0.9) / 2, (0.1 + 0.2) / 2, null 0.1 / 2
+    assert average.confidences() == {(1, 0): pytest.approx(0.5 / 0.85), (0, 1): pytest.approx(0.85 / 1.05)}
+
+
+def test_refusals(make_sentence: Factory) -> None:
+    forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
+    options = ExtractionOptions("attn_w", 0)
+    with pytest.raises(UsageError, match=r"unknown join 'union': expected one of mutual, average, product"):
+        both(forward, reverse, "union", options)
+    with pytest.raises(
+        UsageError, match=r"join 'average' with rule 'shift-att': that rule reads maps between subwords"
+    ):
+        both(forward, reverse, "average", ExtractionOptions("attn_w", 0, rule="shift-att"))
+    with pytest.raises(UsageError, match=r"join 'product' with null 'allow': the reverse model says nothing of"):
+        both(forward, reverse, "product", options)
+    options = ExtractionOptions("attn_w", 0, null="mask")
+    for how in JOINS:
+        with pytest.raises(
+            InputError,
+            match=r"sentence 3 \(line 4\): 3 source and 2 target words, but the other direction has 2 and 3 of",
+        ):
+            both(forward, forward, how, options)
+
+
+def test_same_text(make_sentence: Factory) -> None:
+    forward, reverse = pair(make_sentence, "a@@ b c d </s>", "x y </s>", 3)
+    assert words_of(forward) == (["ab", "c", "d"], ["x", "y"])
+    changed = (["X", "Y"], ["ab", "?", "?"])  # target, source; case does not count: 3 of 5 are equal
+    check_same_text([(words_of(forward), words_of(reverse)), (words_of(forward), changed)])
+    check_same_text([(words_of(forward), changed)])
+    check_same_text([])
+    with pytest.raises(InputError, match=r"only 2 of 5 words are the same in the two directions: expected records of"):
+        check_same_text([(words_of(forward), (["x", "y"], ["?", "?", "?"]))])

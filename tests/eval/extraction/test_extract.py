@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import (
+    RULES,
+    Choices,
+    ExtractionOptions,
+    choose,
+    extract,
+    final_marks,
+    max_norm_layer,
+    stacked_maps,
+)
+from alignment_eval.maps.sentence import Array, SentenceMaps, Side
+from alignment_eval.maps.words import SETTINGS, word_map
+
+Factory = Callable[..., SentenceMaps]
+SideFactory = Callable[..., Side]
+
+#: (setting, rule, null) of every extraction there is.
+CONFIGURATIONS = [(setting, rule, null) for setting in SETTINGS for rule, nulls in RULES.items() for null in nulls]
+
+
+def words_of(side: Side) -> int:
+    return len({word for word in side.words.tolist() if word >= 0})
+
+
+def pieces(side: Side, word: int | None) -> list[int]:
+    """The tokens of a word, those of no word for None."""
+    return [i for i, w in enumerate(side.words.tolist()) if (w == word if word is not None else w < 0)]
+
+
+def is_punctuation(side: Side, word: int) -> bool:
+    return set("".join(side.tokens[i] for i in pieces(side, word)).replace("@@", "")) <= set(".!?")
+
+
+def slow_score(m: Array, source: Side, target: Side, shift: int, s: int | None, t: int) -> float:
+    rows = pieces(target, t)
+    return sum(sum(float(m[r + shift, c]) for c in pieces(source, s)) for r in rows) / len(rows)
+
+
+def slow_links(
+    m: Array, source: Side, target: Side, setting: str, rule: str, null: str, final: bool
+) -> set[tuple[int, int]]:
+    """The rules of alignment.md, written out word by word for one map [T, S]."""
+    shift = {"awo": 0, "awi": 1}[setting]
+    Ws, Wt = words_of(source), words_of(target)
+    final = final and Ws > 0 and Wt > 0 and is_punctuation(source, Ws - 1) and is_punctuation(target, Wt - 1)
+    links = {(Ws - 1, Wt - 1)} if final else set()
+    open_words = [s for s in range(Ws) if not (final and s == Ws - 1)]
+    for t in range(Wt - 1 if final else Wt):
+        if rule == "kobayashi2020":
+            candidates: list[int | None] = [*open_words, *([None] if null == "allow" else [])]
+            scores = [slow_score(m, source, target, shift, s, t) for s in candidates]
+            best = candidates[scores.index(max(scores))] if scores else None
+            if best is not None:
+                links.add((best, t))
+        else:
+            columns = [(c, s) for s in open_words for c in pieces(source, s)]
+            for r in pieces(target, t):
+                row = [float(m[r + shift, c]) for c, _ in columns]
+                if row:
+                    links.add((columns[row.index(max(row))][1], t))
+    return links
+
+
+@st.composite
+def sides(draw: st.DrawFn, ends_with_special: bool) -> Side:
+    """Up to 5 words of up to 9 pieces, special tokens anywhere between them, sometimes a final mark."""
+    tokens: list[str] = []
+    words: list[int] = []
+    lengths = draw(st.lists(st.sampled_from([1, 1, 2, 3, 9]), max_size=5))
+    for word, length in enumerate(lengths):
+        mark = word == len(lengths) - 1 and draw(st.booleans())
+        for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+            tokens.append("<tag>")
+            words.append(-1)
+        piece = "." if mark else "w"
+        tokens += [f"{piece}@@"] * (length - 1) + [piece]
+        words += [word] * length
+    if ends_with_special or draw(st.booleans()):
+        tokens.append("</s>")
+        words.append(-1)
+    return Side(tuple(tokens), np.array(words, dtype=np.int32))
+
+
+@given(
+    source=sides(ends_with_special=False),
+    target=sides(ends_with_special=True),
+    configuration=st.sampled_from(CONFIGURATIONS),
+    final=st.booleans(),
+    levels=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=400, deadline=None)
+def test_rules_are_those_of_the_slow_loop(
+    source: Side, target: Side, configuration: tuple[str, str, str], final: bool, levels: int, seed: int
+) -> None:
+    setting, rule, null = configuration
+    # Few levels give many ties; integers make every sum exact, in whatever order it is taken.
+    shape = (2, 3, len(target.tokens), len(source.tokens))
+    maps = np.random.default_rng(seed).integers(0, levels + 1, shape).astype(np.float32)
+    options = ExtractionOptions("attn_w", 0, None, setting, rule, null, final)
+    chosen = choose(maps, SentenceMaps(0, source, target, (0, 1)), options)
+    linked = chosen.linked(source.word_count, target.word_count)
+    assert linked.shape == (2, 3, words_of(source), words_of(target))
+    for layer, head in np.ndindex(2, 3):
+        expected = slow_links(maps[layer, head], source, target, setting, rule, null, final)
+        assert {(int(i), int(j)) for i, j in np.argwhere(linked[layer, head])} == expected
+
+
+@given(
+    source=sides(ends_with_special=False),
+    target=sides(ends_with_special=True),
+    setting=st.sampled_from(list(SETTINGS)),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=100, deadline=None)
+def test_word_map_is_that_of_the_slow_loop(source: Side, target: Side, setting: str, seed: int) -> None:
+    maps = np.random.default_rng(seed).uniform(size=(2, len(target.tokens), len(source.tokens)))
+    got = word_map(maps, source, target, setting)
+    assert got.dtype == np.float64
+    assert got.shape == (2, words_of(target), words_of(source) + 1)
+    columns = [*range(words_of(source)), None]
+    for k, t, s in np.ndindex(got.shape):
+        slow = slow_score(maps[k], source, target, SETTINGS[setting], columns[s], t)
+        assert got[k, t, s] == pytest.approx(slow, rel=1e-14, abs=0)
+
+
+@given(
+    source=sides(ends_with_special=True),
+    target=sides(ends_with_special=True),
+    setting=st.sampled_from(list(SETTINGS)),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=100, deadline=None)
+def test_word_map_keeps_the_mass(source: Side, target: Side, setting: str, seed: int) -> None:
+    """Rows of attention weights sum to 1 before and after: nothing is lost or counted twice."""
+    maps = np.random.default_rng(seed).dirichlet(np.ones(len(source.tokens)), size=len(target.tokens))
+    np.testing.assert_allclose(word_map(maps, source, target, setting).sum(axis=-1), 1, rtol=1e-12)
+
+
+def test_word_map_by_hand(make_side: SideFactory) -> None:
+    source, target = make_side("<de> a@@ b c </s>"), make_side("x@@ y z </s>")
+    m = np.array(
+        [
+            [1, 2, 4, 8, 16],
+            [3, 4, 6, 0, 10],
+            [0, 1, 1, 5, 2],
+            [7, 0, 9, 2, 1],
+        ]
+    )
+    # columns: a@@+b, c, null = <de> + </s>; rows: mean of the rows of x@@ and y, row of z
+    np.testing.assert_array_equal(word_map(m, source, target, "awo"), [[8, 4, 15], [2, 5, 2]])
+    np.testing.assert_array_equal(word_map(m, source, target, "awi"), [[6, 2.5, 7.5], [9, 2, 8]])
+
+
+def one_map(m: list[list[float]], source: Side, target: Side) -> SentenceMaps:
+    """A sentence of one layer and one head whose attn_w map is ``m``."""
+    array = np.array(m, dtype=np.float32)[None, None]
+    return SentenceMaps(0, source, target, layers=(0,), arrays={"head_attn_w": array})
+
+
+def links(s: SentenceMaps, setting: str, rule: str = "kobayashi2020", **options: Any) -> set[tuple[int, int]]:
+    return set(extract(s, ExtractionOptions("attn_w", 0, None, setting, rule, **options)))
+
+
+def test_rules_by_hand(make_side: SideFactory) -> None:
+    s = one_map(
+        [
+            [0.2, 0.2, 0.3, 0.3],
+            [0.1, 0.1, 0.2, 0.6],
+            [0.0, 0.3, 0.6, 0.1],
+        ],
+        make_side("a@@ b c </s>"),
+        make_side("x y </s>"),
+    )
+    assert links(s, "awo") == {(0, 0)}  # 0.4 beats 0.3 and 0.3; </s> wins y
+    assert links(s, "awo", null="mask") == {(0, 0), (0, 1)}  # y: 0.1 + 0.1 ties with 0.2, the first wins
+    assert links(s, "awi") == {(1, 1)}  # </s> wins x
+    assert links(s, "awo", "shift-att") == {(1, 0), (1, 1)}
+    assert links(s, "awi", "shift-att") == {(1, 0), (1, 1)}
+
+
+def test_null_is_the_last_of_equals(make_side: SideFactory) -> None:
+    s = one_map([[0.25, 0.25, 0.5], [0.5, 0, 0.5]], make_side("</s> a b"), make_side("x </s>"))
+    assert links(s, "awo") == {(1, 0)}
+    assert links(s, "awi") == {(1, 0)}
+    s = one_map([[0.5, 0.5], [0.5, 0.5]], make_side("a </s>"), make_side("x </s>"))
+    assert links(s, "awo") == {(0, 0)}
+
+
+@pytest.mark.parametrize("copies", [2, 3, 7, 8, 17])
+def test_equal_words_tie_exactly(make_side: SideFactory, copies: int) -> None:
+    """Words of equal pieces stay exact ties, also where sums round, and whatever head stands beside them."""
+    word = "q@@ " * (copies - 1) + "q"
+    source, target = make_side(f"{word} {word} {word} </s>"), make_side(f"{word} y </s>")
+    rng = np.random.default_rng(copies)
+    maps = rng.uniform(size=(2, 3, len(target.tokens), len(source.tokens)))
+    maps[..., : 3 * copies] = np.tile(rng.uniform(1, 2, size=(*maps.shape[:-1], copies)), 3)
+    merged = word_map(maps, source, target, "awi")
+    np.testing.assert_array_equal(merged[..., 1], merged[..., 0])
+    np.testing.assert_array_equal(merged[..., 2], merged[..., 0])
+    np.testing.assert_array_equal(merged[1, 2], word_map(maps[1, 2], source, target, "awi"))
+
+
+def test_shift_att_links_a_word_several_times(make_side: SideFactory) -> None:
+    s = one_map([[0.9, 0, 0.1], [0, 0.9, 0.1], [0, 0, 1]], make_side("a b </s>"), make_side("x@@ y </s>"))
+    assert links(s, "awo", "shift-att") == {(0, 0), (1, 0)}
+    assert links(s, "awo") == {(0, 0)}
+
+
+@pytest.mark.parametrize(("setting", "rule", "null"), CONFIGURATIONS)
+def test_one_word_and_empty_sentences(make_side: SideFactory, setting: str, rule: str, null: str) -> None:
+    """Of a one-word source every target word takes that word, unless null wins."""
+    s = one_map([[0.6, 0.4], [0.6, 0.4], [1, 0]], make_side("a </s>"), make_side("x y </s>"))
+    assert links(s, setting, rule, null=null) == {(0, 0), (0, 1)}
+    empty_source = one_map([[1], [1]], make_side("</s>"), make_side("x </s>"))
+    assert links(empty_source, setting, rule, null=null) == set()
+    empty_target = one_map([[0.5, 0.5]], make_side("a </s>"), make_side("</s>"))
+    assert links(empty_target, setting, rule, null=null) == set()
+
+
+def test_final_punctuation_by_hand(make_side: SideFactory) -> None:
+    m = [[0.1, 0.8, 0.1], [0.8, 0.1, 0.1], [0, 0, 1]]
+    s = one_map(m, make_side("a . </s>"), make_side("x ! </s>"))
+    assert links(s, "awo") == {(1, 0), (0, 1)}
+    assert links(s, "awo", final_punctuation=True) == {(0, 0), (1, 1)}
+    assert links(s, "awo", "shift-att", final_punctuation=True) == {(0, 0), (1, 1)}
+    for source, target in (("a b </s>", "x ! </s>"), ("a . </s>", "x y </s>")):  # one side without a mark: no rule
+        s = one_map(m, make_side(source), make_side(target))
+        assert links(s, "awo", final_punctuation=True) == {(1, 0), (0, 1)}
+
+
+@pytest.mark.parametrize(("setting", "rule", "null"), CONFIGURATIONS)
+def test_final_punctuation_of_a_lone_mark(make_side: SideFactory, setting: str, rule: str, null: str) -> None:
+    """The only source word is barred for all target words but the last."""
+    s = one_map([[1, 0]] * 3, make_side(". </s>"), make_side("x . </s>"))
+    assert links(s, setting, rule, null=null, final_punctuation=True) == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mark", "applies"),
+    [
+        ("a . </s>", "x !@@ ? </s>", "@@", True),
+        ("a . </s>", "x !@@ y </s>", "@@", False),
+        ("▁a ▁ . </s>", "▁x ▁» </s>", "▁", True),
+        ("a ##. </s>", "x . </s>", "##", False),  # the word is "a."
+        ("a . </s>", "x $ </s>", "none", False),  # a symbol (Sc)
+        ("</s>", ". </s>", "none", False),
+        (". a </s>", ". x </s>", "none", False),  # marks, not at the end
+    ],
+)
+def test_final_marks(make_side: SideFactory, source: str, target: str, mark: str, applies: bool) -> None:
+    assert final_marks(make_side(source, mark), make_side(target, mark)) is applies
+
+
+def test_extract_reads_the_map_that_is_named(make_sentence: Factory) -> None:
+    s = replace(make_sentence(1), layers=(3, 5))
+    weights = s.arrays["head_attn_w"].astype(np.float64)
+    norms = s.arrays["transformed_norm"].astype(np.float64)
+    for k, (setting, rule, null) in itertools.product(range(2), CONFIGURATIONS):
+        maps = {
+            ("attn_w", None): weights[k].mean(axis=0),
+            ("attn_n", None): s.arrays["layer_attn_n"][k],
+            **{("attn_w", h): weights[k, h] for h in range(3)},
+            **{("attn_n", h): weights[k, h] * norms[k, h] for h in range(3)},
+        }
+        for (kind, head), m in maps.items():
+            options = ExtractionOptions(kind, s.layers[k], head, setting, rule, null)
+            assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
+
+
+def test_products_of_float16_records_are_taken_in_float64(make_side: SideFactory) -> None:
+    s = SentenceMaps(
+        0,
+        make_side("a b </s>"),
+        make_side("x </s>"),
+        layers=(0,),
+        arrays={
+            "head_attn_w": np.full((1, 1, 2, 3), 2e-4, np.float16),
+            "transformed_norm": np.array([[[1e-4, 1.1e-4, 0]]], np.float16),  # products below the smallest float16
+            "layer_attn_n": np.zeros((1, 2, 3), np.float16),
+        },
+    )
+    assert extract(s, ExtractionOptions("attn_n", 0, 0, "awo")) == {(1, 0)}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])
+def test_values_that_are_not_finite_are_refused(make_sentence: Factory, name: str, bad: float) -> None:
+    s = make_sentence(6)
+    s.arrays[name].flat[3] = bad
+    with pytest.raises(InputError, match=r"sentence 6: a map of kind 'attn_n' holds NaN or infinite values: expected"):
+        stacked_maps(s, "attn_n")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"kind": "attn_x"}, r"unknown map kind 'attn_x': expected one of attn_w, attn_n"),
+        ({"setting": "awx"}, r"unknown setting 'awx': expected one of awo, awi"),
+        ({"rule": "argmax"}, r"unknown rule 'argmax': expected one of kobayashi2020, shift-att"),
+        ({"null": "maybe"}, r"unknown null 'maybe': expected one of allow, mask"),
+        (
+            {"rule": "shift-att", "null": "allow"},
+            r"null 'allow' with rule 'shift-att': that rule always masks the special source tokens, expected null 'mas",
+        ),
+    ],
+)
+def test_unknown_options(options: dict[str, str], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})  # type: ignore[arg-type]
+
+
+def test_null_defaults_to_the_rule_s() -> None:
+    assert ExtractionOptions("attn_w", 0).null == "allow"
+    assert ExtractionOptions("attn_w", 0, rule="shift-att").null == "mask"
+
+
+def test_layers_and_heads_that_are_not_there(make_sentence: Factory) -> None:
+    s = make_sentence()
+    with pytest.raises(InputError, match=r"layer 2 is not in the records: recorded \(counted from 0\) are 0, 1; name"):
+        extract(s, ExtractionOptions("attn_w", 2))
+    for head in (3, -1):
+        with pytest.raises(InputError, match=rf"head {head} is not in the records: a layer has 3 heads, counted from"):
+            extract(s, ExtractionOptions("attn_w", 0, head))
+    with pytest.raises(InputError, match=r"sentence 4 has no maps: too long"):
+        extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", 0))
+
+
+def test_awi_of_a_last_token_is_refused(make_side: SideFactory) -> None:
+    s = one_map([[1, 0], [1, 0]], make_side("a </s>"), make_side("x y"))
+    assert links(s, "awo") == {(0, 0), (0, 1)}
+    for rule in RULES:
+        with pytest.raises(InputError, match=r"sentence 0: target without </s> at its end: AWI of the last token need"):
+            links(s, "awi", rule)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("words", [[0, 1, 0, -1], [1, 1, 2, -1], [0, 2, 2, -1]])
+@pytest.mark.parametrize("rule", list(RULES))
+def test_word_indices_that_do_not_count_up(make_side: SideFactory, side: str, words: list[int], rule: str) -> None:
+    s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
+    s = replace(s, **{side: Side(("a", "b", "c", "</s>"), np.array(words, np.int32))})
+    with pytest.raises(InputError, match=r"sentence 0: word indices of the tokens run \d[ \d]*: expected 0, 1, 2, …"):
+        links(s, "awo", rule)
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_map_of_another_shape_than_the_tokens(make_side: SideFactory, rule: str) -> None:
+    s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
+    with pytest.raises(InputError, match=r"a map of shape 1×3: expected target × source tokens, 2×2; the records are"):
+        links(s, "awo", rule)
+
+
+def test_links_matrix_counts_a_doubled_link_once() -> None:
+    chosen = Choices(np.array([0, 0, 1]), np.array([[2, 2, -1], [0, 1, -1]]))
+    linked = chosen.linked(3, 2)
+    assert linked.sum(axis=(1, 2)).tolist() == [1, 2]
+    assert np.argwhere(linked).tolist() == [[0, 2, 0], [1, 0, 0], [1, 1, 0]]
+
+
+def test_max_norm_layer_pools_over_cells(make_sentence: Factory) -> None:
+    """A long sentence weighs more than a short one: the mean of means would say layer 7."""
+    short = make_sentence(0, source="</s>", target="</s>")
+    long = make_sentence(1)
+    for s, values in ((short, (1, 100)), (long, (11, 6))):
+        for k, value in enumerate(values):
+            s.arrays["layer_attn_n"][k] = value
+    corpus = [replace(s, layers=(4, 7)) for s in (short, long)]
+    cells = np.array([1, long.arrays["layer_attn_n"][0].size])
+    assert (cells @ [1, 11]) / cells.sum() > (cells @ [100, 6]) / cells.sum()
+    assert max_norm_layer(corpus, "awi") == 4
+    assert max_norm_layer([*corpus, make_sentence(2, status="too long")], "awi") == 4
+    assert max_norm_layer(corpus[:1], "awi") == 7
+
+
+def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
+    with pytest.raises(
+        UsageError, match=r"layer max-norm with setting 'awo': the layer of the highest mean norm is kno"
+    ):
+        max_norm_layer([make_sentence()], "awo")
+    with pytest.raises(InputError, match=r"layer max-norm: no sentence has maps: expected some to take the mean of"):
+        max_norm_layer([make_sentence(status="too long")], "awi")
+    s = make_sentence()
+    s.arrays["layer_attn_n"][0, 0, 0] = np.nan
+    with pytest.raises(InputError, match=r"layer max-norm: the maps hold NaN or infinite values: expected finite ones"):
+        max_norm_layer([s], "awi")

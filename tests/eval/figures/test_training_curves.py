@@ -1,0 +1,188 @@
+"""What is drawn: values, looks, panels, legends."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from alignment_eval.figures.saving import save_figure
+from alignment_eval.figures.training_curves import (
+    Look,
+    axis_label,
+    draw_curves,
+    layer_style,
+    loss_style,
+    run_style,
+    shortened,
+)
+from alignment_eval.figures.training_log import COLUMNS
+
+MAPS = [f"aer_l{layer}_{kind}_{setting}" for layer in range(6) for kind in "wn" for setting in ("awo", "awi")]
+Row = tuple[str, str, int, str, float]
+
+
+def table(*rows: Row) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def runs(names: list[str], subsets: list[str], metrics: list[str]) -> pd.DataFrame:
+    """Values that are all different, updates in no order."""
+    rows = [
+        (name, subset, update, metric, 0.1 + n / 1000)
+        for n, (name, subset, metric, update) in enumerate(
+            (name, subset, metric, update)
+            for name in names
+            for subset in subsets
+            for metric in metrics
+            for update in (300, 100, 200)
+        )
+    ]
+    return table(*rows)
+
+
+def drawn(axes: Axes) -> list[tuple[list[float], list[float]]]:
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_markersize() < 5]  # type: ignore[arg-type]
+
+
+def legend(axes: Axes) -> list[str]:
+    found = axes.get_legend()
+    return [] if found is None else [text.get_text() for text in found.get_texts()]
+
+
+def test_a_panel_for_each_run_and_subset() -> None:
+    metrics = runs(["a", "b"], ["test", "test1"], ["aer", *MAPS])
+    losses = pd.concat([runs(["a", "b"], ["test", "test1", "train"], ["loss"])])
+    figure = draw_curves(metrics, losses)
+    assert len(figure.axes) == 8
+    titles = [axes.get_title().splitlines()[0] for axes in figure.axes[:4]]
+    assert titles == ["a, test", "a, test1", "b, test", "b, test1"]
+    for axes, (run, subset) in zip(figure.axes, [("a", "test"), ("a", "test1"), ("b", "test"), ("b", "test1")]):
+        rows = metrics[(metrics["run"] == run) & (metrics["subset"] == subset)]
+        expected = [rows[rows["metric"] == name].sort_values("update") for name in ("aer", *MAPS)]
+        for (x, y), values in zip(drawn(axes), expected):
+            assert x == [100, 200, 300]
+            np.testing.assert_allclose(y, 100 * values["value"].to_numpy())
+        assert len(drawn(axes)) == len(expected)
+    under = figure.axes[4:]
+    assert [len(drawn(axes)) for axes in under] == 4 * [2]  # of its subset, and of training
+    assert under[0].lines[0].get_ydata()[0] == losses["value"][1]  # not a percentage
+    assert [axes.get_ylabel() for axes in figure.axes] == ["AER %", "", "", "", "loss", "", "", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == 4 * [""] + 4 * ["update"]
+
+
+def test_the_legend_of_layers_is_short() -> None:
+    figure = draw_curves(runs(["a"], ["test"], ["aer", *MAPS]))
+    names = ["norms, AWO", "weights, AWO", "norms, AWI", "weights, AWI"]
+    assert legend(figure.axes[0]) == [*(f"layer {n}" for n in range(6)), *names, "aer: the chosen map"]
+    style = layer_style(runs(["a"], ["test"], ["aer", *MAPS]))
+    looks = [look for key, look in style.looks.items() if key[2] != "aer"]
+    assert len({(look.colour, look.line) for look in looks}) == 24  # every line can be told from every other
+    assert len({look.colour for look in looks}) == 6
+
+
+def test_layers_look_the_same_in_all_runs() -> None:
+    metrics = pd.concat([runs(["a"], ["test"], MAPS[8:]), runs(["b"], ["test"], MAPS)])
+    looks = layer_style(metrics).looks
+    assert all(looks["a", "test", name] == looks["b", "test", name] for name in MAPS[8:])
+
+
+def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
+    values = {"aer": 0.3, "aer_l0_n_awo": 0.4, "aer_l1_w_awi": 0.3, "aer_precision": 0.1}
+    figure = draw_curves(table(*(("a", "test", 100, name, value) for name, value in values.items())))
+    (axes,) = figure.axes
+    assert axes.get_title() == "a, test\nlowest 30.00 % at 100 (layer 1, weights, AWI)"
+    ring = axes.lines[-1]
+    assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([100], [30.0])
+
+
+def test_runs_share_a_panel_where_no_metric_has_a_layer() -> None:
+    figure = draw_curves(runs(["a", "b"], ["test"], ["aer"]), runs(["a", "b"], ["test", "train"], ["loss"]))
+    assert len(figure.axes) == 2
+    assert legend(figure.axes[0]) == ["a: test_aer", "b: test_aer"]
+    assert legend(figure.axes[1]) == ["a: test_loss", "a: train_loss", "b: test_loss", "b: train_loss"]
+    above, below = figure.axes
+    assert [line.get_color() for line in above.lines] == [below.lines[0].get_color(), below.lines[2].get_color()]
+    assert above.lines[0].get_color() != above.lines[1].get_color()
+    assert below.lines[0].get_linestyle() != below.lines[1].get_linestyle()
+
+
+def test_run_style_keeps_a_runs_colour_where_another_has_no_loss() -> None:
+    every = runs(["a", "b"], ["test"], ["aer"])
+    losses = run_style(runs(["b"], ["test"], ["loss"]), every).looks["b", "test", "loss"]
+    assert losses.colour == run_style(every).looks["b", "test", "aer"].colour
+
+
+def test_loss_style() -> None:
+    style = loss_style(runs(["a"], ["test", "train"], ["loss", "nll_loss"]), {"test"})
+    assert list(style.legend) == ["loss", "nll_loss", "train_loss", "train_nll_loss"]
+    assert {look.colour for look in style.legend.values()} == {"black", "darkgrey"}
+    assert style.legend["loss"].line == style.legend["train_loss"].line != style.legend["nll_loss"].line
+
+
+def test_values_that_are_not_finite_leave_a_gap(tmp_path: Path) -> None:
+    rows = [("a", "test", 100 * n, "aer_l0_n_awo", value) for n, value in enumerate((0.5, math.nan, 0.4))]
+    ((_, y),) = drawn(draw_curves(table(*rows)).axes[0])
+    np.testing.assert_array_equal(y, [50, np.nan, 40])
+    only = [("a", "test", 100, "aer_l0_n_awo", math.nan)]
+    figure = draw_curves(table(*only))
+    assert figure.axes[0].get_title() == "a, test"
+    save_figure(figure, tmp_path / "empty.png")  # without a warning
+
+
+def test_one_point_is_seen_and_many_are_not_marked() -> None:
+    def marker(points: int) -> object:
+        rows = [("a", "test", n, "aer", 0.5) for n in range(points)]
+        return draw_curves(table(*rows)).axes[0].lines[0].get_marker()
+
+    assert marker(1) == "."
+    assert marker(100) == "None"
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        (["aer", "aer_l0_n_awo"], "AER %"),
+        (["aer_precision", "aer"], "AER, precision %"),
+        (["aer_recall", "aer_precision"], "precision, recall %"),
+        (["loss", "nll_loss"], "loss, nll_loss"),
+    ],
+)
+def test_axis_label(names: list[str], label: str) -> None:
+    assert axis_label(names) == label
+
+
+def test_odd_names(tmp_path: Path) -> None:
+    assert shortened("a" * 50 + "end") == f"…{'a' * 32}end"
+    assert len(shortened("a" * 50)) == 36
+    odd = ["_hidden", "$x_{$", "名前"]
+    figure = draw_curves(runs(odd, ["test"], ["aer"]))
+    assert len(legend(figure.axes[0])) == 3
+    for metric in ("aer", "aer_l0_n_awo"):
+        save_figure(draw_curves(runs(odd, ["te$t"], [metric])), tmp_path / "odd.png")
+
+
+def test_nothing_is_drawn_beside_the_canvas() -> None:
+    figure: Figure = draw_curves(runs(["a"], ["test"], ["aer", *MAPS]), runs(["a"], ["test", "train"], ["nll_loss"]))
+    figure.canvas.draw()
+    width = figure.bbox.width
+    for axes in figure.axes:
+        box = axes.get_legend().get_window_extent()
+        assert axes.bbox.x1 <= box.x0
+        assert box.x1 <= width + 1
+
+
+def test_broad_lines_lie_under_the_others() -> None:
+    assert Look("red", width=6).options()["zorder"] < Look("red").options()["zorder"]
+
+
+def test_updates_are_whole_numbers() -> None:
+    """A short run has no update 1.5."""
+    rows = [("a", "test", update, "aer", 0.5) for update in (1, 2, 3)]
+    figure = draw_curves(pd.DataFrame(rows, columns=list(COLUMNS)))
+    assert all(tick == int(tick) for tick in figure.axes[0].get_xticks())

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.formats import checks
+from alignment_eval.formats.checks import SUSPICIOUS_GAIN, Texts, direction_warning
+from alignment_eval.formats.reading import (
+    Alignments,
+    ReadOptions,
+    format_pharaoh_line,
+    read_gold,
+    read_hypothesis,
+)
+from alignment_eval.links.table import GoldSentence, GoldTable, LinkTable, transpose
+
+
+def diagonals(count: int, length: int = 4) -> list[list[tuple[int, int]]]:
+    """Sentences whose word k is linked to word k."""
+    return [[(k, k) for k in range(length)]] * count
+
+
+class Reader:
+    """Reads links printed with a base, and keeps the warnings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "x"
+        self.warnings: list[str] = []
+
+    def __call__(
+        self,
+        sentences: Iterable[Iterable[tuple[int, int]]],
+        written: int = 0,
+        read: Any = read_gold,
+        texts: Texts | None = None,
+        **options: Any,
+    ) -> Alignments:
+        self.path.write_text("".join(f"{format_pharaoh_line(links, written)}\n" for links in sentences))
+        return read(self.path, ReadOptions(**options), texts, self.warnings.append)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Reader:
+    return Reader(tmp_path)
+
+
+def lengths(source: list[int], target: list[int]) -> Texts:
+    return Texts("test.de", np.array(source), "test.en", np.array(target))
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("read", [read_gold, read_hypothesis])
+def test_stated_base(reader: Reader, base: int, read: Any) -> None:
+    result = reader(diagonals(30), base, read, base=str(base))
+    assert result.base == base
+    assert result.links.sure.to_sentences() == [frozenset(links) for links in diagonals(30)]
+    assert reader.warnings == []
+
+
+def test_gold_of_base_0_is_told_by_index_0(reader: Reader) -> None:
+    assert reader([[(2, 2)], [(1, 0)]]).base == 0
+    assert reader.warnings == [
+        f"{reader.path}: read as 0-based, because index 0 is used, first at {reader.path}:2; state --gold-base 0 "
+        f"to be sure"
+    ]
+
+
+def test_gold_of_base_1_is_told_by_many_sentences_without_0(reader: Reader) -> None:
+    result = reader(diagonals(20), 1)
+    assert result.base == 1
+    assert result.links.sure.to_sentences() == [frozenset(links) for links in diagonals(20)]
+    assert "read as 1-based, because index 1 is used in 20 sentences, index 0 in none" in reader.warnings[0]
+
+
+def test_gold_of_base_1_is_told_by_an_index_at_the_end(reader: Reader) -> None:
+    result = reader([[(0, 0)], [(1, 2)]], 1, texts=lengths([4, 4], [4, 3]))
+    assert result.base == 1
+    assert f"one equals its sentence's length, first at {reader.path}:2" in reader.warnings[0]
+
+
+def test_undecidable_base(reader: Reader) -> None:
+    message = f"{reader.path}: no index is 0, but only 19 sentences use index 1, so the index base cannot be told: "
+    advice = "expected it to be stated; give --gold-base 0 or --gold-base 1"
+    with pytest.raises(InputError, match=re.escape(message + advice)):
+        reader(diagonals(19), 1)
+    with pytest.raises(InputError, match="no index is 0 and none equals its sentence's length, so the index base"):
+        reader(diagonals(30), 1, texts=lengths([9] * 30, [9] * 30))
+
+
+def test_gold_without_links_has_any_base(reader: Reader) -> None:
+    assert reader([[], []]).base == 0
+    assert reader.warnings == []
+
+
+def test_base_0_read_as_1(reader: Reader) -> None:
+    message = f"{reader.path}:2: an index 0 in a file read as 1-based: expected indices from 1; state --gold-base 0"
+    with pytest.raises(InputError, match=re.escape(message)):
+        reader([[(3, 3)], [(0, 1)]], base="1")
+
+
+def test_null_of_naacl(reader: Reader) -> None:
+    reader.path.write_text("1 1 1\n2 0 1\n")
+    with pytest.raises(InputError, match=r"x: sentence 2: an index 0 .* \(0 stands for NULL in some NAACL files"):
+        read_gold(reader.path)
+
+
+@pytest.mark.parametrize(("read", "role"), [(read_gold, "gold"), (read_hypothesis, "hyp")])
+def test_base_1_read_as_0(reader: Reader, read: Any, role: str) -> None:
+    message = (
+        f"{reader.path}: index 1 is used in 5 sentences and index 0 in none, which a file read as 0-based would hardly "
+        f"show: expected some index 0; state --{role}-base 1, or --{role}-unused-zero if it is 0-based all the same"
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        reader(diagonals(5), 1, read, base="0")
+    result = reader(diagonals(5), 1, read, base="0", unused_zero=True)
+    assert (result.base, min(result.links.sure.source)) == (0, 1)
+
+
+def test_hypothesis_of_base_1_by_default(reader: Reader) -> None:
+    with pytest.raises(InputError, match="state --hyp-base 1"):
+        reader(diagonals(5), 1, read_hypothesis)
+    assert reader(diagonals(4), 1, read_hypothesis).base == 0
+    assert "read as 0-based, but none of its 4 sentences with links uses an index 0" in reader.warnings[0]
+    assert reader(diagonals(20), 1, read_hypothesis, base="auto").base == 1
+
+
+def test_sparse_hypothesis_of_base_0_is_no_error(reader: Reader) -> None:
+    """Final marks alone: index 0 is never used, but index 1 is not either."""
+    marks = [[(7, 8)]] * 20
+    assert reader(marks, 0, read_hypothesis, base="0").base == 0
+    assert "none of its 20 sentences with links uses an index 0" in reader.warnings[0]
+    reader.warnings.clear()
+    reader(marks[:19], 0, read_hypothesis, base="0")
+    reader([[]] * 30, 0, read_hypothesis)
+    assert reader.warnings == []
+
+
+def test_link_outside_the_texts(reader: Reader) -> None:
+    message = (
+        f"{reader.path}:2: link 0-3 is outside its sentence pair of 4 and 3 words, as are 1 of 2 links: expected "
+        f"0-based indices of words; is it the alignment of these texts, tokenised in the same way?"
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
+
+
+def test_base_1_read_as_0_is_seen_by_the_texts(reader: Reader) -> None:
+    with pytest.raises(InputError, match=r"link 4-4 is outside .* read as 1-based, all links are inside: state --hyp"):
+        reader(diagonals(1), 1, read_hypothesis, texts=lengths([4], [4]))
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_swapped_direction_is_seen_by_the_texts(reader: Reader, base: int) -> None:
+    texts = lengths([2, 2], [5, 5])
+    turned = [[(4, 1), (0, 0)], [(3, 0)]]
+    message = f"x:1: link {4 + base}-{1 + base} is outside its sentence pair of 2 and 5 words, as are 2 of 3 links: .*"
+    with pytest.raises(InputError, match=message + "the direction looks swapped: give --hyp-swap"):
+        reader(turned, base, read_hypothesis, base=str(base), texts=texts)
+    result = reader(turned, base, read_hypothesis, base=str(base), texts=texts, swap=True)
+    assert result.links.sure.to_sentences() == [transpose(links) for links in turned]
+    right = [sorted(transpose(links)) for links in turned]
+    with pytest.raises(InputError, match="the direction looks swapped: leave --hyp-swap out"):
+        reader(right, base, read_hypothesis, base=str(base), texts=texts, swap=True)
+
+
+def test_direction_by_aer() -> None:
+    gold = GoldTable.of([GoldSentence(frozenset({(0, 1), (1, 2), (2, 0), (3, 3)}))])
+    right = LinkTable.of([{(0, 1), (1, 2), (2, 0), (3, 3)}])
+    assert direction_warning("h", right, gold) is None
+    warning = direction_warning("h", right.transposed(), gold)
+    assert warning == (
+        "h: AER of 1 sentences is 75.00 % with the links as they are and 0.00 % with source and target exchanged "
+        "(0 and 0 links go beyond the gold's indices): the direction looks swapped; if so, give --hyp-swap"
+    )
+    assert "leave --hyp-swap out" in (direction_warning("h", right.transposed(), gold, swap=True) or "")
+
+
+def test_direction_by_range_of_a_bad_alignment() -> None:
+    gold = GoldTable.of([GoldSentence(frozenset({(2, 9), (0, 0)}))] * 6)
+    bad = LinkTable.of([{(1, 8), (2, 7), (1, 3)}] * 6)
+    assert direction_warning("h", bad, gold) is None
+    warning = direction_warning("h", bad.transposed(), gold)
+    assert warning is not None
+    assert "100.00 % with the links as they are and 100.00 %" in warning
+    assert "(18 and 0 links go beyond the gold's indices)" in warning
+
+
+def test_few_gains_give_no_warning() -> None:
+    """One link of ten the other way round is an error of the aligner, not of the reader."""
+    links = {(k, k) for k in range(9)}
+    gold = GoldTable.of([GoldSentence(frozenset({*links, (9, 10)}))])
+    assert SUSPICIOUS_GAIN > 0.1
+    assert direction_warning("h", LinkTable.of([{*links, (10, 9)}]), gold) is None
+
+
+def test_sentences_without_gold_say_nothing_of_the_direction() -> None:
+    gold = GoldTable.of([GoldSentence(frozenset())] * 20)
+    assert direction_warning("h", LinkTable.of([{(1, 8)}] * 20), gold) is None
+    swapped = LinkTable.of([{(8, 1), (7, 2)}] * 10 + [{(1, 8)}] * 20)
+    gold = GoldTable.of([GoldSentence(frozenset({(2, 9)}))] * 10 + [GoldSentence(frozenset())] * 20)
+    warning = direction_warning("h", swapped, gold)
+    assert warning is not None
+    assert "(20 and 0 links go beyond the gold's indices)" in warning
+
+
+def test_direction_is_told_by_the_first_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = GoldTable.of([GoldSentence(frozenset({(0, 1)}))] * 5)
+    hypothesis = LinkTable.of([{(0, 1)}] * 2 + [{(1, 0)}] * 3)
+    assert direction_warning("h", hypothesis, gold) is None  # 60 % and 40 %
+    monkeypatch.setattr(checks, "LOOKED_AT", 2)
+    assert direction_warning("h", hypothesis.transposed(), gold) is not None
+    assert direction_warning("h", hypothesis, gold) is None

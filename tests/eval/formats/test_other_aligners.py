@@ -1,0 +1,282 @@
+"""Files as other aligners write them, read as docs/other-aligners.md says; sentences and links are our own."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.cli import main
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs/other-aligners.md").read_text(encoding="utf-8")
+
+# source, target, gold from 1, links of the hypothesis from 0
+SENTENCES = [
+    (
+        "er hat gestern das neue Buch gelesen .",
+        "he read the new book yesterday .",
+        "1-1 2p2 7-2 4-3 5-4 6-5 3-6 8-7",
+        "0-0 2-5 3-2 4-3 5-4 6-1 7-6",
+    ),
+    (
+        "morgen wollen wir den Turm sehen .",
+        "we want to see the tower tomorrow .",
+        "3-1 2-2 6p3 6-4 4-5 5-6 1-7 7-8",
+        "0-6 1-1 2-0 3-4 4-5 5-2 5-3 6-7",
+    ),
+    (
+        "dort steht ein Haus .",
+        "there is a house .",
+        "1-1 2-2 3-3 4-4 5-5",
+        "0-0 1-1 2-2 3-3 4-4",
+    ),
+    (
+        "den Brief hat sie nicht geschrieben .",
+        "she did not write the letter .",
+        "4-1 3-2 5-3 6-4 1-5 2-6 7-7",
+        "0-4 1-5 3-0 4-2 5-3 6-6",
+    ),
+    (
+        "ja .",
+        "oh yes indeed .",
+        "1-2 2-4",
+        "",
+    ),
+    (
+        "wenn es regnet , bleiben wir zu Hause .",
+        "we stay at home when it rains .",
+        "6-1 5-2 7-3 8-4 1-5 2-6 3-7 9-8",
+        "0-4 1-5 2-6 3-3 4-1 5-0 7-3 8-7",
+    ),
+    (
+        "heute ist der Zug pünktlich .",
+        "the train is on time today .",
+        "3-1 4-2 2-3 5-4 5-5 1-6 6-7",
+        "0-5 1-2 2-0 3-1 4-4 5-6",
+    ),
+    (
+        "gern hilft sie ihm bei der Arbeit .",
+        "she likes to help him with the work .",
+        "3-1 1-2 2-4 4-5 5-6 6-7 7-8 8-9",
+        "0-1 1-3 2-0 3-4 4-5 5-6 6-7 7-8",
+    ),
+]
+SENTENCES *= 2  # doctor judges by ten sentences and more
+PHARAOH = [row[3] for row in SENTENCES]
+# in each half 48 links, 51 sure ones in the gold; 46 are sure, 47 possible
+AER = 1 - (46 + 47) / (48 + 51)
+LINKS = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in PHARAOH]
+
+
+def lines(*rows: str) -> str:
+    return "".join(f"{row}\n" for row in rows)
+
+
+def written(base: int = 0, swap: bool = False, end: str = "") -> str:
+    shown = [[(i + base, j + base)[:: -1 if swap else 1] for i, j in links] for links in LINKS]
+    return lines(*(" ".join(f"{i}-{j}" for i, j in links) + end for links in shown))
+
+
+PROBABILITIES = [[0.25 + 0.5 * (i == j) for i, j in links] for links in LINKS]
+FILES = {
+    # links in the order of a set; the probabilities in the same order, in another file
+    "awesome": lines(*(" ".join(reversed(line.split())) for line in PHARAOH)),
+    "awesome.prob": lines(*(" ".join(map(str, reversed(row))) for row in PROBABILITIES)),
+    "awesome.words": lines(*(f"{row[0].split()[0]}<sep>{row[1].split()[0]}" for row in SENTENCES)),
+    "simalign": written(),
+    "simalign.script": lines(*(f"{n}\t{line}" for n, line in enumerate(PHARAOH))),
+    "eflomal.f": written(),
+    "eflomal.r": lines(*(" ".join(sorted(line.split(), key=lambda link: int(link[2:]))) for line in PHARAOH)),
+    "fast_align": written(),
+    "fast_align.s": lines(*(f"{line} ||| {-10.5 - n}" for n, line in enumerate(PHARAOH))),
+    "exchanged": written(swap=True),
+    "moses": written(end=" "),
+    "lilt.reverse": written(swap=True),
+    "mask-align": written(base=1),
+    "fairseq": "2026-01-01 10:00:00 | INFO | fairseq.tasks | test 16 examples\n"
+    + lines(
+        *(
+            f"S-{n}\t{SENTENCES[n][0]}\nT-{n}\t{SENTENCES[n][1]}\nH-{n}\t-0.5\t{SENTENCES[n][1]}\n"
+            f"D-{n}\t-0.5\t{SENTENCES[n][1]}\nP-{n}\t-0.5 -0.25\nA-{n}\t{' '.join(reversed(PHARAOH[n].split()))}"
+            for n in (3, 0, 7, 1, 2, 6, 4, 5, 15, 8, 14, 9, 13, 10, 12, 11)
+        )
+    )
+    + "Generate test with beam=5: BLEU4 = 20.00\n",
+    "fairseq.soft": lines(*(f"A-{n}\t0.5,0.5 0.25,0.75" for n in range(8))),
+    "giza.a3": "# Sentence pair (1) source length 5 target length 5 alignment score : 0.001\n"
+    "there is a house .\nNULL ({ }) dort ({ 1 }) steht ({ 2 }) ein ({ 3 }) Haus ({ 4 }) . ({ 5 })\n",
+}
+SCORED = lines(*(" ".join(f"{i}-{j}:{p}" for (i, j), p in zip(links, row)) for links, row in zip(LINKS, PROBABILITIES)))
+
+
+@dataclass(frozen=True)
+class Case:
+    file: str
+    options: tuple[str, ...] = ()
+    pipe: str = ""
+
+
+CUT, SED = "cut -f2 FILE", "sed 's/ *|||.*//' FILE"
+READ = [
+    *(Case(name) for name in ("awesome", "simalign", "eflomal.f", "eflomal.r", "fast_align", "moses", "fairseq")),
+    Case("simalign.script", pipe=CUT),
+    Case("fast_align.s", pipe=SED),
+    *(Case(name, ("swap",)) for name in ("exchanged", "lilt.reverse")),
+    Case("mask-align", ("base", "1")),
+]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command where the files are: exit status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    texts = {name: lines(*(row[k] for row in SENTENCES)) for k, name in enumerate(("source", "target", "gold"))}
+    for name, text in {**FILES, **texts}.items():
+        Path(name).write_text(text, encoding="utf-8")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        return status, *capsys.readouterr()
+
+    return command
+
+
+def score(run: Run, file: str, *options: str) -> tuple[int, str, str]:
+    return run("score", "--gold", "gold", "--gold-base", "1", "--hyp", file, *options)
+
+
+def doctor(run: Run, file: str) -> dict[str, object]:
+    status, out, _ = run("doctor", "--gold", "gold", "--gold-base", "1", "--hyp", file, "--format", "json")
+    assert status == 0
+    return dict(json.loads(out))
+
+
+def piped(case: Case) -> str:
+    """The file, through the pipe of the documentation if there is one."""
+    if not case.pipe:
+        return case.file
+    assert f"{case.pipe} | align-eval score --hyp - " in PAGE
+    done = subprocess.run(["bash", "-c", case.pipe.replace("FILE", case.file)], capture_output=True, check=True)
+    Path("piped").write_bytes(done.stdout)
+    return "piped"
+
+
+def block(start: str) -> str:
+    """The shell block of the documentation whose first command begins so."""
+    blocks = [part.split("```")[0] for part in PAGE.split("```sh\n")[1:]]
+    (found,) = (part for part in blocks if re.match(rf"(#.*\n)*{start}", part))
+    return found
+
+
+def options(case: Case, role: str) -> list[str]:
+    return [f"--{role}-{case.options[0]}", *case.options[1:]] if case.options else []
+
+
+TEXTS = ("--source", "source", "--target", "target")
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.file)
+def test_the_documented_options_read_it(run: Run, case: Case) -> None:
+    file = piped(case)
+    status, out, err = score(run, file, *options(case, "hyp"), *TEXTS)
+    assert (status, err) == (0, "")
+    assert json.loads(out)["aer"] == pytest.approx(AER)
+    status, out, err = score(run, file, *options(case, "hyp"))
+    assert status == 0
+    assert err == "" or case.file == "fairseq"
+    assert json.loads(out)["aer"] == pytest.approx(AER)
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.file)
+def test_converted_they_are_all_the_same(run: Run, case: Case) -> None:
+    status, out, _ = run("convert", piped(case), "--to", "pharaoh", *options(case, "from"), *TEXTS)
+    assert (status, out) == (0, lines(*PHARAOH))
+
+
+def test_the_documented_commands_convert_it(run: Run) -> None:
+    commands = [line for line in block("align-eval convert").splitlines() if not line.startswith("#")]
+    assert len(commands) == 11
+    Path("lilt").write_text(written())
+    for command in commands:
+        here = command.replace("SRC", "source").replace("TGT", "target")
+        here = here.replace("align-eval", f"{shlex.quote(sys.executable)} -m alignment_eval")
+        subprocess.run(["bash", "-c", f"set -o pipefail; {here}"], check=True)
+        assert Path("links").read_text() == lines(*PHARAOH), command
+
+
+def test_links_and_probabilities_of_awesome_align(run: Run) -> None:
+    recipe = block("paste")
+    recipe = recipe.replace("PROBABILITIES", "awesome.prob").replace("FILE", "awesome")
+    Path("scored").write_bytes(subprocess.run(["bash", "-c", recipe], capture_output=True, check=True).stdout)
+    status, out, err = run("convert", "scored", "--to", "scored", *TEXTS)
+    assert (status, out, err) == (0, SCORED, "")
+    status, out, _ = score(run, "scored", "--hyp-min-confidence", "0.5")
+    assert (status, json.loads(out)["hypothesis_links"]) == (0, sum(i == j for links in LINKS for i, j in links))
+
+
+def test_fairseq_counts_tokens_which_is_said(run: Run) -> None:
+    assert "A- lines of fairseq link tokens, which are taken for words" in score(run, "fairseq")[2]
+
+
+REFUSED = [
+    ("simalign.script", "simalign.script:1: '0': expected links i-j"),
+    ("fast_align.s", "'|||': the score of a sentence (fast_align -s): expected links i-j alone; cut it off (sed '"),
+    ("mask-align", "state --{role}-base 1"),
+    ("awesome.prob", "awesome.prob:1: '0.25': expected links"),
+    ("awesome.words", "awesome.words:1: 'er<sep>he': expected links"),
+    ("fairseq.soft", "weights, not links: expected i-j; generate with --print-alignment hard"),
+    ("giza.a3", "giza.a3:1: '#': expected links"),
+]
+
+
+@pytest.mark.parametrize(("file", "message"), REFUSED, ids=[file for file, _ in REFUSED])
+def test_what_is_not_read_as_it_is_is_refused(run: Run, file: str, message: str) -> None:
+    for role, (status, out, err) in (
+        ("hyp", score(run, file)),
+        ("hyp", score(run, file, *TEXTS)),
+        ("from", run("convert", file, "--to", "pharaoh")),
+    ):
+        assert (status, out) == (1, "")
+        assert message.format(role=role) in err
+
+
+@pytest.mark.parametrize("file", ["exchanged", "lilt.reverse"])
+def test_forgotten_direction(run: Run, file: str) -> None:
+    status, out, err = score(run, file)
+    assert status == 0
+    assert "the direction looks swapped; if so, give --hyp-swap" in err
+    assert json.loads(out)["aer"] > 0.7
+    status, out, err = score(run, file, *TEXTS)
+    assert (status, out) == (1, "")
+    assert "the direction looks swapped: give --hyp-swap" in err
+    status, out, err = run("convert", file, "--to", "pharaoh", *TEXTS)
+    assert (status, out) == (1, "")
+    assert "the direction looks swapped: give --from-swap" in err
+    assert doctor(run, file)["options"] == {"--hyp-swap": True}
+
+
+@pytest.mark.parametrize("file", ["eflomal.r", "fast_align"])
+def test_the_reverse_direction_is_source_target(run: Run, file: str) -> None:
+    assert "leave --hyp-swap out" in score(run, file, "--hyp-swap")[2]
+    status, _, err = score(run, file, "--hyp-swap", *TEXTS)
+    assert status == 1
+    assert "leave --hyp-swap out" in err
+
+
+def test_doctor_finds_the_forgotten_base(run: Run) -> None:
+    found = doctor(run, "mask-align")
+    assert found["options"] == {"--hyp-base": "1"}
+    assert found["aer_corrected"] == pytest.approx(AER)
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    for option in ("--hyp-swap", "--hyp-base 1", "--from-", "--hyp-min-confidence"):
+        assert option in PAGE

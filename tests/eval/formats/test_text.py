@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import write_lines
+from alignment_eval.formats import text as textfiles
+from alignment_eval.formats.text import TextFile, token_counts
+from alignment_eval.signature import file_hash
+
+
+def test_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\r\n\r\nb \xc3\x9f\nlast")
+    file = TextFile(tmp_path / "x")
+    assert b"".join(file) == b"a\n\nb \xc3\x9f\nlast\n"
+    assert file.hash.short == file_hash(tmp_path / "x")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_pieces_are_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(textfiles, "_CHUNK_BYTES", size)
+    (tmp_path / "x").write_bytes("\ufeffä b\r\n\nc ü ß\r\nd".encode())
+    chunks = list(TextFile(tmp_path / "x"))
+    assert all(chunk.endswith(b"\n") for chunk in chunks)
+    assert b"".join(chunks).decode() == "ä b\n\nc ü ß\nd\n"
+    assert token_counts(tmp_path / "x").tolist() == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(textfiles, "_CHUNK_BYTES", size)
+    (tmp_path / "x").write_bytes("\ufeffä\nb".encode() + b"\xe4\n")
+    with pytest.raises(InputError, match=r"x: not UTF-8 \(byte 7\): expected UTF-8 text; convert it"):
+        list(TextFile(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_empty_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(InputError, match="x: the file is empty: expected one line a sentence"):
+        list(TextFile(tmp_path / "x"))
+
+
+def test_missing_file_and_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing: no such file: expected a text file"):
+        list(TextFile(tmp_path / "nothing"))
+    with pytest.raises(InputError, match=r"cannot be read \(Is a directory\): expected a text file"):
+        list(TextFile(tmp_path))
+
+
+def test_tokens_end_at_ascii_blanks_only(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("a\u00a0b  c\td \n\u2028 e\n", encoding="utf-8")
+    assert token_counts(tmp_path / "x").tolist() == [3, 2]
+
+
+def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old\n")
+
+    def lines():
+        yield "new"
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        write_lines(path, lines())
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+    write_lines(path, ["new", "ß"])
+    assert path.read_text(encoding="utf-8") == "new\nß\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_write_to_what_is_no_file(tmp_path: Path) -> None:
+    write_lines(os.devnull, ["x"])
+    assert not Path(os.devnull).is_file()
+    with pytest.raises(InputError, match=r"out: cannot be written \(No such file or directory\)"):
+        write_lines(tmp_path / "nowhere" / "out", ["x"])
+
+
+def test_write_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines("-", ["a", "b"])
+    assert capsys.readouterr().out == "a\nb\n"

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from itertools import chain, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import UsageError
+from alignment_eval.links.symmetrize import METHODS, symmetrize, symmetrize_table
+from alignment_eval.links.table import Link, Links, LinkTable, transpose
+
+EVERY = [(m, v) for v in ("moses", "lilt") for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
+SIZE = 6
+LINKS = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=12)
+#: Near each other, as those of aligners are: something can grow then.
+BAND = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), max_size=SIZE).map(
+    lambda offsets: frozenset((k + max(-k, a), k + max(-k, b)) for k, (a, b) in enumerate(offsets))
+)
+PAIRS = st.one_of(st.tuples(LINKS, LINKS), st.tuples(BAND, BAND))
+
+
+def unaligned(links: set[Link], link: Link) -> int:
+    """How many of the two words of ``link`` have no link."""
+    return all(i != link[0] for i, _ in links) + all(j != link[1] for _, j in links)
+
+
+def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
+    """The algorithms as they are told in docs/commands/symmetrize.md, all words looked up anew each time."""
+    links, union = set(forward & reverse), forward | reverse
+    if method in ("intersection", "union"):
+        return forward & reverse if method == "intersection" else union
+    size = range(max(chain((0,), *union)) + 1)
+    neighbours = [(-1, 0), (-1, 1), (-1, -1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
+    before = -1
+    while len(links) != before:
+        before = len(links)
+        for i, j in product(size, size):
+            around = [(i + di, j + dj) for di, dj in neighbours]
+            if variant == "moses":
+                if (i, j) in union - links and links & set(around) and unaligned(links, (i, j)) >= 1:
+                    links.add((i, j))
+            elif (i, j) in links:
+                for link in around:
+                    if link in union and unaligned(links, link) == 2:
+                        links.add(link)
+    needed = 1 if (method, variant) == ("grow-diag-final", "moses") else 2
+    if method != "grow-diag":
+        for one in (forward, reverse):
+            for link in product(size, size):
+                if link in one and unaligned(links, link) >= needed:
+                    links.add(link)
+    return frozenset(links)
+
+
+@pytest.mark.parametrize(("method", "variant"), EVERY)
+@given(PAIRS)
+@settings(max_examples=60)
+def test_equals_the_slow_one(method: str, variant: str, pair: tuple[Links, Links]) -> None:
+    assert symmetrize(*pair, method, variant) == slow(*pair, method, variant)
+
+
+@pytest.mark.parametrize(("method", "variant"), EVERY)
+@given(st.lists(PAIRS, max_size=6))
+@settings(max_examples=20)
+def test_of_a_corpus_is_that_of_each_sentence(method: str, variant: str, pairs: list[tuple[Links, Links]]) -> None:
+    forward, reverse = (LinkTable.of([pair[side] for pair in pairs]) for side in (0, 1))
+    table = symmetrize_table(forward, reverse, method, variant)
+    assert table.to_sentences() == [symmetrize(*pair, method, variant) for pair in pairs]
+
+
+@given(PAIRS)
+@settings(max_examples=60)
+def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
+    result = {(method, variant): symmetrize(*pair, method, variant) for method, variant in EVERY}
+    for variant in ("moses", "lilt"):
+        intersection, union = result["intersection", variant], result["union", variant]
+        diag, final = result["grow-diag", variant], result["grow-diag-final", variant]
+        assert intersection <= diag <= final <= union
+    assert result["grow-diag", "moses"] <= result["grow-diag-final-and", "moses"] <= union
+
+
+def test_which_results_do_not_hold_which() -> None:
+    """What is added early may stand in the way of what comes later."""
+    forward, reverse = frozenset({(0, 0), (0, 1)}), frozenset({(2, 0), (2, 1)})
+    assert symmetrize(forward, reverse, "grow-diag-final-and") == {(0, 0), (2, 1)}
+    assert symmetrize(forward, reverse, "grow-diag-final") == {(0, 0), (0, 1), (2, 0)}
+    forward, reverse = frozenset({(0, 1), (0, 2)}), frozenset({(0, 2), (1, 0), (1, 1)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 2), (1, 1)}
+    assert symmetrize(forward, reverse, "grow-diag", "moses") == {(0, 1), (0, 2), (1, 0)}
+
+
+@pytest.mark.parametrize(("method", "variant"), EVERY)
+@given(PAIRS)
+@settings(max_examples=30)
+def test_exchanged_and_transposed_inputs(method: str, variant: str, pair: tuple[Links, Links]) -> None:
+    forward, reverse = pair
+    result = symmetrize(forward, reverse, method, variant)
+    if method in ("intersection", "union"):
+        assert symmetrize(transpose(forward), transpose(reverse), method, variant) == transpose(result)
+    if "final" not in method:  # which looks at the forward links first
+        assert symmetrize(reverse, forward, method, variant) == result
+
+
+@pytest.mark.parametrize(("method", "variant"), EVERY)
+@given(LINKS)
+@settings(max_examples=20)
+def test_of_equals_is_the_same(method: str, variant: str, links: Links) -> None:
+    assert symmetrize(links, links, method, variant) == links
+
+
+def test_moses_and_lilt_by_hand() -> None:
+    forward = frozenset({(0, 0), (1, 1), (1, 2), (5, 5)})
+    reverse = frozenset({(0, 0), (2, 1), (4, 5)})
+    # (1, 1) and then (1, 2), (2, 1) neighbour a link; (5, 5) and (4, 5) neighbour none
+    assert symmetrize(forward, reverse, "grow-diag") == {(0, 0), (1, 1), (1, 2), (2, 1)}
+    assert symmetrize(forward, reverse, "grow-diag-final") == {(0, 0), (1, 1), (1, 2), (2, 1), (5, 5), (4, 5)}
+    assert symmetrize(forward, reverse, "grow-diag-final-and") == {(0, 0), (1, 1), (1, 2), (2, 1), (5, 5)}
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 0), (1, 1)}
+    assert symmetrize(forward, reverse, "grow-diag-final", "lilt") == {(0, 0), (1, 1), (5, 5)}
+
+
+@pytest.mark.parametrize(
+    ("method", "variant", "message"),
+    [
+        ("grow", "moses", "unknown symmetrisation method 'grow': expected one of intersection, grow-diag, "),
+        ("union", "och", "unknown symmetrisation variant 'och': expected one of moses, lilt"),
+        ("grow-diag-final-and", "lilt", "method grow-diag-final-and of variant lilt: expected grow-diag-final, which"),
+    ],
+)
+def test_unknown(method: str, variant: str, message: str) -> None:
+    nothing: Links = frozenset()
+    with pytest.raises(UsageError, match=message):
+        symmetrize(nothing, nothing, method, variant)
+    with pytest.raises(UsageError, match=message):
+        symmetrize_table(LinkTable.of([]), LinkTable.of([]), method, variant)

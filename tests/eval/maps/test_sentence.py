@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+
+Factory = Callable[..., SentenceMaps]
+
+
+def test_side(make_side: Callable[..., Side]) -> None:
+    side = make_side("<de> a@@ b c </s>")
+    assert side.word_count == 2
+    assert side.special.tolist() == [True, False, False, False, True]
+    assert make_side("</s>").word_count == 0
+    assert make_side("").word_count == 0
+
+
+def test_kinds_are_derived_as_the_slow_loop(make_sentence: Factory) -> None:
+    s = make_sentence(3)
+    assert s.kinds == (*DEFAULT_KINDS, "attnres_w", "attnres_n")
+    assert s.heads == 3
+    weights, norms = s.arrays["head_attn_w"], s.arrays["transformed_norm"]
+    expected = np.empty_like(weights)
+    for layer, head, row, column in np.ndindex(weights.shape):
+        expected[layer, head, row, column] = weights[layer, head, row, column] * norms[layer, head, column]
+    np.testing.assert_array_equal(s.head_maps("attn_w"), weights)
+    np.testing.assert_array_equal(s.head_maps("attn_n"), expected)
+    np.testing.assert_array_equal(s.layer_maps("attn_n"), s.arrays["layer_attn_n"])
+    mean = s.layer_maps("attn_w")
+    assert mean.dtype == np.float64
+    np.testing.assert_allclose(mean, weights.astype(np.float64).sum(axis=1) / 3, rtol=1e-15)
+
+
+def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> None:
+    s = make_sentence()
+    own = np.full_like(s.arrays["head_attn_w"], 7)
+    s = replace(s, arrays={"head_attn_n": own, "layer_attn_n": s.arrays["layer_attn_n"]})
+    assert s.kinds == ("attn_n", "attnres_n")
+    np.testing.assert_array_equal(s.head_maps("attn_n"), own)
+
+
+def test_layer_numbers_need_not_begin_at_0(make_sentence: Factory) -> None:
+    s = replace(make_sentence(), layers=(2, 5))
+    assert s.layer_index(5) == 1
+    with pytest.raises(InputError, match=r"layer 0 is not in the records: recorded \(counted from 0\) are 2, 5; name"):
+        s.layer_index(0)
+
+
+def test_errors(make_sentence: Factory) -> None:
+    with pytest.raises(InputError, match=r"unknown map kind 'attn_x': expected one of attn_w, attn_n"):
+        make_sentence().head_maps("attn_x")
+    stub = make_sentence(4, status="skipped: too long")
+    with pytest.raises(InputError, match=r"sentence 4 has no maps: skipped: too long"):
+        stub.layer_maps("attn_w")
+    weights = {"head_attn_w": make_sentence().arrays["head_attn_w"]}
+    only_weights = replace(make_sentence(), arrays=weights)
+    assert only_weights.kinds == ("attn_w", "attnres_w")
+    for read in (only_weights.head_maps, only_weights.layer_maps):
+        with pytest.raises(
+            InputError,
+            match=r"map kind 'attn_n' is not in the records \(they hold attn_w, attnres_w\): record it with",
+        ):
+            read("attn_n")
+    with pytest.raises(InputError, match=r"they hold none"):
+        replace(make_sentence(), arrays={}).head_maps("attn_w")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.subwords import MARKS, detect_mark, word_indices, word_strings
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "words"),
+    [
+        ("@@", "un@@ der@@ way now", [0, 0, 0, 1]),
+        ("@@", "now un@@ der", [0, 1, 1]),
+        ("@@", "cut@@", [0]),  # a piece cut off at the end of the sentence
+        ("@@", "a @-@ b", [0, 1, 2]),  # a hyphen of Moses, no mark
+        ("▁", "▁un der way ▁now", [0, 0, 0, 1]),
+        ("▁", "un der ▁way", [0, 0, 1]),  # without dummy prefix
+        ("▁", "▁ un der ▁ ▁way", [0, 0, 0, 1, 2]),  # a lone mark begins a word that "un" continues
+        ("▁", "▁a ▁ b", [0, 1, 1]),
+        ("##", "un ##der ##way now", [0, 0, 0, 1]),
+        ("##", "##der now", [0, 1]),  # nothing before it to continue
+        ("none", "un@@ ▁der ##way", [0, 1, 2]),
+        ("@@", "", []),
+    ],
+)
+def test_word_indices(mark: str, tokens: str, words: list[int]) -> None:
+    result = word_indices(tokens.split(), mark)
+    assert result.dtype == np.int32
+    assert result.tolist() == words
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "words"),
+    [
+        ("@@", "<de> a@@ b </s>", [-1, 0, 0, -1]),
+        ("@@", "a@@ <x> b </s>", [0, -1, 1, -1]),  # a special token ends the word
+        ("▁", "<de> a b ▁c </s>", [-1, 0, 0, 1, -1]),
+        ("▁", "▁a <x> b </s>", [0, -1, 1, -1]),
+        ("##", "a <x> ##b </s>", [0, -1, 1, -1]),
+        ("none", "a </s>", [0, -1]),
+    ],
+)
+def test_special_tokens_belong_to_no_word(mark: str, tokens: str, words: list[int]) -> None:
+    split = tokens.split()
+    special = [token.startswith("<") for token in split]
+    assert word_indices(split, mark, special).tolist() == words
+
+
+def test_unknown_mark() -> None:
+    with pytest.raises(InputError, match=r"unknown subword mark '@': expected one of @@, ▁, ##, none"):
+        word_indices(["a"], "@")
+
+
+def split_word(word: str, mark: str, cuts: list[bool]) -> list[str]:
+    """Cut ``word`` after each character whose cut is true, and mark the pieces."""
+    pieces = [""]
+    for character, cut in zip(word, [*cuts, False]):
+        pieces[-1] += character
+        if cut:
+            pieces.append("")
+    pieces = [piece for piece in pieces if piece]
+    if mark == "@@":
+        return [piece + "@@" for piece in pieces[:-1]] + pieces[-1:]
+    if mark == "▁":
+        return ["▁" + pieces[0], *pieces[1:]]
+    return pieces[:1] + ["##" + piece for piece in pieces[1:]]
+
+
+WORD = st.text("abc.", min_size=1, max_size=5)
+
+
+@given(
+    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6),
+    st.sampled_from(MARKS[:3]),
+)
+def test_splitting_is_undone(cut_words: list[tuple[str, list[bool]]], mark: str) -> None:
+    split = [split_word(word, mark, cuts) for word, cuts in cut_words]
+    tokens = [piece for pieces in split for piece in pieces]
+    words = word_indices(tokens, mark)
+    assert words.tolist() == [i for i, pieces in enumerate(split) for _ in pieces]
+    assert word_strings(tokens, words) == [word for word, _ in cut_words]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words", "strings"),
+    [
+        ("a@@ b </s>", [0, 0, -1], ["ab"]),
+        ("▁ . </s>", [0, 0, -1], ["."]),  # a lone mark and its piece
+        ("▁ ▁. </s>", [0, 1, -1], ["▁", "."]),
+        ("## @@ </s>", [0, 1, -1], ["##", "@@"]),  # words that look like marks stay what they are
+        ("</s>", [-1], []),
+    ],
+)
+def test_word_strings(tokens: str, words: list[int], strings: list[str]) -> None:
+    assert word_strings(tokens.split(), words) == strings
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "mark"),
+    [
+        (["th@@", "e", "a", "##"], "@@"),
+        (["▁the", "e", "▁", "a"], "▁"),
+        (["##e", "the", "a"], "##"),
+        (["the", "@@", "##", "▁"], "none"),  # the bare marks may be words
+        (["##1", *(f"w{i}" for i in range(60)), *(f"p{i}@@" for i in range(40))], "@@"),  # a stray one
+        ([], "none"),
+    ],
+)
+def test_detect_mark(vocabulary: list[str], mark: str) -> None:
+    assert detect_mark(vocabulary) == mark
+
+
+def test_two_marks_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"vocabulary of 3 entries carries several subword marks \(@@ on 1, ▁ on 1\): expected one"
+    ):
+        detect_mark(["▁the", "a@@", "b"])

@@ -1,0 +1,161 @@
+"""Combinations of maps; word maps themselves are tested with the rules that read them (test_extract.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import ExtractionOptions, MapName, extract, parse_maps, stacked_maps, word_links
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
+
+Factory = Callable[..., SentenceMaps]
+
+MAPS = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
+
+
+def random_maps(shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Maps [M, K, N] of positive numbers, small ones and zeros."""
+    rng = np.random.default_rng(shape[3])
+    return rng.uniform(size=shape[:3]) * rng.choice([0, 1e-9, 1, 30], size=shape[:3])
+
+
+def slow_combine(maps: np.ndarray, how: str) -> np.ndarray:
+    result = np.zeros(maps.shape[1:])
+    for t, s in np.ndindex(result.shape):
+        shares = []
+        for m in maps:
+            total = math.fsum(m[t])
+            shares.append(m[t, s] / total if total else 0.0)
+        if how == "mean":
+            result[t, s] = math.fsum(shares) / len(shares)
+        else:
+            result[t, s] = math.prod(max(share, 1e-6) for share in shares) ** (1 / len(shares))
+    return result
+
+
+@given(shape=MAPS, how=st.sampled_from(COMBINATIONS))
+@settings(max_examples=200, deadline=None)
+def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int], how: str) -> None:
+    maps = random_maps(shape)
+    if len(maps) > 1:
+        np.testing.assert_allclose(combine(maps, how), slow_combine(maps, how), rtol=1e-12)
+    else:
+        assert combine(maps, how) is maps[0] or np.array_equal(combine(maps, how), maps[0])
+    assert FLOOR == 1e-6
+
+
+@given(shape=MAPS)
+@settings(max_examples=100, deadline=None)
+def test_rows_sum_to_1_unless_they_are_zero(shape: tuple[int, int, int, int]) -> None:
+    maps = random_maps(shape)
+    sums = row_shares(maps).sum(axis=-1)
+    np.testing.assert_allclose(sums, np.where(maps.sum(axis=-1) > 0, 1, 0), rtol=1e-12)
+    alone = [row_shares(m) for m in maps]
+    np.testing.assert_array_equal(row_shares(maps), np.stack(alone))  # exactly what each has alone
+
+
+def options(names: str, **fields: object) -> ExtractionOptions:
+    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", COMBINATIONS)
+@pytest.mark.parametrize("rule", ["kobayashi2020", "shift-att", "threshold=0.3", "top-k=2"])
+def test_the_combination_of_one_map_is_that_map(make_sentence: Factory, rule: str, how: str) -> None:
+    for id_ in range(5):
+        s = make_sentence(id_)
+        for name, layer, head in (("1.2", 1, 2), ("0", 0, None)):
+            alone = ExtractionOptions("attn_n", layer, head, "awi", rule)
+            assert extract(s, options(name, rule=rule, combine=how)) == extract(s, alone)
+    assert options("1.2") == ExtractionOptions("attn_n", 1, 2)
+
+
+@pytest.mark.parametrize("how", COMBINATIONS)
+@pytest.mark.parametrize("rule", ["kobayashi2020", "shift-att"])
+@pytest.mark.parametrize("own", ["", ":awo"], ids=["one setting", "a setting of its own"])
+def test_several_maps(make_sentence: Factory, rule: str, how: str, own: str) -> None:
+    s = make_sentence(5, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
+    stacked = stacked_maps(s, "attn_n")
+    settings = [("awi", stacked[1, 2]), (own[1:] or "awi", stacked[0, 0]), ("awi", stacked[1, 3])]
+    read = "words" if rule == "kobayashi2020" else "subwords"
+    each = [unit_map(one[None], s.source, s.target, setting, read) for setting, one in settings]
+    units = replace(each[0], scores=np.concatenate([one.scores for one in each]))
+    combined = slow_combine(units.scores, how)
+    if rule == "shift-att":
+        combined = np.where(units.column_words < 0, -1, combined)
+    best = units.column_words[combined.argmax(axis=-1)]
+    expected = {(int(i), int(j)) for i, j in zip(best, units.row_words) if i >= 0}
+    found = word_links(s, options(f"1.2,0.0{own},1", rule=rule, combine=how))
+    assert found.links == expected
+    words = np.stack([word_map(one, s.source, s.target, setting) for setting, one in settings])
+    shares = slow_combine(words, how)
+    shares /= shares.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(found.shares, shares, rtol=1e-12)
+    assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
+    assert set(found.confidences(0.3)) == {(i, j) for i, j in expected if shares[j, i] >= 0.3}
+
+
+def test_a_product_forgets_a_map_that_forbids_a_link_least_of_all() -> None:
+    """A zero costs no more than the floor: two maps that agree win over one that forbids."""
+    maps = np.array([[[0.9, 0.1]], [[0.9, 0.1]], [[0.0, 1.0]]])
+    product = combine(maps, "product")
+    np.testing.assert_allclose(product, [[(0.81e-6) ** (1 / 3), 0.01 ** (1 / 3)]])
+
+
+def test_names_of_maps() -> None:
+    assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
+    assert options("1.2,0.3,1").map_names == "1.2,0.3,1"
+    assert options("1.2,0.3", combine="product").fields() == {
+        "kind": "attn_n",
+        "heads": "1.2,0.3",
+        "combine": "product",
+        "floor": 1e-6,
+        "setting": "awi",
+        "rule": "kobayashi2020",
+        "null": "allow",
+        "final_punctuation": False,
+    }
+    assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
+    # a setting that is the others' is not named, and a single map has none but its own
+    assert options("1.2:awi,0.3:awo").map_names == "1.2,0.3:awo"
+    assert options("1.2:awo") == ExtractionOptions("attn_n", 1, 2, "awo")
+    for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
+        with pytest.raises(
+            UsageError, match=r"heads '.*': expected LAYER.HEAD for a head or LAYER for the map of a wh"
+        ):
+            parse_maps(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, r"maps are named by a layer \(and a head\) or by heads: expected one of the two"),
+        ({"layer": 1, "heads": (MapName(1, 2),)}, r"maps are named by a layer \(and a head\) or by heads"),
+        ({"head": 1, "heads": (MapName(1, 2),)}, r"head 1 beside heads 1.2: expected one of the two"),
+        ({"heads": (MapName(1), MapName(1))}, r"heads 1,1, in setting awi: one is named twice: expected each once"),
+        ({"heads": (MapName(1), MapName(1, None, "awi"))}, r"heads 1,1:awi, in setting awi: one is named twice"),
+        ({"heads": (MapName(1), MapName(1, None, "all"))}, r"unknown setting 'all': expected one of awo, awi"),
+        ({"layer": 1, "combine": "sum"}, r"unknown combination 'sum': expected one of mean, product"),
+    ],
+)
+def test_options_that_name_no_maps(fields: dict[str, object], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        ExtractionOptions("attn_n", **fields)  # type: ignore[arg-type]
+
+
+def test_maps_that_are_not_there(make_sentence: Factory) -> None:
+    with pytest.raises(InputError, match=r"layer 7 is not in the records: recorded \(counted from 0\) are 0, 1"):
+        extract(make_sentence(), options("1.2,7.0"))
+    with pytest.raises(InputError, match=r"head 3 is not in the records: a layer has 3 heads, counted from 0"):
+        extract(make_sentence(), options("1,0.3"))
+    s = make_sentence()
+    layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
+    with pytest.raises(InputError, match=r"head 0 is not in the records: kind 'alti' has maps of whole layers only"):
+        extract(layers_only, ExtractionOptions("alti", heads=parse_maps("0,1.0")))

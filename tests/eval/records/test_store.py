@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.manifest import Part, read_manifests
+from alignment_eval.records.store import Records, RunInfo, arrow_schema, parquet_writer, part_ids, to_table
+
+Factory = Callable[..., SentenceMaps]
+Writer = Callable[..., Path]
+
+
+def assert_same(got: SentenceMaps, expected: SentenceMaps, dtype: type = np.float32) -> None:
+    for name in ("id", "rank", "score", "status", "layers"):
+        assert getattr(got, name) == getattr(expected, name)
+    for side in ("source", "target"):
+        assert getattr(got, side).tokens == getattr(expected, side).tokens
+        np.testing.assert_array_equal(getattr(got, side).words, getattr(expected, side).words)
+        assert getattr(got, side).words.dtype == np.int32
+    assert got.arrays.keys() == expected.arrays.keys()
+    for name, array in expected.arrays.items():
+        assert got.arrays[name].dtype == dtype
+        np.testing.assert_array_equal(got.arrays[name], array.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer, dtype: type) -> None:
+    sentences = [
+        make_sentence(0, score=-1.5),
+        make_sentence(1, status="skipped: 1025 tokens, --max-source-positions is 1024"),
+        make_sentence(2, source="</s>", target="</s>"),
+        make_sentence(3, source="ä@@ ß 中 </s>", target="<en> x </s>"),
+        *(make_sentence(i) for i in range(4, 140)),  # more than two batches of the reader
+    ]
+    records = Records(make_records(tmp_path / "run", sentences, dtype=np.dtype(dtype).name))
+    assert records.info.dtype == np.dtype(dtype).name
+    assert (records.info.layers, records.info.heads, records.info.size) == ((0, 1), 3, 140)
+    got = list(records)
+    assert len(got) == len(sentences)
+    for one, expected in zip(got, sentences):
+        assert_same(one, expected, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("transformed_norm", 65520.0, r"6\.55e\+04"),  # the first that float16 rounds to infinity
+        ("layer_attn_n", 6.0e-5, "6e-05"),
+    ],
+)
+def test_float16_that_cannot_hold_the_values(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, name: str, value: float, said: str
+) -> None:
+    s = make_sentence(7)
+    array = s.arrays[name].copy()
+    array[-1, -1] = 0
+    array[-1, -1, 1] = value
+    bad = replace(s, arrays={**s.arrays, name: array})
+    with pytest.raises(
+        InputError,
+        match=rf"^sentence 7: {name} has a row whose largest value is {said}: expected 6\.1e-05 to 65504, .* float32$",
+    ):
+        make_records(tmp_path / "half", [make_sentence(0), bad], dtype="float16")
+    make_records(tmp_path / "single", [make_sentence(0), bad], dtype="float32", size=8)
+
+
+def test_float16_holds_what_says_nothing_of_alignments(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer
+) -> None:
+    """Rows of zeros, small values beside large ones, and what a broken model gives."""
+    s = make_sentence(0)
+    array = s.arrays["layer_attn_n"].copy()
+    array[0, :4] = [[0] * 5, [1e-9, 0, 0, 0, 1], [np.nan] * 5, [np.inf, 1, 1, 1, 1]]
+    (got,) = Records(make_records(tmp_path, [replace(s, arrays={**s.arrays, "layer_attn_n": array})], dtype="float16"))
+    np.testing.assert_array_equal(got.arrays["layer_attn_n"], array.astype(np.float16))
+
+
+def test_stub_that_keeps_its_text(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    stub = replace(make_sentence(0), status="too long", arrays={})
+    (got,) = Records(make_records(tmp_path, [stub], heads=3))
+    assert_same(got, stub)
+
+
+def test_all_stubs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    directory = make_records(tmp_path, [make_sentence(i, status="skipped") for i in range(3)])
+    assert [s.status for s in Records(directory)] == ["skipped"] * 3
+
+
+def test_no_sentences(tmp_path: Path, make_records: Writer) -> None:
+    assert list(Records(make_records(tmp_path, []))) == []
+
+
+@given(shards=st.integers(1, 4), size=st.integers(0, 9), data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_any_number_of_shards_gives_the_same_sentences(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_sentence: Factory,
+    make_records: Writer,
+    shards: int,
+    size: int,
+    data: st.DataObject,
+) -> None:
+    order = data.draw(st.permutations(range(size)))
+    directory = make_records(tmp_path_factory.mktemp("run"), [make_sentence(i) for i in order], shards=shards)
+    got = {s.id: s for s in Records(directory)}
+    assert sorted(got) == list(range(size))
+    for id_, one in got.items():
+        assert_same(one, make_sentence(id_))
+
+
+def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    sentences = [make_sentence(i, rank=rank) for i in range(2) for rank in range(3)]
+    records = Records(make_records(tmp_path, sentences, nbest=3))
+    assert [(s.id, s.rank) for s in records.best()] == [(0, 0), (1, 0)]
+    assert len(list(records)) == 6
+
+
+PART = "part-00000-of-00001-00000.parquet"
+
+
+def test_stray_files_are_ignored(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence()])
+    for name in (f".{PART}.tmp", f"{PART}.tmp", "notes.txt", "part-00000-of-00001-00001.parquet"):
+        (tmp_path / name).write_bytes(b"half a fi")
+    assert [s.id for s in Records(tmp_path)] == [0]
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing: no such directory: expected the --norm-records directory of a run"):
+        Records(tmp_path / "nothing")
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(InputError, match=r"file: no such directory"):
+        Records(tmp_path / "file")
+    with pytest.raises(InputError, match=r"no manifests \(_shard-NNNNN-of-NNNNN.json\) in it: expected those of a fin"):
+        Records(tmp_path)
+
+
+def test_parts_are_written_value_byte_by_value_byte(tmp_path: Path, make_sentence: Factory) -> None:
+    """Which makes them shorter; and any reader of Parquet reads them."""
+    info = RunInfo({}, "0", ("attn_w",), (0, 1), 3, "float32", 200, 1, 0, 1)
+    schema = arrow_schema(info, ("head_attn_w",))
+    table = to_table([make_sentence(i) for i in range(200)], schema)
+    with parquet_writer(tmp_path / "part", schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, tmp_path / "plain", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "part").stat().st_size < 0.95 * (tmp_path / "plain").stat().st_size
+    assert pq.read_table(tmp_path / "part").equals(table)
+
+
+def test_several_parts_of_a_shard(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    sentences = [make_sentence(i) for i in range(6)]
+    make_records(tmp_path / "second", sentences[4:], size=6)
+    (tmp_path / "second" / PART).rename(tmp_path / "part-00000-of-00001-00001.parquet")
+    make_records(tmp_path, sentences[:4], size=6)
+    (manifest,) = read_manifests(tmp_path, "records")
+    second = Part.of(tmp_path / "part-00000-of-00001-00001.parquet", 2)
+    replace(manifest, parts=(*manifest.parts, second)).write(tmp_path)
+    for got, expected in zip(Records(tmp_path), sentences):
+        assert_same(got, expected)
+    assert part_ids(tmp_path / second.name) == [4, 5]
+    (tmp_path / second.name).unlink()
+    with pytest.raises(InputError, match=r"-00001.parquet: no such file, but _shard-00000-of-00001.json lists it"):
+        Records(tmp_path)
+
+
+def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in range(20)])
+    content = bytearray((tmp_path / PART).read_bytes())
+    content[1000] ^= 1
+    (tmp_path / PART).write_bytes(bytes(content))
+    with pytest.raises(InputError, match=rf"{PART}: checksum \w+: expected \w+, as the manifest says; the part is dam"):
+        list(Records(tmp_path))
+
+
+def test_listed_part_that_is_no_parquet_file(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence()])
+    (tmp_path / PART).write_text("text")
+    (manifest,) = read_manifests(tmp_path, "records")
+    replace(manifest, parts=(Part.of(tmp_path / PART, 1),)).write(tmp_path)
+    with pytest.raises(InputError, match=rf"{PART}: cannot be read \(.*\): run its shard again"):
+        list(Records(tmp_path))
+    with pytest.raises(InputError, match=rf"{PART}: cannot be read"):
+        part_ids(tmp_path / PART)
+
+
+def test_doubled_id_over_shards(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    make_records(tmp_path, [make_sentence(0), make_sentence(1), make_sentence(2), make_sentence(0)], shards=2)
+    with pytest.raises(
+        InputError,
+        match=r"part-00001-of-00002-00000.parquet: sentence 0 \(rank 0\) is there twice: expected each id once",
+    ):
+        list(Records(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("ids", "size", "text"),
+    [
+        ([0, 2], 3, r"ids 1 are missing: expected every id from 0 to 2"),
+        ([0], 9, r"ids 1, 2, 3, 4, 5, … \(8 in all\) are missing"),
+        ([0, 1, 5], 2, r"ids 5 are unknown: expected every id from 0 to 1"),
+    ],
+)
+def test_ids_are_complete(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, ids: list[int], size: int, text: str
+) -> None:
+    make_records(tmp_path, [make_sentence(i) for i in ids], size=size)
+    with pytest.raises(InputError, match=text):
+        list(Records(tmp_path))
+
+
+def test_values_that_do_not_fill_the_shape(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    s = make_sentence(0)
+    damaged = replace(s, arrays={**s.arrays, "layer_attn_n": s.arrays["layer_attn_n"][:, 1:]})
+    make_records(tmp_path, [damaged])
+    with pytest.raises(InputError, match=r"sentence 0: layer_attn_n holds 40 values: expected 2×5×5; the part is dam"):
+        list(Records(tmp_path))
+
+
+def test_only_the_quantities_of_the_schema_are_written(
+    make_sentence: Factory, tmp_path: Path, make_records: Writer
+) -> None:
+    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
+    (got,) = Records(directory)
+    assert got.kinds == ("attn_w", "attnres_w")
+    assert Records(directory).info.kinds == ("attn_w",)
+    schema = arrow_schema(Records(directory).info, ("head_attn_w",))
+    assert to_table([got], schema).schema.names == pq.read_schema(directory / PART).names

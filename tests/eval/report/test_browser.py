@@ -1,0 +1,422 @@
+"""The report in a real browser (headless Chromium, driven through Selenium): it loads, and everything in it works.
+
+Skipped with a reason where there is no browser; on Debian ``apt-get install chromium chromium-driver`` brings it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alignment_eval.extraction.extract import stacked_maps
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import word_map
+from alignment_eval.records.store import Records
+from tests.eval.report.pages import Page
+
+HOSTILE = "</script><img/src=x/onerror=alert(1)>"
+#: Id -> source and target; 3 was skipped, 4 has no words on its source side.
+TEXTS = {
+    0: ("wir@@ sind hier . </s>", "we are here . </s>"),
+    1: (f"{HOSTILE} b </s>", f"x {HOSTILE} </s>"),
+    2: ("das haus ist@@ t klein . </s>", "the hou@@ se is small . </s>"),
+    4: ("</s>", "nothing </s>"),
+    5: ("noch ein satz </s>", "one more sentence </s>"),
+}
+GOLD = "1-1 2p2 3-4\n1-1 2-2\n1-1 2-2 3p3 5-5\n1-1\n\n2-1 1-2 3-3\n"
+
+
+@pytest.fixture(scope="module")
+def report(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_sentence: Callable[..., SentenceMaps],
+    make_records: Callable[..., Path],
+    align_eval: Callable[..., Any],
+) -> Path:
+    """A page, with its records beside it."""
+    directory = tmp_path_factory.mktemp("report")
+    sentences = [make_sentence(id_, *texts) for id_, texts in TEXTS.items()]
+    make_records(directory / "run", [*sentences, make_sentence(3, status="too long")])
+    (directory / "gold").write_text(GOLD, encoding="utf-8")
+    page = directory / "report.html"
+    done = align_eval("report", directory / "run", "--gold", directory / "gold", "--gold-base", 1, "-o", page)
+    assert done.returncode == 0, done.stderr
+    return page
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (browser and driver):
+        pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    driven.set_script_timeout(20)
+    yield driven
+    driven.quit()
+
+
+class Browser:
+    """The page in the browser."""
+
+    def __init__(self, driven: Any) -> None:
+        self.driven = driven
+
+    def open(self, page: Path) -> None:
+        self.driven.get_log("browser")
+        self.driven.get_log("performance")
+        self.driven.get(page.as_uri())
+        self.until(lambda: self.run("return document.body.dataset.ready") == "yes")
+
+    def run(self, script: str, *args: object) -> Any:
+        return self.driven.execute_script(script, *args)
+
+    def find(self, selector: str) -> Any:
+        return self.driven.find_element("css selector", selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
+
+    def text(self, selector: str) -> str:
+        return self.texts(selector)[0]
+
+    def until(self, true: Callable[[], bool]) -> None:
+        end = time.monotonic() + 10
+        while not true():
+            assert time.monotonic() < end, self.text("#problem") or self.driven.get_log("browser")
+            time.sleep(0.01)
+
+    def until_title(self, *parts: str) -> None:
+        """Until the map shown is one whose heading holds ``parts``."""
+        self.until(lambda: all(part in self.text("#sentence-title") for part in parts))
+
+    def press(self, keys: str) -> None:
+        self.driven.switch_to.active_element.send_keys(keys)
+
+    def choose_map(self, number: int) -> None:
+        self.run("document.querySelector(`button.heat[data-map='${arguments[0]}']`).click()", number)
+
+    def choose_sentence(self, place: int) -> None:
+        script = "const s = document.getElementById('sentences'); s.value = arguments[0]; "
+        self.run(script + "s.dispatchEvent(new Event('change'))", place)
+
+
+@pytest.fixture
+def browser(chromium: Any, report: Path) -> Browser:
+    browser = Browser(chromium)
+    browser.open(report)
+    return browser
+
+
+def test_loads_without_messages_and_without_network(browser: Browser, report: Path) -> None:
+    for number in range(0, 32, 5):
+        browser.choose_map(number)
+    for place in range(6):
+        browser.choose_sentence(place)
+    browser.until_title("Sentence 5")
+    assert browser.driven.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.driven.get_log("performance")]
+    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    assert asked == {report.as_uri()}
+    assert browser.text("#problem") == ""
+
+
+def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> None:
+    browser.choose_map(5)
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    title, link = browser.text("#sentence-title"), browser.run("return document.getElementById('link').href")
+    assert link == f"{report.as_uri()}#sentence=2&map=5"
+    browser.open(report)
+    assert browser.text("#sentence-title") != title
+    browser.run("location.href = arguments[0]", link)
+    browser.until(lambda: browser.text("#sentence-title") == title)
+    browser.driven.get("about:blank")
+    browser.driven.get(link)
+    browser.until(lambda: browser.text("#sentence-title") == title)
+    assert browser.run("return document.getElementById('sentences').value") == "2"
+    for strange in ("#sentence=99", "#overview", "#sentence=2&map=999"):
+        browser.run("location.hash = arguments[0]", strange)
+        browser.until_title("Sentence 2")
+    assert browser.driven.get_log("browser") == []
+
+
+def test_the_list_cuts_no_sentence(browser: Browser) -> None:
+    widths = browser.run("const s = document.getElementById('sentences'); return [s.scrollWidth, s.clientWidth]")
+    assert widths[0] <= widths[1]
+    heights = browser.run("return [...document.querySelectorAll('#sentences option')].map((o) => o.offsetHeight)")
+    assert heights[1] > heights[0]  # the long one takes several lines
+
+
+def test_policy_stops_other_scripts(browser: Browser) -> None:
+    browser.run("const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)")
+    assert browser.run("return window.ran") is None
+    (message,) = browser.driven.get_log("browser")
+    assert "Content Security Policy" in message["message"]
+
+
+def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) -> None:
+    page = Page(report.read_text(encoding="utf-8"))
+    records = {sentence.id: sentence for sentence in Records(report.parent / "run")}
+    script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
+        (cell) => [cell.getAttribute('aria-label'), cell.className]))"""
+    for place in (0, 2, 1):
+        browser.choose_sentence(place)
+        entry, _, links = page.sentence(place)
+        sure, possible = ({tuple(pair) for pair in entry[name]} for name in ("sure", "possible"))
+        for number, chosen in enumerate(page.index["maps"]):
+            browser.choose_map(number)
+            head = "whole layer" if chosen["head"] is None else f"head {chosen['head']}"
+            layer = page.index["layers"][chosen["layer"]]
+            title = f"Sentence {place}: {chosen['kind']}, {chosen['setting'].upper()}, {layer}, {head}"
+            browser.until(lambda title=title: browser.text("#sentence-title") == title)
+            browser.until(lambda: bool(browser.texts("#map tbody td")))
+            maps = stacked_maps(records[place], chosen["kind"])[chosen["layer"]][
+                -1 if chosen["head"] is None else chosen["head"]
+            ]
+            exact = word_map(maps, records[place].source, records[place].target, chosen["setting"])
+            cells = browser.run(script)
+            assert np.shape(cells)[:2] == exact.shape
+            for j, row in enumerate(cells):
+                for i, (label, classes) in enumerate(row):
+                    value = float(label.rpartition(": ")[2].partition(",")[0])
+                    assert abs(value - exact[j, i]) <= 0.03 * exact[j].max(), label
+                    if i == len(row) - 1:
+                        assert ("null" in classes) == (not links[number][:, j].any())
+                        continue
+                    linked, gold = links[number][i, j], (i, j) in sure | possible
+                    assert ("right" in classes) == (linked and gold)
+                    assert ("wrong" in classes) == (linked and not gold)
+                    assert ("missed" in classes) == ((i, j) in sure and not linked)
+                    assert ("sure" in classes, "possible" in classes) == ((i, j) in sure, (i, j) in possible)
+            aer = f"AER {100 * page.aers()[number, place]:.2f} %"
+            assert browser.text("#summary").startswith(aer)
+
+
+def test_sentences_without_maps_or_words(browser: Browser) -> None:
+    browser.choose_sentence(3)
+    browser.until_title("Sentence 3")
+    assert browser.text("#summary") == "No maps: too long."
+    assert browser.texts("#map td") == []
+    browser.choose_sentence(4)
+    browser.until_title("Sentence 4")
+    assert browser.texts("#map thead th") == ["null"]
+    assert browser.texts("#map tbody th") == ["nothing"]
+
+
+def test_hostile_words_stay_text(browser: Browser) -> None:
+    browser.choose_sentence(1)
+    browser.until_title("Sentence 1")
+    assert browser.texts("#map thead th") == [HOSTILE, "b", "null"]
+    assert browser.texts("#map tbody th") == ["x", HOSTILE]
+    assert HOSTILE in browser.texts("#sentences option")[1]
+    assert any(HOSTILE in text for text in browser.texts("#links td"))
+    browser.run("document.querySelector('#map tbody td').dispatchEvent(new Event('pointerover', {bubbles: true}))")
+    assert browser.text("#readout").startswith(f"{HOSTILE} – x: ")
+    assert browser.run("return document.images.length") == 0
+    assert browser.run("return document.scripts.length") == len(browser.texts("script"))
+    assert browser.driven.get_log("browser") == []
+
+
+def test_table_sorts(browser: Browser) -> None:
+    browser.run("document.querySelector('#sweep + details').open = true")
+    heading = browser.find("#sweep-table th:nth-child(5)")
+    before = browser.texts("#sweep-table tbody td:nth-child(5)")
+    heading.find_element("css selector", "button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float)
+    heading.find_element("css selector", "button").send_keys("\n")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float, reverse=True)
+    browser.find("#sweep-table th:nth-child(9) button").click()
+    links = browser.texts("#sweep-table tbody td:nth-child(9)")
+    assert links == sorted(links, key=int)
+    assert len(browser.texts("#sweep-table th[aria-sort]")) == 1
+    browser.find("#sweep-table tbody tr:first-child button").click()
+    kind, setting, layer = browser.texts("#sweep-table tbody tr:first-child td")[:3]
+    browser.until_title(kind, setting, f"layer {layer} ")
+
+
+def test_filter_and_order(browser: Browser) -> None:
+    assert browser.text("#found") == "6 of 6"
+    browser.find("#filter").send_keys("HAUS")
+    assert browser.text("#found") == "1 of 6"
+    assert "das haus istt klein" in browser.text("#sentences option")
+    browser.find("#filter").clear()
+    browser.find("#filter").send_keys("hou")  # of the target side
+    assert browser.text("#found") == "1 of 6"
+    browser.find("#filter").clear()
+    browser.find("#filter").send_keys(" \b")
+    assert browser.text("#found") == "6 of 6"
+    for order, reverse in (("worst", True), ("best", False)):
+        browser.find(f"#order option[value={order}]").click()
+        aers = [float(text.split()[1]) for text in browser.texts("#sentences option")]
+        assert aers == sorted(aers, reverse=reverse)
+        assert len(set(aers)) > 1
+    first = browser.find("#sentences option")
+    first.click()
+    browser.until_title(f"Sentence {first.text.split()[0]}:")
+
+
+def test_cell_opens_its_map(browser: Browser) -> None:
+    cell = browser.find("table.heat:nth-of-type(2) tbody tr:nth-child(2) td:nth-child(4) button")
+    cell.click()
+    browser.until_title("attn_w, AWI, layer 1 (2nd), head 2")
+    assert cell.get_attribute("aria-current") == "true"
+    assert browser.run("return document.activeElement.id") == "sentence-title"
+    values = [browser.run("return document.getElementById(arguments[0]).value", name) for name in ("kind", "setting")]
+    assert values == ["attn_w", "awi"]
+
+
+def test_sliders_and_switches(browser: Browser) -> None:
+    browser.choose_map(0)
+    browser.until_title("attn_w, AWO, layer 0 (1st), head 0")
+    browser.find("#layer").send_keys("\ue014")  # arrow right
+    browser.until_title("layer 1 (2nd), head 0")
+    assert browser.find("#layer").get_attribute("aria-valuetext") == "layer 1 (2nd)"
+    browser.find("#head").send_keys("\ue010")  # end
+    browser.until_title("layer 1 (2nd), whole layer")
+    assert browser.text("#head-name") == "whole layer"
+    browser.find("#kind option[value=attn_n]").click()
+    browser.until_title("attn_n, AWO, layer 1 (2nd), whole layer")
+    browser.find("#setting option[value=awi]").click()
+    browser.until_title("attn_n, AWI, layer 1 (2nd), whole layer")
+
+
+def test_keys_in_the_map(browser: Browser) -> None:
+    right, down, home, end = "\ue014", "\ue015", "\ue011", "\ue010"
+    browser.choose_map(0)
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2", "head 0")
+    assert len(browser.texts("#map [tabindex='0']")) == 1
+    browser.run("document.querySelector('#map [tabindex=\"0\"]').focus()")
+    assert browser.text("#readout").startswith("das – the: ")
+    browser.press(right)
+    browser.press(down)
+    assert browser.text("#readout").startswith("haus – house: ")
+    assert browser.texts("#map .at") == ["haus", "house"]
+    browser.press(home)
+    assert browser.text("#readout").startswith("das – house: ")
+    browser.press(end)
+    assert browser.text("#readout").startswith("null – house: ")
+    browser.press(right)  # at the edge
+    assert browser.text("#readout").startswith("null – house: ")
+    assert len(browser.texts("#map [tabindex='0']")) == 1
+    for keys, title in (
+        ("h", "Sentence 2: attn_w, AWO, layer 0 (1st), head 1"),
+        ("H", "Sentence 2: attn_w, AWO, layer 0 (1st), head 0"),
+        ("H", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
+        ("l", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
+        ("l", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
+        ("L", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
+        ("k", "Sentence 2: attn_n, AWO, layer 0 (1st), whole layer"),
+        ("s", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
+        ("p", "Sentence 1: attn_n, AWI, layer 0 (1st), whole layer"),
+        ("n", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
+    ):
+        browser.press(keys)
+        browser.until(lambda title=title: browser.text("#sentence-title") == title)
+        browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
+
+
+def test_light_and_dark(browser: Browser) -> None:
+    def background() -> str:
+        return str(browser.run("return getComputedStyle(document.body).backgroundColor"))
+
+    for theme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 28)")):
+        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        assert background() == colour
+    found = []
+    for _ in range(3):
+        browser.find("#theme").click()
+        found.append((browser.text("#theme"), background()))
+    assert found == [
+        ("Theme: light", "rgb(255, 255, 255)"),
+        ("Theme: dark", "rgb(20, 23, 28)"),
+        ("Theme: automatic", "rgb(20, 23, 28)"),
+    ]
+    browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_picture(browser: Browser) -> None:
+    """The map is painted: many shades in its place."""
+    from PIL import Image
+
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    picture = Image.open(io.BytesIO(browser.find("#map").screenshot_as_png)).convert("RGB")
+    assert len(picture.getcolors(picture.width * picture.height)) > 20
+
+
+def test_names_for_a_screen_reader(browser: Browser) -> None:
+    """Chromium's accessibility tree: every control, table and map cell has a name; headings come in order."""
+    nodes = browser.driven.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    named = {
+        "button",
+        "combobox",
+        "slider",
+        "searchbox",
+        "listbox",
+        "grid",
+        "gridcell",
+        "region",
+        "link",
+        "columnheader",
+    }
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        if not node.get("ignored"):
+            found.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
+    assert {"button", "combobox", "slider", "searchbox", "listbox", "grid", "gridcell"} <= set(found)
+    empty_corner = 1
+    for role in named & set(found):
+        assert found[role].count("") <= (empty_corner if role == "gridcell" else 0), role
+    levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].map((h) => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+    assert browser.run("return document.documentElement.lang") == "en"
+
+
+def test_a_browser_that_is_too_old_is_told(browser: Browser, report: Path) -> None:
+    script = "delete globalThis.DecompressionStream"
+    added = browser.driven.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        browser.driven.get(report.as_uri())
+        browser.until(lambda: "The maps cannot be shown: DecompressionStream" in browser.text("#problem"))
+    finally:
+        browser.driven.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+    browser.driven.get_log("browser")
+
+
+def test_kinds_without_heads(
+    chromium: Any, report: Path, tmp_path: Path, make_records: Callable[..., Path], align_eval: Callable[..., Any]
+) -> None:
+    """Switching to such a kind shows the whole layer; its head slider is off."""
+    sentences = [replace(s, id=k) for k, s in enumerate(sorted(Records(report.parent / "run"), key=lambda s: s.id))]
+    run = make_records(tmp_path / "run", sentences)
+    page = tmp_path / "page.html"
+    arguments = ("--gold", report.parent / "gold", "--gold-base", 1, "--kinds", "attn_w", "attnres_n", "-o", page)
+    assert align_eval("report", run, *arguments).returncode == 0
+    browser = Browser(chromium)
+    browser.open(page)
+    browser.choose_map(1)
+    browser.until_title("attn_w, AWO, layer 0 (1st), head 1")
+    browser.find("#kind option[value=attnres_n]").click()
+    browser.until_title("attnres_n, AWO, layer 0 (1st), whole layer")
+    assert not browser.find("#head").is_enabled()
+    assert browser.driven.get_log("browser") == []

@@ -1,0 +1,251 @@
+"""What a report holds: figures, maps and links, against the other commands' routines; and how the page is closed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import ExtractionOptions, extract, stacked_maps
+from alignment_eval.links.table import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.report.build import Report, ReportOptions, build, shown_ids
+from alignment_eval.report.encoding import STEPS
+from alignment_eval.report.page import render
+from alignment_eval.scoring.aer import Counts, score
+from alignment_eval.scoring.significance import Resampling, confidence
+from alignment_eval.scoring.sweep import sweep
+from tests.eval.report.pages import Page
+
+Factory = Callable[..., SentenceMaps]
+
+HOSTILE = "</script><img/src=x/onerror=alert(1)>"
+GOLD = [
+    GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
+    GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
+    GoldSentence(frozenset()),
+    GoldSentence(frozenset({(0, 1)})),
+    GoldSentence(frozenset({(0, 0)})),
+]
+FAST = Resampling(100)
+
+
+@pytest.fixture(scope="module")
+def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+    return [
+        make_sentence(3, source="a@@ b@@ c d e </s>", target="x y@@ z@@ w . </s>"),
+        make_sentence(0),
+        make_sentence(4, source=f"{HOSTILE} a'\"&amp; </s>", target="<!-- ]]> </s>"),
+        make_sentence(2, source="</s>", target="x </s>"),
+        make_sentence(1, status="too long"),
+    ]
+
+
+def page_of(report: Report) -> Page:
+    return Page(render(report, "title", "a:b", {"model": "m"}))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "rule", "null"),
+    [
+        (("attn_w", "attn_n"), "kobayashi2020", None),
+        (("attn_n",), "kobayashi2020", "mask"),
+        (("attn_w", "attnres_w", "attnres_n"), "shift-att", None),
+    ],
+)
+def test_page_holds_what_extract_and_sweep_find(
+    corpus: list[SentenceMaps], kinds: tuple[str, ...], rule: str, null: str | None
+) -> None:
+    options = ReportOptions(kinds=kinds, rule=rule, null=null, resampling=FAST)
+    report = build(corpus, GOLD, options)
+    page = page_of(report)
+    table = sweep(corpus, GOLD, options.extraction()).table
+    found = pd.DataFrame([(m.kind, m.setting, m.layer, m.head, m.score.aer) for m in report.maps])
+    expected = table[["kind", "setting", "layer", "head", "aer"]]
+    assert found.astype(object).where(found.notna(), None).to_numpy().tolist() == (
+        expected.astype(object).where(expected.notna(), None).to_numpy().tolist()
+    )
+    for name in ("precision", "recall"):
+        values = [np.nan if (v := getattr(m.score, name)) is None else v for m in report.maps]
+        np.testing.assert_array_equal(values, table[name])
+    assert [m.wrong for m in report.maps] == (table["links"] - table["links_possible"]).tolist()
+    assert [m.missed for m in report.maps] == (table["sure"] - table["links_sure"]).tolist()
+
+    by_id = {sentence.id: sentence for sentence in corpus}
+    assert [entry["id"] for entry in page.index["sentences"]] == [0, 1, 2, 3, 4]
+    assert page.index["sentences"][1]["status"] == "too long"
+    assert "s1" not in page.blocks
+    links_of = [[frozenset()] * len(GOLD) for _ in report.maps]
+    for place in (0, 2, 3, 4):
+        entry, maps, links = page.sentence(place)
+        sentence = by_id[place]
+        exact = {kind: stacked_maps(sentence, kind) for kind in kinds}
+        for number, m in enumerate(report.maps):
+            pairs = extract(sentence, ExtractionOptions(m.kind, m.layer, m.head, m.setting, rule, null))
+            assert {(int(i), int(j)) for i, j in np.argwhere(links[number])} == pairs
+            links_of[number][place] = pairs
+            want = exact[m.kind][sentence.layers.index(m.layer), -1 if m.head is None else m.head]
+            # The largest of a row of weights, times the norm of the column, bounds the error of a product.
+            assert np.abs(maps[number] - want).max() <= 3 * want.max(initial=1) / STEPS
+        assert {tuple(pair) for pair in entry["sure"]} == GOLD[place].sure
+        assert {tuple(pair) for pair in entry["sure"] + entry["possible"]} == GOLD[place].possible
+        assert entry["target"]["pieces"] == sentence.target.words.tolist()
+    for number, m in enumerate(report.maps):
+        scored = score(links_of[number], GOLD)
+        sentence_aer = [score([links_of[number][k]], [GOLD[k]]).aer for k in range(len(GOLD))]
+        np.testing.assert_allclose(page.aers()[number], sentence_aer, atol=0.5e-4)
+        assert m.interval == confidence(scored.per_sentence, FAST)["aer"]
+        words = sum(by_id[k].target.word_count for k in (0, 2, 3, 4))
+        linked = sum(len({j for _, j in pairs}) for pairs in links_of[number])
+        assert m.unaligned == words - linked
+
+
+def test_values_are_close_for_every_row(make_sentence: Factory) -> None:
+    """Weights and layers: each within the stated bound of its own row."""
+    sentence = make_sentence(7, source=" ".join("abcdefghij") + " </s>")
+    page = page_of(build([make_sentence(0), sentence_at(sentence, 1)], GOLD[2:4], ReportOptions(resampling=FAST)))
+    _, maps, _ = page.sentence(1)
+    exact = {kind: stacked_maps(sentence, kind) for kind in ("attn_w", "attn_n")}
+    for number, place in enumerate(page.index["maps"]):
+        if place["head"] is None and place["kind"] == "attn_w":
+            continue  # a mean of several rows
+        want = exact[place["kind"]][place["layer"], -1 if place["head"] is None else place["head"]]
+        m = exact["attn_w"][place["layer"], place["head"]] if place["head"] is not None else want
+        factor = np.ones(want.shape[-1])
+        if place["kind"] == "attn_n" and place["head"] is not None:
+            factor = sentence.arrays["transformed_norm"][place["layer"], place["head"]].astype(float)
+        top = m.max(axis=-1, keepdims=True) * (1 + 2**-10)
+        stored = maps[number] / factor
+        bound = np.sqrt(stored * top) / STEPS + top / (2 * STEPS) ** 2
+        assert (np.abs(stored - want / factor) <= bound * (1 + 1e-6)).all()
+
+
+def sentence_at(sentence: SentenceMaps, id_: int) -> SentenceMaps:
+    from dataclasses import replace
+
+    return replace(sentence, id=id_)
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "expected"),
+    [
+        (5, None, (0, 1, 2, 3, 4)),
+        (5, 9, (0, 1, 2, 3, 4)),
+        (5, 3, (0, 2, 4)),
+        (10, 4, (0, 3, 6, 9)),
+        (508, 2, (0, 507)),
+        (5, 1, (0,)),
+    ],
+)
+def test_shown_ids(size: int, limit: int | None, expected: Sequence[int]) -> None:
+    assert shown_ids(size, limit) == expected
+    assert len(shown_ids(508, 300)) == len(set(shown_ids(508, 300))) == 300
+
+
+def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]) -> None:
+    every = build(corpus, GOLD, ReportOptions(resampling=FAST))
+    some = build(corpus, GOLD, ReportOptions(resampling=FAST, max_sentences=3))
+    assert [(m.score.aer, m.interval) for m in some.maps] == [(m.score.aer, m.interval) for m in every.maps]
+    assert some.shown == (0, 2, 4)
+    html = render(some, "t", "s", {})
+    page = Page(html)
+    assert [entry["id"] for entry in page.index["sentences"]] == [0, 2, 4]
+    assert sorted(page.blocks) == ["aers", "index", "s0", "s1", "s2"]
+    np.testing.assert_array_equal(page.aers(), page_of(every).aers()[:, [0, 2, 4]])
+    assert "This page holds 3 of 5 sentences, evenly spaced over the corpus." in html
+    assert "This page holds" not in render(every, "t", "s", {})
+
+
+def test_nothing_breaks_out(corpus: list[SentenceMaps]) -> None:
+    """Hostile tokens are in the data alone, a hostile title and provenance are text."""
+    report = build(corpus, GOLD, ReportOptions(resampling=FAST))
+    html = render(report, HOSTILE, f"a:{HOSTILE}", {HOSTILE: HOSTILE})
+    page = Page(html)
+    assert page.index["sentences"][4]["source"]["words"] == [HOSTILE, "a'\"&amp;"]
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "style"]
+    assert HOSTILE not in html
+    assert HOSTILE in page.contents["h1"][0]
+
+
+def test_policy_admits_the_pages_own_script_and_style_alone(corpus: list[SentenceMaps]) -> None:
+    html = render(build(corpus, GOLD, ReportOptions(resampling=FAST)), "t", "s", {})
+    page = Page(html)
+    (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+
+    def hashed(tag: str) -> str:
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{hashed('script')}'; style-src 'sha256-{hashed('style')}'; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+    assert {str(a["href"])[0] for _, a in page.tags if "href" in a} == {"#"}
+    assert not [tag for tag, attributes in page.tags if "src" in attributes]
+    assert not re.search(r"https?:|url\(|@import|innerHTML|outerHTML|insertAdjacentHTML|eval\(|Function\(", html)
+
+
+def test_same_input_same_page(corpus: list[SentenceMaps]) -> None:
+    pages = [
+        render(build(sentences, GOLD, ReportOptions(resampling=FAST)), "t", "s", {})
+        for sentences in (corpus, corpus[::-1])
+    ]
+    assert pages[0] == pages[1]
+
+
+def test_undefined_precision(make_sentence: Factory) -> None:
+    """Where null wins everywhere."""
+    sentence = make_sentence(0)
+    weights = np.zeros_like(sentence.arrays["head_attn_w"])
+    weights[..., -1] = 1
+    sentence = make_sentence(0, arrays={**sentence.arrays, "head_attn_w": weights})
+    report = build([sentence], GOLD[:1], ReportOptions(kinds=("attn_w",), resampling=FAST))
+    assert {(m.score.aer, m.score.precision, m.unaligned) for m in report.maps} == {(1.0, None, 3)}
+    assert "<td>100.00</td><td>[100.00, 100.00]</td><td>–</td><td>0.00</td>" in render(report, "t", "s", {})
+
+
+@pytest.mark.parametrize(
+    ("sentences", "gold", "text"),
+    [
+        ([0, 0], 2, "sentence 0 is there twice: expected each id from 0 to 1 once"),
+        ([0, 5], 2, "sentence 5 has no gold, which has 2 sentences"),
+        ([0], 2, "1 sentences in the records, 2 in the gold: expected as many of each"),
+    ],
+)
+def test_bad_input(make_sentence: Factory, sentences: list[int], gold: int, text: str) -> None:
+    with pytest.raises(InputError, match=re.escape(text)):
+        build([make_sentence(k) for k in sentences], GOLD[2 : 2 + gold], ReportOptions(resampling=FAST))
+
+
+def test_no_sentence_has_maps(make_sentence: Factory) -> None:
+    with pytest.raises(InputError, match="no sentence has maps: expected some to report"):
+        build([make_sentence(0, status="too long")], GOLD[:1], ReportOptions(resampling=FAST))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"max_sentences": 0}, "at most 0 sentences in the page: expected 1 or more"),
+        ({"kinds": ("x",)}, "unknown map kind 'x'"),
+        ({"settings": ("x",)}, "unknown setting 'x'"),
+        ({"rule": "x"}, "unknown rule 'x'"),
+    ],
+)
+def test_bad_options(options: dict[str, object], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        ReportOptions(**options)  # type: ignore[arg-type]
+
+
+def test_counts_of_a_page_are_those_of_all_sentences(corpus: list[SentenceMaps]) -> None:
+    report = build(corpus, GOLD, ReportOptions(resampling=FAST))
+    assert all(isinstance(m.score.per_sentence, Counts) for m in report.maps)
+    assert {len(m.score.per_sentence.sure) for m in report.maps} == {5}
+    assert report.skipped == {1: "too long"}
+    assert "1 of 5 sentences have no maps; each counts as an empty hypothesis." in render(report, "t", "s", {})

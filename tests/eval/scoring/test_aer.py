@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.table import GoldSentence, GoldTable, Links, LinkTable
+from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
+
+LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
+CORPORA = st.lists(st.tuples(LINKS, st.builds(GoldSentence, LINKS, LINKS)), max_size=6)
+
+
+def oracle(pairs: Sequence[tuple[Links, GoldSentence]]) -> tuple[float, float | None, float | None]:
+    """AER, precision, recall, link by link."""
+    a = s = a_s = a_p = 0
+    for hypothesis, gold in pairs:
+        s += len(gold.sure)
+        for link in hypothesis:
+            a += 1
+            a_s += link in gold.sure
+            a_p += link in gold.possible or link in gold.sure
+    error = 1 - (a_s + a_p) / (a + s) if a + s else 0.0
+    return error, a_p / a if a else None, a_s / s if s else None
+
+
+def test_worked_example() -> None:
+    gold = [GoldSentence(frozenset({(0, 0), (1, 1)}), frozenset({(2, 2)})), GoldSentence(frozenset({(0, 1)}))]
+    result = score([frozenset({(0, 0), (2, 2), (3, 3)}), frozenset({(0, 1)})], gold)
+    # |A| = 4, |S| = 3, |A∩S| = 2, |A∩P| = 3
+    assert result.aer == 1 - 5 / 7
+    assert result.precision == 3 / 4
+    assert result.recall == 2 / 3
+    assert [array.tolist() for array in result.counts.arrays()] == [4, 3, 2, 3]
+    assert [array.tolist() for array in result.per_sentence.arrays()] == [[3, 1], [2, 1], [1, 1], [2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "sure", "possible", "expected"),
+    [
+        ([], [], [], (0.0, None, None)),
+        ([], [(0, 0)], [], (1.0, None, 0.0)),
+        ([], [], [(0, 0)], (0.0, None, None)),
+        ([(0, 0)], [], [], (1.0, 0.0, None)),
+        ([(0, 0)], [], [(0, 0)], (0.0, 1.0, None)),
+        ([(0, 0)], [(0, 0)], [(1, 1)], (0.0, 1.0, 1.0)),
+        ([(1, 1)], [(0, 0)], [], (1.0, 0.0, 0.0)),
+    ],
+)
+def test_edge_cases(
+    hypothesis: list[tuple[int, int]],
+    sure: list[tuple[int, int]],
+    possible: list[tuple[int, int]],
+    expected: tuple[float, float | None, float | None],
+) -> None:
+    result = score([frozenset(hypothesis)], [GoldSentence(frozenset(sure), frozenset(possible))])
+    assert (result.aer, result.precision, result.recall) == expected
+
+
+def test_no_sentences() -> None:
+    result = score([], [])
+    assert (result.aer, result.precision, result.recall) == (0.0, None, None)
+
+
+@given(CORPORA)
+def test_equals_the_oracle(pairs: list[tuple[Links, GoldSentence]]) -> None:
+    hypotheses, gold = [h for h, _ in pairs], [g for _, g in pairs]
+    result = score(hypotheses, gold)
+    error, *others = oracle(pairs)
+    assert result.aer == pytest.approx(error, abs=1e-15)
+    assert 0 <= result.aer <= 1
+    assert [result.precision, result.recall] == others
+    tables = score(LinkTable.of(hypotheses), GoldTable.of(gold))
+    assert (tables.aer, tables.precision, tables.recall) == (result.aer, result.precision, result.recall)
+
+
+@given(CORPORA)
+def test_sentence_scores_equal_the_oracle(pairs: list[tuple[Links, GoldSentence]]) -> None:
+    counts = count([h for h, _ in pairs], [g for _, g in pairs])
+    expected = [oracle([pair]) for pair in pairs]
+    columns = (aer(counts), precision(counts), recall(counts))
+    for k, column in enumerate(columns):
+        wanted = [math.nan if row[k] is None else row[k] for row in expected]
+        np.testing.assert_allclose(column, np.array(wanted, dtype=float), atol=1e-15)
+
+
+@given(CORPORA, st.randoms(use_true_random=False))
+def test_order_of_sentences_does_not_matter(pairs: list[tuple[Links, GoldSentence]], random) -> None:
+    shuffled = random.sample(pairs, len(pairs))
+    first, second = (score([h for h, _ in p], [g for _, g in p]) for p in (pairs, shuffled))
+    assert (first.aer, first.precision, first.recall) == (second.aer, second.precision, second.recall)
+
+
+@given(st.lists(LINKS, min_size=1, max_size=4))
+def test_perfect_hypothesis_is_exactly_zero(corpus: list[Links]) -> None:
+    assert score(corpus, [GoldSentence(links) for links in corpus]).aer == 0.0
+
+
+def test_counts_are_summed_over_the_last_axis() -> None:
+    counts = Counts(*(np.array(values) for values in ([[1, 2], [2, 2]], [[3, 4], [4, 4]], [[1, 1]] * 2, [[1, 2]] * 2)))
+    assert [array.tolist() for array in counts.total().arrays()] == [[3, 4], [7, 8], [2, 2], [3, 3]]
+
+
+def test_unequal_numbers_of_sentences() -> None:
+    with pytest.raises(InputError, match="2 hypotheses for 1 gold sentences: expected as many"):
+        score([frozenset(), frozenset()], [GoldSentence(frozenset())])

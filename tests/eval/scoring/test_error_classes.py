@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.table import GoldSentence, GoldTable, Links, LinkTable, transpose
+from alignment_eval.scoring.aer import Score, count
+from alignment_eval.scoring.error_classes import (
+    COLUMNS,
+    CONFUSION_COLUMNS,
+    SIDES,
+    Words,
+    confusion_table,
+    error_table,
+    is_punctuation,
+)
+
+Sentence = tuple[tuple[list[str], list[str]], Links, Links, GoldSentence]
+COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> Sentence:
+    """Texts of both sides, two hypotheses and gold."""
+    texts = [draw(st.lists(st.sampled_from(["a", "b", ".", "...", "x."]), max_size=13)) for _ in SIDES]
+    pairs = [(i, j) for i in range(len(texts[0])) for j in range(len(texts[1]))]
+    links = st.frozensets(st.sampled_from(pairs), max_size=12) if pairs else st.just(frozenset())
+    return (texts[0], texts[1]), draw(links), draw(links), GoldSentence(draw(links), draw(links))
+
+
+CORPORA = st.lists(sentences(), min_size=1, max_size=5)
+
+
+def tables(corpus: list[Sentence]) -> tuple[LinkTable, LinkTable, GoldTable, Words, Words]:
+    """Both hypotheses, gold and texts."""
+    hypotheses = (LinkTable.of([row[k] for row in corpus]) for k in (1, 2))
+    source, target = (Words.of([row[0][side] for row in corpus]) for side in (0, 1))
+    return (*hypotheses, GoldTable.of([row[3] for row in corpus]), source, target)  # type: ignore[return-value]
+
+
+def analysed(corpus: list[Sentence], **options: Any) -> pd.DataFrame:
+    hypothesis, _, gold, source, target = tables(corpus)
+    return error_table(hypothesis, gold, source, target, **options)
+
+
+def named(value: int, classes: str) -> str:
+    """The class of a number, among e.g. ``0 1 2-9 10+``."""
+    for name in classes.split():
+        low, _, high = name.rstrip("+").partition("-")
+        if int(low) <= value <= (math.inf if name.endswith("+") else int(high or low)):
+            return name
+    raise AssertionError(value)
+
+
+def oracle(
+    corpus: list[Sentence], frequencies: tuple[dict[str, int], dict[str, int]] | None
+) -> dict[Any, Counter[str]]:
+    """(property, side, class) -> counts, word by word and link by link."""
+    result: dict[Any, Counter[str]] = {}
+    for axis, side in enumerate(SIDES):
+        own = Counter(word for texts, *_ in corpus for word in texts[axis])
+        known = own if frequencies is None else frequencies[axis]
+        for texts, hypothesis, _, gold in corpus:
+            for k, word in enumerate(texts[axis]):
+                mine = {link for link in hypothesis if link[axis] == k}
+                sure = {link for link in gold.sure if link[axis] == k}
+                possible = {link for link in gold.possible if link[axis] == k}
+                classes = {
+                    "all": "all",
+                    "sentence_length": named(len(texts[axis]), "1-10 11-20 21-30 31-40 41-50 51+"),
+                    "frequency": named(known.get(word, 0), "0 1 2-9 10-99 100-999 1000-9999 10000+"),
+                    "word_type": "punctuation" if set(word) <= {"."} else "word",
+                    "fertility": named(len(possible), "0 1 2 3 4+"),
+                }
+                for by, name in classes.items():
+                    row = result.setdefault((by, side, name), Counter())
+                    row["words"] += 1
+                    row["null_gold"] += not possible
+                    row["null_hypothesis"] += not mine
+                    row["hypothesis_links"] += len(mine)
+                    row["sure_links"] += len(sure)
+                    row["hypothesis_links_sure"] += len(mine & sure)
+                    row["hypothesis_links_possible"] += len(mine & possible)
+                    row["missed_sure"] += len(sure - mine)
+                    row["wrong_links"] += len(mine - possible)
+    return result
+
+
+@given(CORPORA, st.sampled_from([None, ({"a": 1, "b": 15}, {".": 20_000, "a": 9})]))
+@settings(deadline=None, max_examples=25)
+def test_is_what_the_oracle_counts(
+    corpus: list[Sentence], frequencies: tuple[dict[str, int], dict[str, int]] | None
+) -> None:
+    table = analysed(corpus, frequencies=frequencies)
+    expected = oracle(corpus, frequencies)
+    assert list(table.columns) == list(COLUMNS)
+    assert {(row["by"], row["side"], row["class"]) for row in table.to_dict("records")} == set(expected)
+    for row in table.to_dict("records"):
+        counts = expected[row["by"], row["side"], row["class"]]
+        for name in ("words", *COUNTS, "missed_sure", "wrong_links"):
+            assert row[name] == counts[name], name
+        for name in ("null_gold", "null_hypothesis"):
+            assert row[name] == counts[name] / counts["words"]
+        a, s, a_s, a_p = (counts[name] for name in COUNTS)
+        assert row["aer"] == pytest.approx(1 - (a_s + a_p) / (a + s) if a + s else 0)
+        assert row["precision"] == pytest.approx(a_p / a if a else math.nan, nan_ok=True)
+        assert row["recall"] == pytest.approx(a_s / s if s else math.nan, nan_ok=True)
+
+
+@given(CORPORA)
+@settings(deadline=None, max_examples=25)
+def test_classes_add_up_to_the_corpus(corpus: list[Sentence]) -> None:
+    hypothesis, _, gold, source, target = tables(corpus)
+    total = [int(array) for array in Score.of(count(hypothesis, gold)).counts.arrays()]
+    sums = error_table(hypothesis, gold, source, target).groupby(["by", "side"])[["words", *COUNTS]].sum()
+    for (_by, side), row in sums.iterrows():  # type: ignore[misc]
+        assert row["words"] == len((source if side == "source" else target).tokens)
+        assert list(row[COUNTS]) == total
+
+
+@given(CORPORA)
+@settings(deadline=None, max_examples=25)
+def test_exchanging_the_sides(corpus: list[Sentence]) -> None:
+    turned = [
+        (texts[::-1], transpose(a), transpose(b), GoldSentence(transpose(gold.sure), transpose(gold.possible)))
+        for texts, a, b, gold in corpus
+    ]
+    there, back = analysed(corpus), analysed(turned)
+    for one, other in (SIDES, SIDES[::-1]):
+        rows = [table[table["side"] == side].drop(columns="side") for table, side in ((there, one), (back, other))]
+        pd.testing.assert_frame_equal(*(row.reset_index(drop=True) for row in rows))
+
+
+@given(CORPORA)
+@settings(deadline=None, max_examples=25)
+def test_confusion_is_what_the_oracle_counts(corpus: list[Sentence]) -> None:
+    hypothesis, other, gold, *_ = tables(corpus)
+    table = confusion_table(hypothesis, other, gold)
+    assert list(table.columns) == list(CONFUSION_COLUMNS)
+    for row in table.to_dict("records"):
+        cells = Counter[str]()
+        for (source, target), mine, its, links in corpus:
+            for pair in ((i, j) for i in range(len(source)) for j in range(len(target))):
+                kind = "sure" if pair in links.sure else "possible" if pair in links.possible else "none"
+                if kind == row["gold"]:
+                    cells["both" if pair in mine & its else "only_hypothesis" if pair in mine else
+                          "only_other" if pair in its else "neither"] += 1  # fmt: skip
+        for name in ("both", "only_hypothesis", "only_other"):
+            assert row[name] == cells[name]
+        assert pd.isna(row["neither"]) if row["gold"] == "none" else row["neither"] == cells["neither"]
+
+
+def test_worked_example() -> None:
+    """Two sentences: ``das Haus .`` / ``the house .`` and ``ja`` / ``yes indeed``."""
+    gold = [GoldSentence(frozenset({(0, 0), (1, 1), (2, 2)})), GoldSentence(frozenset({(0, 0)}), frozenset({(0, 1)}))]
+    hypothesis = [frozenset({(0, 0), (2, 1)}), frozenset({(0, 1)})]
+    texts = Words.of([["das", "Haus", "."], ["ja"]]), Words.of([["the", "house", "."], ["yes", "indeed"]])
+    table = error_table(LinkTable.of(hypothesis), GoldTable.of(gold), *texts).set_index(["by", "side", "class"])
+    # the wrong link joins the full stop and "house": an error at punctuation for the source, at a word for the target
+    wrong = table["wrong_links"]
+    assert wrong["word_type", "source", "punctuation"] == 1
+    assert wrong["word_type", "source", "word"] == 0
+    assert wrong["word_type", "target", "word"] == 1
+    assert wrong["word_type", "target", "punctuation"] == 0
+    assert table.loc[("fertility", "source", "2")]["words"] == 1  # "ja", by a sure and a possible link
+    assert table.loc[("all", "target", "all")]["null_hypothesis"] == 2 / 5  # "." and "yes"
+    assert table.loc[("all", "source", "all")]["null_gold"] == 0
+    assert math.isnan(table.loc[("word_type", "target", "punctuation")]["precision"])
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        *((word, True) for word in (".", ",", "...", "»", "–", "'s"[:1], "?!", "§", "%", "@-@", "(", "、")),
+        *((word, False) for word in ("a", "3", "'s", "U.S.", "$", "+", "^", "`", "&apos;", "a.", "\N{EURO SIGN}")),
+    ],
+)
+def test_punctuation(word: str, expected: bool) -> None:
+    assert is_punctuation(word) == expected
+
+
+def test_no_words() -> None:
+    empty = GoldTable.of([GoldSentence(frozenset())])
+    table = error_table(empty.sure, empty, Words.of([[]]), Words.of([[]]))
+    assert list(table.columns) == list(COLUMNS)
+    assert table.empty
+
+
+def test_refused() -> None:
+    links = LinkTable.of([frozenset({(0, 1)})])
+    gold = GoldTable(links, links)
+    one = Words.of([["a"]])
+    with pytest.raises(InputError, match="sentence 0: a link with target word 1, but 1 words \\(counted from 0\\)"):
+        error_table(links, gold, one, one)
+    with pytest.raises(InputError, match="1 hypotheses, 1 gold sentences, texts of 1 and 2: expected as many of each"):
+        error_table(links, gold, one, Words.of([["a"], ["b"]]))
+    with pytest.raises(InputError, match="1 and 2 hypotheses, 1 gold sentences: expected as many"):
+        confusion_table(links, LinkTable(np.empty(0, dtype=np.int64), 2), gold)

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.scoring import significance
+from alignment_eval.scoring.aer import METRICS, Counts, Score
+from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence
+
+Table = NDArray[np.int64]
+
+#: (|A|, |S|, |A∩S|, |A∩P|) of a sentence, and of another system's output for it
+SENTENCE = st.tuples(*(st.integers(0, 6) for _ in range(7)))
+
+
+def corpus(rows: list[tuple[int, ...]]) -> tuple[Counts, Counts]:
+    """Possible counts of two systems from any numbers: |A∩S| ≤ |S|, |A∩S| ≤ |A∩P| ≤ |A|."""
+    columns = np.array(rows, dtype=np.int64).reshape(len(rows), 7).T
+    sure = columns[0]
+    return tuple(  # type: ignore[return-value]
+        Counts(hit + more + wrong, sure, hit, hit + more)
+        for hit, more, wrong in ((np.minimum(columns[k], sure), columns[k + 1], columns[k + 2]) for k in (1, 4))
+    )
+
+
+CORPORA = st.lists(SENTENCE, min_size=1, max_size=12).map(corpus)
+FEW = Resampling(200, 3)
+
+
+def synthetic(sentences: int, seed: int = 0, better: float = 0.05) -> tuple[Counts, Counts]:
+    """Two systems of which the second finds more of the sure links."""
+    rng = np.random.default_rng(seed)
+    sure = rng.integers(1, 30, sentences)
+    systems = []
+    for rate in (0.6, 0.6 + better):
+        hits = rng.binomial(sure, rate)
+        possible = hits + rng.binomial(3, 0.3, sentences)
+        systems.append(Counts(possible + rng.binomial(sure, 0.2), sure, hits, possible))
+    return systems[0], systems[1]
+
+
+def table(counts: Counts) -> Table:
+    return np.stack(counts.arrays())
+
+
+def statistic(name: str) -> Callable[..., NDArray[np.float64]]:
+    """The metric of corpora of the sentences given by their counts, for scipy: four arrays [..., sentences]."""
+
+    def value(*arrays: Table, axis: int = -1) -> NDArray[np.float64]:
+        return METRICS[name](Counts(*(array.sum(axis=axis) for array in arrays)))
+
+    return value
+
+
+def delta_by_number(name: str, first: Counts, second: Counts) -> Callable[..., NDArray[np.float64]]:
+    """The difference of a metric for scipy's tests of samples x, y: which system (0, 1) stands on either side."""
+    both = np.stack([table(first), table(second)])  # [2, 4, N]
+
+    def value(x: Table, y: Table, axis: int = -1) -> NDArray[np.float64]:
+        places = np.arange(both.shape[-1])
+        sides = []
+        for numbers in (np.moveaxis(x, axis, -1).astype(int), np.moveaxis(y, axis, -1).astype(int)):
+            chosen = both[numbers, :, places]  # [..., N, 4]
+            sides.append(METRICS[name](Counts(*np.moveaxis(chosen.sum(axis=-2), -1, 0))))
+        return sides[1] - sides[0]
+
+    return value
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_intervals_are_those_of_scipy(name: str) -> None:
+    counts, _ = synthetic(120)
+    ours = confidence(counts, Resampling(2000, 11))[name]
+    # scipy draws the same sentences from the same generator
+    theirs = stats.bootstrap(
+        counts.arrays(),
+        statistic(name),
+        n_resamples=2000,
+        batch=2000,
+        paired=True,
+        vectorized=True,
+        method="percentile",
+        random_state=np.random.default_rng(11),
+    ).confidence_interval
+    assert ours is not None
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_interval_of_the_difference_is_that_of_scipy(name: str) -> None:
+    first, second = synthetic(120)
+    ours = compare(first, [second], Resampling(2000, 5))[0][name].interval
+
+    def delta(*arrays: Table, axis: int = -1) -> NDArray[np.float64]:
+        return statistic(name)(*arrays[4:], axis=axis) - statistic(name)(*arrays[:4], axis=axis)
+
+    theirs = stats.bootstrap(
+        (*first.arrays(), *second.arrays()),
+        delta,
+        n_resamples=2000,
+        batch=2000,
+        paired=True,
+        vectorized=True,
+        method="percentile",
+        random_state=np.random.default_rng(5),
+    ).confidence_interval
+    assert ours is not None
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+def oracle_compare(name: str, first: Counts, second: Counts, options: Resampling) -> tuple[float, float]:
+    """Both p-values, sentence by sentence and resample by resample, from the same draws."""
+    a, b = table(first).T, table(second).T
+    size = len(a)
+
+    def delta(rows_a: Table, rows_b: Table) -> float:
+        values = [float(METRICS[name](Counts(*rows.sum(axis=0)))) for rows in (rows_a, rows_b)]
+        return values[1] - values[0]
+
+    observed = delta(a, b)
+    bootstrap = exchanged = 1
+    rng = np.random.default_rng(options.seed)
+    for _ in range(options.resamples):
+        draw = [rng.integers(0, size) for _ in range(size)]
+        bootstrap += abs(delta(a[draw], b[draw]) - observed) >= abs(observed) - 1e-12
+    rng = np.random.default_rng(options.seed)
+    for _ in range(options.resamples):
+        swap = np.array([rng.integers(0, 2) for _ in range(size)], dtype=bool)[:, np.newaxis]
+        exchanged += abs(delta(np.where(swap, b, a), np.where(swap, a, b))) >= abs(observed) - 1e-12
+    return bootstrap / (options.resamples + 1), exchanged / (options.resamples + 1)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_p_values_are_those_of_a_slow_computation(name: str) -> None:
+    first, second = synthetic(15, seed=4, better=0.03)
+    result = compare(first, [second], FEW)[0][name]
+    assert (result.p_bootstrap, result.p_randomisation) == oracle_compare(name, first, second, FEW)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("better", [0.01, 0.03])
+def test_randomisation_is_that_of_scipy(name: str, better: float) -> None:
+    first, second = synthetic(60, seed=2, better=better)
+    ours = compare(first, [second], Resampling(10_000))[0][name].p_randomisation
+    zeros = np.zeros(60)
+    theirs = stats.permutation_test(
+        (zeros, zeros + 1),
+        delta_by_number(name, first, second),
+        permutation_type="samples",
+        n_resamples=9_999,
+        vectorized=True,
+        random_state=np.random.default_rng(1),
+    ).pvalue
+    # two Monte Carlo estimates of one p: standard deviation of their difference at most sqrt(2 · 0.25 / 10,000)
+    assert ours is not None
+    assert ours == pytest.approx(theirs, abs=4 * np.sqrt(2 * theirs * (1 - theirs) / 10_000))
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("seed", range(4))
+def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> None:
+    first, second = synthetic(9, seed)
+    a, b = table(first), table(second)
+    delta = [
+        float(METRICS[name](Counts(*y)) - METRICS[name](Counts(*x)))
+        for swaps in itertools.product((False, True), repeat=9)
+        for x, y in [(np.where(swaps, b, a).sum(axis=1), np.where(swaps, a, b).sum(axis=1))]
+    ]
+    exact = np.mean(np.abs(delta) >= abs(delta[0]) - 1e-12)
+    numbers = np.zeros(9), np.ones(9)
+    value = delta_by_number(name, first, second)
+    scipys = stats.permutation_test(
+        numbers, value, permutation_type="samples", n_resamples=np.inf, vectorized=True
+    ).pvalue
+    assert scipys == pytest.approx(exact)
+    ours = compare(first, [second], Resampling(20_000, seed))[0][name].p_randomisation
+    assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+
+
+@given(CORPORA)
+@settings(deadline=None)
+def test_a_system_does_not_differ_from_itself(pair: tuple[Counts, Counts]) -> None:
+    counts = pair[0]
+    for result in compare(counts, [counts], FEW)[0].values():
+        if result.baseline is None:
+            assert result == Difference(None, None, None, None, None, None)
+            continue
+        assert (result.delta, result.p_bootstrap, result.p_randomisation) == (0, 1, 1)
+        assert result.interval in (Interval(0, 0), None)
+
+
+@given(CORPORA)
+@settings(deadline=None)
+def test_exchanging_the_systems_turns_the_sign(pair: tuple[Counts, Counts]) -> None:
+    first, second = pair
+    there, back = compare(first, [second], FEW)[0], compare(second, [first], FEW)[0]
+    for name, result in there.items():
+        other = back[name]
+        assert (result.baseline, result.system) == (other.system, other.baseline)
+        assert (result.p_bootstrap, result.p_randomisation) == (other.p_bootstrap, other.p_randomisation)
+        if result.delta is not None and other.delta is not None:
+            assert result.delta == -other.delta
+        if result.interval is not None and other.interval is not None:
+            assert result.interval.low == pytest.approx(-other.interval.high, abs=1e-12)
+            assert result.interval.high == pytest.approx(-other.interval.low, abs=1e-12)
+
+
+@given(CORPORA)
+@settings(deadline=None)
+def test_ranges(pair: tuple[Counts, Counts]) -> None:
+    for interval in confidence(pair[0], FEW).values():
+        assert interval is None or 0 <= interval.low <= interval.high <= 1
+    for result in compare(pair[0], [pair[1]], FEW)[0].values():
+        for p in (result.p_bootstrap, result.p_randomisation):
+            assert p is None or 1 / 201 <= p <= 1
+        if result.interval is not None:
+            assert -1 <= result.interval.low <= result.interval.high <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_interval_contains_the_point_estimate(seed: int) -> None:
+    first, second = synthetic(100, seed)
+    scored = Score.of(first)
+    for name, interval in confidence(first, Resampling(1000, seed)).items():
+        assert interval is not None
+        assert interval.low < getattr(scored, name) < interval.high
+    for result in compare(first, [second], Resampling(1000, seed))[0].values():
+        assert result.interval is not None
+        assert result.delta is not None
+        assert result.interval.low < result.delta < result.interval.high
+
+
+def test_a_clear_difference_and_none() -> None:
+    first, second = synthetic(200, better=0.15)
+    clear = compare(first, [second], Resampling(1000))[0]["aer"]
+    assert clear.p_bootstrap == clear.p_randomisation == 1 / 1001
+    assert clear.interval is not None
+    assert clear.interval.high < 0  # a lower error rate
+    unclear = compare(*(lambda a, b: (a, [b]))(*synthetic(200, seed=1, better=0)), Resampling(1000))[0]["aer"]
+    assert min(unclear.p_bootstrap or 0, unclear.p_randomisation or 0) > 0.05
+
+
+def test_tests_hold_their_level() -> None:
+    """Of 300 pairs of equally good systems about 5 % have p ≤ 0.05 (binomial: 3 to 29 with probability 0.9998)."""
+    small = [compare(first, [second], FEW)[0]["aer"] for first, second in (synthetic(60, s, 0) for s in range(300))]
+    for name in ("p_bootstrap", "p_randomisation"):
+        assert 3 <= sum(getattr(result, name) <= 0.05 for result in small) <= 29
+
+
+@given(CORPORA, st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_order_of_sentences_leaves_delta(pair: tuple[Counts, Counts], shuffle: random.Random) -> None:
+    order = shuffle.sample(range(pair[0].sure.size), pair[0].sure.size)
+    moved = [Counts(*(array[order] for array in counts.arrays())) for counts in pair]
+    before, after = compare(pair[0], [pair[1]], FEW)[0], compare(moved[0], [moved[1]], FEW)[0]
+    assert [result.delta for result in before.values()] == [result.delta for result in after.values()]
+
+
+def test_the_seed_decides() -> None:
+    first, second = synthetic(50)
+    assert confidence(first, FEW) == confidence(first, FEW) != confidence(first, Resampling(200, 4))
+    assert compare(first, [second], FEW) == compare(first, [second], FEW) != compare(first, [second], Resampling(200))
+
+
+def test_other_systems_change_nothing() -> None:
+    first, second = synthetic(50)
+    third = synthetic(50, better=0.1)[1]
+    both = compare(first, [second, third], FEW)
+    assert both == [compare(first, [second], FEW)[0], compare(first, [third], FEW)[0]]
+
+
+def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = synthetic(50)
+    before = compare(first, [second], FEW)
+    for held in (1, 50 * 7):
+        monkeypatch.setattr(significance, "_WEIGHTS", held)
+        assert compare(first, [second], FEW) == before
+
+
+def test_undefined_in_some_resample() -> None:
+    """One of three sentences has hypothesis links: 8 of 27 resamples have none."""
+    zero = np.zeros(3, dtype=np.int64)
+    some = Counts(np.array([2, 0, 0]), np.array([2, 2, 2]), np.array([1, 0, 0]), np.array([1, 0, 0]))
+    intervals = confidence(some, FEW)
+    assert intervals["precision"] is None
+    assert intervals["aer"] is not None
+    result = compare(some, [Counts(zero, some.sure, zero, zero)], FEW)[0]
+    assert asdict(result["precision"]) == {
+        **{"baseline": 0.5, "system": None, "delta": None, "interval": None},
+        **{"p_bootstrap": None, "p_randomisation": None},
+    }
+    assert result["recall"].delta == -1 / 6
+    same = compare(some, [some], FEW)[0]["precision"]
+    assert (same.delta, same.interval, same.p_bootstrap) == (0, None, 1)
+
+
+def test_ties_that_rounding_parts() -> None:
+    """A swap that gives the same difference by other sums is as extreme as what was observed."""
+    # differences of the systems: +1, +1, -1 in three equal sentences; |delta| is 1/30, or 3/30 in 2 of 8 exchanges
+    sure, first = np.full(3, 10), np.array([4, 4, 5])
+    second = np.array([5, 5, 4])
+    result = compare(Counts(sure, sure, first, first), [Counts(sure, sure, second, second)], FEW)[0]
+    assert result["recall"].p_randomisation == 1
+
+
+@pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (1_000_001, 0), (200, -1)])
+def test_refused_options(resamples: int, seed: int) -> None:
+    with pytest.raises(UsageError, match=r"resamples: expected 100 to 1000000|seed -1: expected 0 or more"):
+        Resampling(resamples, seed)
+
+
+def test_refused_counts() -> None:
+    first, second = synthetic(5)
+    with pytest.raises(InputError, match="different sure links: expected counts against the same gold"):
+        compare(first, [Counts(second.hypothesis, second.sure + 1, *second.arrays()[2:])], FEW)
+    with pytest.raises(InputError, match="different sure links"):
+        compare(first, [synthetic(4)[1]], FEW)
+    with pytest.raises(InputError, match="no sentences: expected at least one to resample"):
+        confidence(synthetic(0)[0], FEW)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.links.table import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.scoring.aer import score
+from alignment_eval.scoring.sweep import COLUMNS, configurations, sweep
+
+Factory = Callable[..., SentenceMaps]
+ALL = (["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
+
+
+def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+    """Sentences out of order, one skipped, one without a word; layers 1 and 4."""
+    sentences = [
+        make_sentence(3, source="<de> a@@ b@@ c d e@@ f </s>", target="x@@ y z . </s>"),
+        make_sentence(0),
+        make_sentence(4, source="</s>", target="</s>"),
+        make_sentence(2, status="skipped: too long"),
+        make_sentence(1, source="a b c </s>", target="x@@ y@@ z u v </s>"),
+    ]
+    return [replace(s, layers=(1, 4)) for s in sentences]
+
+
+def random_gold(sentences: list[SentenceMaps], seed: int = 0) -> list[GoldSentence]:
+    rng = np.random.default_rng(seed)
+    gold = {}
+    for s in sentences:
+        pairs = list(itertools.product(range(s.source.word_count or 3), range(s.target.word_count or 3)))
+        pairs = pairs if s.source.word_count or not s.ok else []
+        kinds = rng.integers(0, 4, len(pairs))
+        gold[s.id] = GoldSentence(
+            frozenset(p for p, k in zip(pairs, kinds) if k == 0), frozenset(p for p, k in zip(pairs, kinds) if k == 1)
+        )
+    return [gold[id_] for id_ in sorted(gold)]
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_every_row_is_extract_and_score(make_sentence: Factory, final: bool) -> None:
+    sentences = corpus(make_sentence)
+    gold = random_gold(sentences)
+    result = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
+    table = result.table
+    assert tuple(table.columns) == COLUMNS
+    assert result.skipped == {2: "skipped: too long"}
+    assert len(table) == 2 * 2 * 3 * 2 * 4  # kinds, settings, (rule, null), layers, heads and layer
+    assert not table.duplicated(["kind", "layer", "head", "setting", "rule", "null"]).any()
+    for row in table.itertuples():
+        head = None if pd.isna(row.head) else int(row.head)
+        assert row.level == ("layer" if head is None else "head")
+        options = ExtractionOptions(row.kind, row.layer, head, row.setting, row.rule, row.null, final)
+        hypotheses = [extract(s, options) if s.ok else frozenset() for s in sorted(sentences, key=lambda s: s.id)]
+        expected = score(hypotheses, gold)
+        assert row.aer == expected.aer
+        assert row.precision == expected.precision
+        assert row.recall == expected.recall
+        counts = [int(values) for values in expected.counts.arrays()]
+        assert [row.links, row.sure, row.links_sure, row.links_possible] == counts
+
+
+def test_configurations_of_every_null() -> None:
+    made = [(o.kind, o.setting, o.rule, o.null) for o in configurations(["attn_w"], ["awi"], ALL[2])]
+    assert made == [
+        ("attn_w", "awi", "kobayashi2020", "allow"),
+        ("attn_w", "awi", "kobayashi2020", "mask"),
+        ("attn_w", "awi", "shift-att", "mask"),
+    ]
+    with pytest.raises(UsageError, match=r"unknown rule 'x': expected one of kobayashi2020, shift-att"):
+        configurations(["attn_w"], ["awi"], ["x"])
+
+
+def test_a_head_without_links_has_no_precision(make_side: Callable[..., Side]) -> None:
+    weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
+    s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
+    gold = [GoldSentence(frozenset({(0, 0)}))]
+    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"])).table
+    rows = table[table["null"] == "allow"].set_index("head")
+    assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
+    assert np.isnan(rows.loc[0, "precision"])
+    assert rows.loc[1, ["aer", "precision", "recall", "links"]].tolist() == [0, 1, 1, 1]
+
+
+OPTIONS = configurations(["attn_w"], ["awi"], ["kobayashi2020"])
+
+
+def test_numbers_of_sentences(make_sentence: Factory) -> None:
+    gold = [GoldSentence(frozenset())] * 3
+    with pytest.raises(InputError, match=r"2 sentences in the records, 3 in the gold: expected as many of each"):
+        sweep([make_sentence(0), make_sentence(2)], gold, OPTIONS)
+    with pytest.raises(
+        InputError, match=r"sentence 3 has no gold, which has 3 sentences: expected each id from 0 to 2"
+    ):
+        sweep([make_sentence(3)], gold, OPTIONS)
+    with pytest.raises(InputError, match=r"sentence 0 is there twice: expected each id from 0 to 2 once"):
+        sweep([make_sentence(0)] * 3, gold, OPTIONS)
+    with pytest.raises(InputError, match=r"no sentence has maps: expected some to score"):
+        sweep([make_sentence(i, status="skipped") for i in range(3)], gold, OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("link", "text"),
+    [
+        ((3, 0), r"sentence 1 \(line 2\): 3 source words in the records, but the gold links source word 3 \(counted f"),
+        ((0, 9), r"3 target words in the records, but the gold links target word 9 \(counted from 0\): expected at l"),
+    ],
+)
+def test_gold_beyond_the_words(make_sentence: Factory, link: tuple[int, int], text: str) -> None:
+    """The wrong BPE mark, another text, or the other direction."""
+    gold = [GoldSentence(frozenset()), GoldSentence(frozenset(), frozenset({link}))]
+    with pytest.raises(InputError, match=text) as caught:
+        sweep([make_sentence(0), make_sentence(1)], gold, OPTIONS)
+    assert "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?" in str(
+        caught.value
+    )
+
+
+def test_a_skipped_sentence_need_not_cover_its_gold(make_sentence: Factory) -> None:
+    gold = [GoldSentence(frozenset({(0, 0)})), GoldSentence(frozenset({(30, 40)}))]
+    table = sweep([make_sentence(0), make_sentence(1, status="skipped")], gold, OPTIONS).table
+    assert (table["sure"] == 2).all()

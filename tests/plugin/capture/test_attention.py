@@ -1,0 +1,243 @@
+"""The swapped attention: same outputs, maps as defined, refusals by name."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.models.lightconv import LightConvModel
+from fairseq.models.lstm import LSTMModel
+from fairseq.models.nat import CMLMNATransformerModel
+from fairseq.modules import MultiheadAttention
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
+from fairseq_norm_plugin.capture.capturing import capturing
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
+
+QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
+LENGTHS = [(7, 5), (3, 6), (1, 1)]
+
+
+def quantity_capture(layers, names, model=None, sample=None):
+    """The capture of encoder-decoder quantities that a recorder attaches."""
+    recorder = Recorder(model, RecordedMaps(tuple(layers), names), sample or {"id": torch.arange(1)})
+    return recorder.captures[0]
+
+
+def forward(model, sample):
+    with torch.no_grad():
+        return model(**sample["net_input"])
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sample, before):
+    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
+    stock = build(swap=False, **options)
+    sample = make_sample(LENGTHS)
+    expected, extra = forward(stock, sample)
+    swapped = build(**options)
+    assert swapped.state_dict().keys() == stock.state_dict().keys()
+    for listening in (False, True):
+        captures = [quantity_capture(range(3), QUANTITIES)] if listening else []
+        with capturing(norm_attentions(swapped), *captures):
+            logits, swapped_extra = forward(swapped, sample)
+        assert torch.equal(logits, expected)
+        assert torch.equal(swapped_extra["attn"][0], extra["attn"][0])
+    restore_attention(swapped)
+    assert not norm_attentions(swapped)
+    assert vars(swapped.decoder.layers[0].encoder_attn).keys() == vars(stock.decoder.layers[0].encoder_attn).keys()
+    assert torch.equal(forward(swapped, sample)[0], expected)
+
+
+def slow_quantities(model, sample):
+    """Every quantity from hooks on the module's inputs, every vector materialised, in float64."""
+    inputs = {}
+    hooks = [
+        attention.register_forward_pre_hook(
+            lambda module, args, kwargs: inputs.__setitem__(module.site.number, kwargs), with_kwargs=True
+        )
+        for attention in norm_attentions(model, DECODER_CROSS)
+    ]
+    forward(model, sample)
+    for hook in hooks:
+        hook.remove()
+    result = []
+    for number, module in enumerate(norm_attentions(model, DECODER_CROSS)):
+        query, key = inputs[number]["query"].double(), inputs[number]["key"].double()
+        pads = sample["net_input"]["src_tokens"].eq(1)
+        double = module.double()
+        heads, width = module.num_heads, module.head_dim
+        q, k, v = double.q_proj(query) * module.scaling, double.k_proj(key), double.v_proj(key)
+        q, k, v = (x.view(x.size(0), x.size(1), heads, width) for x in (q, k, v))
+        scores = torch.einsum("tbhd,sbhd->bhts", q, k).masked_fill(pads[:, None, None], float("-inf"))
+        alpha = scores.softmax(-1)
+        w_o = double.out_proj.weight.view(-1, heads, width)
+        vectors = torch.einsum("bhts,sbhd,ohd->bhtso", alpha, v, w_o)
+        # completeness: the vectors and the bias are the module's real output
+        output = double.out_proj(torch.einsum("bhts,sbhd->tbhd", alpha, v).flatten(2))
+        total = vectors.sum((1, 3)).transpose(0, 1) + double.out_proj.bias
+        assert (output - total).abs().max() <= 1e-10 * vectors.norm(dim=-1).sum((1, 3)).max()
+        result.append(
+            {
+                "head_attn_w": alpha,
+                "transformed_norm": torch.einsum("sbhd,ohd->bhso", v, w_o).norm(dim=-1),
+                "head_attn_n": vectors.norm(dim=-1),
+                "layer_attn_n": vectors.sum(1).norm(dim=-1),
+            }
+        )
+        module.float()
+    return result
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("left_pad", [False, True])
+def test_captured_quantities_equal_the_definition(build, make_sample, before, left_pad):
+    model = build(decoder_normalize_before=before, encoder_normalize_before=before)
+    sample = make_sample(LENGTHS, left_pad_source=left_pad)
+    capture = quantity_capture(range(3), QUANTITIES)
+    with capturing(norm_attentions(model), capture):
+        forward(model, sample)
+    pads = sample["net_input"]["src_tokens"].eq(1)
+    with torch.no_grad():
+        expected = slow_quantities(model, sample)
+    for fast, slow in zip(capture.take(), expected):
+        for name in QUANTITIES:
+            columns = pads[:, None, None] if fast[name].dim() == 4 else pads[:, None]
+            difference = (fast[name] - slow[name]).masked_fill(columns, 0)
+            assert difference.abs().max() < 2e-6, name
+
+
+def test_one_layer_and_a_head_set_of_it(build, make_sample):
+    model, sample = build(), make_sample(LENGTHS)
+    captures = [layer_capture("attn_n", 1, (2,)), layer_capture("attn_w", 1, None), quantity_capture([1], QUANTITIES)]
+    with capturing(norm_attentions(model), *captures):
+        forward(model, sample)
+    (norm,), (weight,), (all_,) = (capture.take() for capture in captures)
+    torch.testing.assert_close(norm, all_["head_attn_n"][:, 2], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(weight, all_["head_attn_w"].mean(1))
+
+
+def test_weights_changed_in_place_are_noticed(build, make_sample):
+    model, sample = build(), make_sample(LENGTHS)
+
+    def layer_norm():
+        capture = quantity_capture([0], ("layer_attn_n",))
+        with capturing(norm_attentions(model), capture):
+            forward(model, sample)
+        return capture.take()[0]["layer_attn_n"]
+
+    before = layer_norm()
+    with torch.no_grad():
+        norm_attentions(model, DECODER_CROSS)[0].out_proj.weight.mul_(2)
+    torch.testing.assert_close(layer_norm(), 2 * before)
+
+
+def test_training_steps_that_leave_no_trace_are_noticed(build, make_sample):
+    """fairseq's optimisers write to ``parameter.data``, which does not count as a change of the parameter."""
+    model = build()
+    sample = make_sample(LENGTHS)
+
+    def norms():
+        capture = quantity_capture([1], ("layer_attn_n",))
+        with capturing(norm_attentions(model), capture):
+            forward(model, sample)
+        return capture.take()[0]["layer_attn_n"]
+
+    before = norms()
+    model.train()
+    parameter = norm_attentions(model, DECODER_CROSS)[1].out_proj.weight
+    version = parameter._version
+    parameter.data.mul_(2)
+    assert parameter._version == version
+    model.eval()
+    assert torch.allclose(norms(), 2 * before, rtol=1e-5)
+    model.train()  # a loop that listens while it trains
+    attention = norm_attentions(model, DECODER_CROSS)[1]
+    basis = attention.block_weights().gram_basis.clone()
+    parameter.data.mul_(3)
+    assert torch.allclose(attention.block_weights().gram_basis.abs(), 9 * basis.abs(), rtol=1e-4, atol=1e-5)
+
+
+def test_values_shared_over_beams(build):
+    """BART's attention keeps one K and V a sentence for all its beams; the maps are those of repeated ones."""
+    attention = norm_attentions(build(), DECODER_CROSS)[0]
+    torch.manual_seed(1)
+    query, key = torch.randn(1, 6, 16), torch.randn(4, 2, 16)  # 2 sentences × 3 beams
+    repeated = key.repeat_interleave(3, dim=1)
+    results = []
+    for beam_size in (1, 3):
+        attention.beam_size = beam_size
+        capture = quantity_capture([0], QUANTITIES)
+        with capturing([attention], capture), torch.no_grad():
+            attention(query, repeated, repeated, incremental_state={}, static_kv=True)
+        results.append(capture.take()[0])
+    for name in QUANTITIES:
+        torch.testing.assert_close(results[1][name], results[0][name])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"scale_attn": True}, "--scale-attn"),
+        ({"scale_heads": True}, "--scale-heads"),
+        ({"scale_fc": True}, "--scale-fc"),
+        ({"scale_resids": True}, "--scale-resids"),
+        ({"cross_self_attention": True}, "--cross-self-attention"),
+        ({"no_cross_attention": True}, "--no-cross-attention"),
+    ],
+)
+def test_options_that_change_the_sums_are_refused_by_name(build, options, named):
+    model = build(swap=False, **options)
+    with pytest.raises(InputError, match=named) as error:
+        swap_attention(model)
+    assert "TransformerModel" in str(error.value)
+    assert "decoder layer 0" in str(error.value)
+
+
+@pytest.mark.parametrize("cls", [LSTMModel, LightConvModel, CMLMNATransformerModel])
+def test_other_models_are_refused_by_name(cls, build):
+    model = cls.__new__(cls)
+    torch.nn.Module.__init__(model)
+    model.decoder = torch.nn.Module()
+    if cls is not LSTMModel:
+        from fairseq.models.lightconv import LightConvDecoderLayer
+
+        layer = LightConvDecoderLayer.__new__(LightConvDecoderLayer)
+        torch.nn.Module.__init__(layer)
+        model.decoder.layers = torch.nn.ModuleList([layer])
+    with pytest.raises(InputError, match=cls.__name__):
+        swap_attention(model)
+
+
+def test_an_output_projection_without_a_matrix_is_refused(build):
+    model = build(swap=False)
+    model.decoder.layers[1].encoder_attn.out_proj = torch.nn.Identity()
+    with pytest.raises(InputError, match=r"decoder layer 1: the output projection is a Identity without a weight"):
+        swap_attention(model)
+
+
+def test_swapping_twice_is_harmless(build):
+    model = build()
+    swap_attention(model)
+    assert [type(a) for a in norm_attentions(model)] == [NormAttention] * 8
+    sites = [(a.site.block, a.site.number) for a in norm_attentions(model)]
+    assert set(sites) == {(ENCODER_SELF, i) for i in range(2)} | {
+        (block, i) for block in (DECODER_SELF, DECODER_CROSS) for i in range(3)
+    }
+    restore_attention(model)
+    assert type(model.decoder.layers[0].encoder_attn) is MultiheadAttention
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_undoes_the_swap(build, make_sample):
+    """What is exported is fairseq's own model."""
+    model = build()
+    inputs = make_sample(LENGTHS)["net_input"]
+    words = inputs["src_tokens"], inputs["src_lengths"], inputs["prev_output_tokens"]
+    with torch.no_grad():
+        before = model(*words)[0]
+        scripted = torch.jit.script(model)
+        torch.testing.assert_close(scripted(*words)[0], before)
+        assert torch.equal(model(*words)[0], before)
+    assert norm_attentions(model) == []

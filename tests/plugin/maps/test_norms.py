@@ -1,0 +1,148 @@
+"""The fast norms against loops that materialise every vector, in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_norm_plugin.maps import norms
+
+
+def slow_maps(alpha, values, w_o):
+    """Head and layer norms by their definition: every α f(x) as a vector, one by one."""
+    batch, heads, target, source = alpha.shape
+    head_dim = values.size(-1)
+    head_map = torch.zeros(batch, heads, target, source, dtype=torch.float64)
+    layer_map = torch.zeros(batch, target, source, dtype=torch.float64)
+    scale = torch.zeros(batch, target, source, dtype=torch.float64)
+    for b in range(batch):
+        for i in range(target):
+            for j in range(source):
+                total = torch.zeros(w_o.size(0), dtype=torch.float64)
+                for h in range(heads):
+                    w_h = w_o[:, h * head_dim : (h + 1) * head_dim].double()
+                    vector = alpha[b, h, i, j].double() * (w_h @ values[b, j, h].double())
+                    head_map[b, h, i, j] = torch.linalg.vector_norm(vector)
+                    scale[b, i, j] += head_map[b, h, i, j]
+                    total += vector
+                layer_map[b, i, j] = torch.linalg.vector_norm(total)
+    return head_map, layer_map, scale
+
+
+def random_case(seed, batch=2, heads=3, target=4, source=5, head_dim=2, out=7, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    alpha = torch.rand(batch, heads, target, source, generator=generator, dtype=torch.float64)
+    alpha = alpha / alpha.sum(-1, keepdim=True)
+    values = torch.randn(batch, source, heads, head_dim, generator=generator, dtype=torch.float64)
+    w_o = torch.randn(out, heads * head_dim, generator=generator, dtype=torch.float64)
+    return alpha.to(dtype), values.to(dtype), w_o.to(dtype)
+
+
+def fast_maps(alpha, values, w_o):
+    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, values.size(2)))
+    return norms.head_norms(alpha, factor), norms.layer_norms(alpha, factor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    heads=st.integers(1, 5),
+    target=st.integers(1, 4),
+    source=st.integers(1, 4),
+    head_dim=st.integers(1, 4),
+    out=st.integers(1, 9),
+)
+def test_fast_maps_equal_the_definition(dtype, seed, heads, target, source, head_dim, out):
+    case = random_case(seed, 2, heads, target, source, head_dim, out, dtype)
+    head_map, layer_map, scale = slow_maps(*case)
+    fast_head, fast_layer = fast_maps(*case)
+    # The jitter of 1e-15 of the trace is 3e-8 of the norm where the heads cancel exactly.
+    tolerance = 64 * torch.finfo(dtype).eps if dtype == torch.float32 else 1e-7
+    assert (fast_head - head_map).abs().max() <= tolerance * scale.max()
+    assert ((fast_layer - layer_map).abs() <= tolerance * scale.max()).all()
+
+
+def test_the_wrong_product_of_the_output_projection_is_told_apart():
+    # W Wᵀ in the place of Wᵀ W has the right shape when D_out = H·d
+    alpha, values, w_o = random_case(3, out=6)
+    _, layer_map, _ = slow_maps(alpha, values, w_o)
+    wrong = norms.gram_factor(values, norms.head_gram_basis(w_o.t(), 3))
+    assert (norms.layer_norms(alpha, wrong) - layer_map).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("kappa", [1e1, 1e2, 1e3, 1e4])
+def test_cancelling_heads_keep_the_accuracy_of_the_direct_form(kappa):
+    generator = torch.Generator().manual_seed(0)
+    vector = torch.randn(1, 50, 1, 8, generator=generator)
+    rest = torch.randn(1, 50, 2, 8, generator=generator) / kappa
+    values = torch.cat([vector, -vector], dim=2) + rest
+    w_o = torch.cat([torch.eye(8), torch.eye(8)], dim=1)  # both heads write the same way: their sum nearly vanishes
+    alpha = torch.full((1, 2, 3, 50), 0.5)
+    _, layer_map, _ = slow_maps(alpha, values, w_o)
+    error = ((fast_maps(alpha, values, w_o)[1] - layer_map) / layer_map).abs().max()
+    assert error <= 3e-7 * kappa  # a Gram matrix in float32 would be off by kappa² · 1e-7
+
+
+def test_a_dead_token_has_norm_zero_and_others_are_untouched():
+    alpha, values, w_o = random_case(1)
+    values[:, 2] = 0
+    head_map, layer_map, _ = slow_maps(alpha, values, w_o)
+    fast_head, fast_layer = fast_maps(alpha, values, w_o)
+    assert (fast_layer[:, :, 2] == 0).all()
+    assert (fast_head[..., 2] == 0).all()
+    torch.testing.assert_close(fast_layer, layer_map, atol=1e-7, rtol=1e-7)
+    torch.testing.assert_close(fast_head, head_map, atol=1e-7, rtol=1e-7)
+
+
+def test_nan_in_the_model_shows_as_nan():
+    alpha, values, w_o = random_case(1)
+    values[0, 1, 0, 0] = float("nan")
+    _, layer_map = fast_maps(alpha, values, w_o)
+    assert layer_map[0, :, 1].isnan().all()
+    assert layer_map[:, :, 0].isfinite().all()
+
+
+def test_chunks_change_nothing(monkeypatch):
+    case = random_case(5, batch=3, source=11, dtype=torch.float32)
+    whole = fast_maps(*case)
+    monkeypatch.setattr(norms, "CHUNK_BYTES", 300)
+    parts = fast_maps(*case)
+    for a, b in zip(whole, parts):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+
+
+def test_a_set_of_heads_is_their_sum_and_one_head_is_its_head_map():
+    alpha, values, w_o = random_case(2)
+    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
+    masked = alpha.clone()
+    masked[:, 1] = 0
+    torch.testing.assert_close(
+        norms.layer_norms(alpha, factor, heads=(0, 2)), norms.layer_norms(masked, factor), atol=1e-8, rtol=1e-6
+    )
+    torch.testing.assert_close(
+        norms.layer_norms(alpha, factor, heads=(1,)), norms.head_norms(alpha, factor)[:, 1], atol=1e-8, rtol=1e-6
+    )
+    torch.testing.assert_close(norms.layer_norms(alpha, factor, (2, 0)), norms.layer_norms(alpha, factor, (0, 2)))
+    with pytest.raises(IndexError):
+        norms.layer_norms(alpha, factor, (3,))
+    torch.testing.assert_close(norms.layer_weights(alpha, (0, 2)), (alpha[:, 0] + alpha[:, 2]) / 2)
+    torch.testing.assert_close(norms.layer_weights(alpha), alpha.mean(1))
+
+
+def test_the_factor_lies_in_memory_as_it_is_read():
+    _, values, w_o = random_case(0)
+    basis = norms.head_gram_basis(w_o, 3)
+    assert norms.gram_factor(values, basis).movedim(1, -1).is_contiguous()
+    torch.testing.assert_close(norms.gram_factor(values[1], basis), norms.gram_factor(values, basis)[1])
+
+
+def test_transformed_norms_are_those_of_the_vectors():
+    _, values, w_o = random_case(4)
+    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
+    vectors = torch.einsum("bshd,ohd->bhso", values, w_o.view(7, 3, 2))
+    torch.testing.assert_close(
+        norms.transformed_norms(factor), torch.linalg.vector_norm(vectors, dim=-1), atol=1e-8, rtol=1e-8
+    )
