@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch import Tensor
 
-from alignment_eval.maps.sentence import Side
+from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import detect_mark, word_indices
 
 
@@ -28,7 +28,7 @@ def side(
     mark: str,
     surface: Optional[Sequence[str]] = None,
     specials: Optional[Collection[int]] = None,
-) -> Side:
+) -> SentenceSide:
     """The side that token ``ids`` (no pads) spell.
 
     The ids ``specials`` (default: :func:`special_ids` without tags) belong to no word; ``<unk>`` is a word or a piece
@@ -43,7 +43,7 @@ def side(
     if surface is not None and len(surface) == len(special) - sum(special):
         forms = iter(surface)
         tokens = [token if is_special else next(forms) for token, is_special in zip(tokens, special)]
-    return Side(tuple(tokens), word_indices(tokens, mark, special))
+    return SentenceSide(tuple(tokens), word_indices(tokens, mark, special))
 
 
 def surface(dataset: Any, which: str, id_: int) -> Optional[list[str]]:

@@ -19,7 +19,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.rules import NULLS, Choices, apply_rule, rule_of
 from alignment_eval.extraction.rules import RULES as RULES  # options take it from here
 from alignment_eval.links.table import Link, Links
-from alignment_eval.maps.sentence import KINDS, Array, SentenceMaps, Side
+from alignment_eval.maps.sentence import KINDS, Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import (
     COMBINATIONS,
@@ -290,7 +290,7 @@ def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOpti
     return apply_rule(rule_of(options.rule), units, options.null, final)
 
 
-def final_marks(source: Side, target: Side) -> bool:
+def final_marks(source: SentenceSide, target: SentenceSide) -> bool:
     """Whether the final-punctuation rule applies: the last words of both sides are punctuation.
 
     A word is punctuation if every character of it has a Unicode category P (so not ``$``, ``+`` or `````).  Where the

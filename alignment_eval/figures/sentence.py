@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import ExtractionOptions, choose, links_of, named_maps, unit_maps
 from alignment_eval.links.table import GoldSentence, Link, Links
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import LEVELS, require_known
 
@@ -71,8 +71,8 @@ class Picture:
     """
 
     title: str
-    source: Side
-    target: Side
+    source: SentenceSide
+    target: SentenceSide
     panels: tuple[tuple[Panel, ...], ...]
     gold: GoldSentence | None = None
 
@@ -92,7 +92,7 @@ class Picture:
                 raise InputError(f"panel {panel.title!r} holds NaN, infinite or negative values: expected 0 or more")
 
 
-def sides_of(sentence: SentenceMaps, level: str) -> tuple[Side, Side]:
+def sides_of(sentence: SentenceMaps, level: str) -> tuple[SentenceSide, SentenceSide]:
     """Columns and rows of a picture of ``sentence``.
 
     Words, with a column for null; or subword tokens, with the special ones of the source.
@@ -104,11 +104,11 @@ def sides_of(sentence: SentenceMaps, level: str) -> tuple[Side, Side]:
     source, target = sentence.source, sentence.target
     if level == "token":
         ordinary = np.flatnonzero(~target.special)
-        return source, Side(tuple(target.tokens[i] for i in ordinary), target.words[ordinary])
+        return source, SentenceSide(tuple(target.tokens[i] for i in ordinary), target.words[ordinary])
     columns = (*word_strings(source.tokens, source.words), NULL_LABEL)
     numbers = np.append(np.arange(source.word_count, dtype=np.int32), np.int32(-1))
     rows = tuple(word_strings(target.tokens, target.words))
-    return Side(columns, numbers), Side(rows, np.arange(target.word_count, dtype=np.int32))
+    return SentenceSide(columns, numbers), SentenceSide(rows, np.arange(target.word_count, dtype=np.int32))
 
 
 def panel_of(
@@ -135,7 +135,7 @@ def panel_of(
     return Panel(title, unit_maps(values, sentence, options.setting, LEVELS[level]).scores, predicted)
 
 
-def cells(links: Iterable[Link], source: Side, target: Side) -> list[tuple[int, int]]:
+def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:
     """The cells (column, row) of word links: all pairs of tokens of the two words."""
     return [
         (column, row)

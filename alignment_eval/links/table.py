@@ -156,9 +156,9 @@ class LinkTable:
 
     def __and__(self, other: LinkTable) -> LinkTable:
         """The links that are in both tables."""
-        return self._at(self.which_in(other))
+        return self._at(self.isin(other))
 
-    def which_in(self, other: LinkTable) -> NDArray[np.bool_]:
+    def isin(self, other: LinkTable) -> NDArray[np.bool_]:
         """Which of the links are in the other table too, [links]."""
         found = np.zeros(len(self), dtype=np.bool_)
         for start in range(0, len(self), _LOOKED_UP):
@@ -277,7 +277,7 @@ class GoldTable:
     possible: LinkTable
 
     def __post_init__(self) -> None:
-        if self.possible is not self.sure and not self.sure.which_in(self.possible).all():
+        if self.possible is not self.sure and not self.sure.isin(self.possible).all():
             object.__setattr__(self, "possible", self.possible | self.sure)
 
     @classmethod

@@ -60,7 +60,7 @@ QUANTITIES: dict[str, str] = {name: _AXES.get(name) or _AXES[name.partition("_")
 
 
 @dataclass(frozen=True)
-class Side:
+class SentenceSide:
     """The tokens of one side of a sentence pair, ``</s>`` included.
 
     ``words[i]`` is the word (from 0) that ``tokens[i]`` is a piece of, -1 for a special token.
@@ -80,10 +80,10 @@ class Side:
         """Number of words."""
         return int(self.words.max(initial=-1)) + 1
 
-    def by_tokens(self) -> Side:
+    def by_tokens(self) -> SentenceSide:
         """The same tokens, each that belongs to a word taken for a word of its own."""
         ordinary = ~self.special
-        return Side(self.tokens, np.where(ordinary, np.cumsum(ordinary) - 1, -1).astype(np.int32))
+        return SentenceSide(self.tokens, np.where(ordinary, np.cumsum(ordinary) - 1, -1).astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class SentenceMaps:
     """
 
     id: int
-    source: Side
-    target: Side
+    source: SentenceSide
+    target: SentenceSide
     layers: tuple[int, ...]
     rank: int = 0
     score: float | None = None

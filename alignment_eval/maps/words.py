@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.maps.sentence import Array, Side
+from alignment_eval.maps.sentence import Array, SentenceSide
 
 #: Setting -> how many rows after its own index a target token's row lies.  Row r of a map predicts target
 #: token r and has decoder input r, the token before it.
@@ -54,7 +54,7 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
         raise UsageError(f"unknown {what} {name!r}: expected one of {', '.join(names)}")
 
 
-def word_map(maps: Array, source: Side, target: Side, setting: str) -> NDArray[np.float64]:
+def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
     """Merge the subwords of maps into words (Kobayashi et al. 2020, section 5).
 
     Columns: SUM over the subwords of a source word; one more column, the last, is the sum over the special source
@@ -88,7 +88,7 @@ def word_map(maps: Array, source: Side, target: Side, setting: str) -> NDArray[n
     return merged
 
 
-def unit_map(maps: Array, source: Side, target: Side, setting: str, units: str) -> UnitMap:
+def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str, units: str) -> UnitMap:
     """The maps between words (:func:`word_map`) or subwords; those have a null column for each special source token.
 
     Arguments and errors as for :func:`word_map`; ``units`` is one of :data:`UNITS`.
@@ -147,7 +147,7 @@ def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     return scores[0] if len(scores) == 1 else combined(reduce(np.add, added), len(scores), how)
 
 
-def token_rows(target: Side, setting: str) -> NDArray[np.intp]:
+def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:
     """The map rows of the ordinary target tokens under ``setting``.
 
     Raises:
@@ -164,7 +164,7 @@ def token_rows(target: Side, setting: str) -> NDArray[np.intp]:
     return rows
 
 
-def check_pair(maps: Array, source: Side, target: Side) -> None:
+def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
     """Check that maps and tokens fit.
 
     Raises:

@@ -146,14 +146,14 @@ def finished_run(directory: str | Path, content: str) -> list[Manifest]:
     missing = sorted(set(range(first.shards)) - {manifest.shard for manifest in manifests})
     if missing:
         raise InputError(
-            f"{directory}: shards {some(missing)} of {first.shards} are missing: expected the output of each; "
+            f"{directory}: shards {abbreviate(missing)} of {first.shards} are missing: expected the output of each; "
             f"run them (--distributed-rank)"
         )
     unfinished = [manifest.shard for manifest in manifests if not manifest.finished]
     if unfinished:
         raise InputError(
-            f"{directory}: shards {some(unfinished)} of {first.shards} are unfinished: expected all sentences of each; "
-            f"run them again with {RESUME}"
+            f"{directory}: shards {abbreviate(unfinished)} of {first.shards} are unfinished: expected all sentences of "
+            f"each; run them again with {RESUME}"
         )
     for manifest in manifests:
         for part in manifest.parts:
@@ -206,7 +206,7 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def some(ids: Sequence[int]) -> str:
+def abbreviate(ids: Sequence[int]) -> str:
     """The first few of ``ids``, for an error text."""
     shown = ", ".join(map(str, ids[:5]))
     return shown if len(ids) <= 5 else f"{shown}, … ({len(ids)} in all)"

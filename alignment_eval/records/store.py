@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, Side
-from alignment_eval.records.manifest import Manifest, check_part, finished_run, some
+from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
+from alignment_eval.records.manifest import Manifest, abbreviate, check_part, finished_run
 
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
 _HALF = np.finfo(np.float16)
@@ -119,7 +119,7 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
         "shape": [_shape(s) if s.ok else [] for s in sentences],
     }
     for name in ("source", "target"):
-        sides: list[Side] = [getattr(s, name) for s in sentences]
+        sides: list[SentenceSide] = [getattr(s, name) for s in sentences]
         columns[f"{name}_tokens"] = [list(side.tokens) for side in sides]
         columns[f"{name}_words"] = [side.words for side in sides]
         columns[f"{name}_special"] = [side.special for side in sides]
@@ -197,7 +197,7 @@ class Records:
         missing = sorted(set(range(self.info.size)) - ids)
         strange = sorted(ids - set(range(self.info.size)))
         if missing or strange:
-            what = f"ids {some(missing)} are missing" if missing else f"ids {some(strange)} are unknown"
+            what = f"ids {abbreviate(missing)} are missing" if missing else f"ids {abbreviate(strange)} are unknown"
             raise InputError(
                 f"{self.directory}: {what}: expected every id from 0 to {self.info.size - 1}; "
                 f"run again with --norm-records-overwrite"
@@ -256,8 +256,8 @@ def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[Sen
             rank=row["rank"],
             status=row["status"],
             score=row["score"],
-            source=Side(tuple(row["source_tokens"]), np.array(row["source_words"], dtype=np.int32)),
-            target=Side(tuple(row["target_tokens"]), np.array(row["target_words"], dtype=np.int32)),
+            source=SentenceSide(tuple(row["source_tokens"]), np.array(row["source_words"], dtype=np.int32)),
+            target=SentenceSide(tuple(row["target_tokens"]), np.array(row["target_words"], dtype=np.int32)),
             layers=info.layers,
             arrays=arrays,
         )

@@ -15,7 +15,7 @@ from alignment_eval.extraction.extract import ExtractionOptions, choose, stacked
 from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence, Links
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
@@ -281,6 +281,6 @@ def _entry(sentence: SentenceMaps, gold: GoldSentence) -> dict[str, object]:
     }
 
 
-def _side(side: Side) -> dict[str, object]:
+def _side(side: SentenceSide) -> dict[str, object]:
     """The words, and of which of them each token is a piece (-1: none)."""
     return {"words": word_strings(side.tokens, side.words), "pieces": side.words.tolist()}

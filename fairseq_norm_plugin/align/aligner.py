@@ -24,7 +24,7 @@ from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, word
 from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
 from alignment_eval.formats.reading import format_pharaoh_line
 from alignment_eval.links.symmetrize import check_method, symmetrize
-from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, Side
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
 from fairseq_norm_plugin.api import NormModel
@@ -37,7 +37,7 @@ class Encoded:
     """One side of a pair as a model takes it: token ids with ``</s>``, and tokens with their words."""
 
     ids: Tensor
-    side: Side
+    side: SentenceSide
     unknown: int
 
 
@@ -131,7 +131,7 @@ def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> Encoded:
     pieces, words = segmenter(tokens)
     # a word of the text that looks like </s> or <pad> is none
     ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces]
-    side = Side((*pieces, dictionary[dictionary.eos()]), np.append(words, np.int32(-1)))
+    side = SentenceSide((*pieces, dictionary[dictionary.eos()]), np.append(words, np.int32(-1)))
     return Encoded(torch.tensor([*ids, dictionary.eos()]), side, ids.count(dictionary.unk()))
 
 
@@ -225,7 +225,7 @@ class Aligner:
             for direction, of in zip(self._directions, (pairs, exchanged))
         ]
         stubs = {id_: reason for id_ in pairs if (reason := self._reason(id_, pairs[id_], encoded))}
-        nothing = Side((), np.empty(0, dtype=np.int32))
+        nothing = SentenceSide((), np.empty(0, dtype=np.int32))
         layers = self._directions[0].layers
         progress(len(stubs))
         yield [SentenceMaps(id_, nothing, nothing, layers, status=reason) for id_, reason in stubs.items()]

@@ -49,7 +49,7 @@ from fairseq_norm_plugin.api import NormModel, load
 from fairseq_norm_plugin.options import default_layers
 from fairseq_norm_plugin.output.identity import model_hash, signature_hash
 from fairseq_norm_plugin.output.run import SUSPICIOUS_UNKNOWN
-from fairseq_norm_plugin.output.writers import AlignmentParts, Existing
+from fairseq_norm_plugin.output.writers import AlignmentParts, IfExists
 from fairseq_norm_plugin.tokens import dictionary_mark
 
 #: For whoever says nothing of it: chosen on cmu150, docs/reproduction.md; of layers: default_layers.
@@ -181,12 +181,12 @@ def run(args: argparse.Namespace) -> None:
         file = Path(args.output)
         if args.output == STANDARD:
             file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
-        existing = Existing(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
-        sink = AlignmentParts(file, manifest, aligner.line, existing)
+        existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
+        writer = AlignmentParts(file, manifest, aligner.line, existing)
         for direction in directions:
             _place(direction.model, args.cpu)
         start = time.monotonic()
-        done = _align(text, aligner, sink, args.window)
+        done = _align(text, aligner, writer, args.window)
         seconds = time.monotonic() - start
         if args.output == STANDARD:
             with file.open(encoding="utf-8") as made:
@@ -303,26 +303,26 @@ def _place(model: NormModel, cpu: bool) -> None:
             one.cuda()
 
 
-def _align(text: ParallelText, aligner: Aligner, sink: AlignmentParts, window: int) -> int:
+def _align(text: ParallelText, aligner: Aligner, writer: AlignmentParts, window: int) -> int:
     """Align what is not written yet, a part a window; the number of sentences."""
     reasons: Counter[str] = Counter()
     first: dict[str, int] = {}
-    todo = int((~sink.written).sum())
+    todo = int((~writer.written).sum())
     warned = False
     pairs = enumerate(text)
     with tqdm(total=todo, unit=" sentences", disable=None, file=sys.stderr) as progress:
         while ids_and_pairs := list(itertools.islice(pairs, window)):
-            new = {id_: pair for id_, pair in ids_and_pairs if not sink.written[id_]}
+            new = {id_: pair for id_, pair in ids_and_pairs if not writer.written[id_]}
             for sentences in aligner.batches(new, progress.update) if new else ():
                 for sentence in sentences:
                     if not sentence.ok:
                         reasons[sentence.status] += 1
                         first.setdefault(sentence.status, sentence.id + 1)
-                sink.write(sentences)
-            sink.commit()
+                writer.write(sentences)
+            writer.commit()
             warned = warned or _warn_unknown(aligner)
-    sink.finish()
-    if before := sink.manifest.skipped - sum(reasons.values()):
+    writer.finish()
+    if before := writer.manifest.skipped - sum(reasons.values()):
         warn_on_stderr(f"{before} lines were left blank before the stop")
     for reason, count in reasons.items():
         warn_on_stderr(

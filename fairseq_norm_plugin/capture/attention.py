@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.capturing import MapCapture
-from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, sites, wide
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
 from fairseq_norm_plugin.maps.block import Block, BlockWeights
 from fairseq_norm_plugin.maps.norms import gram_factor
 
@@ -68,7 +68,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         if not listening:
             return output, weights
         # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
-        alpha = weights.transpose(0, 1).to(wide(output).dtype)
+        alpha = weights.transpose(0, 1).to(at_least_float32(output).dtype)
         block = self._block(alpha, query, value, output, incremental_state)
         for capture in self.captures:
             capture.receive(self.site.number, block)
@@ -102,9 +102,9 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         return Block(
             weights=self.block_weights(),
             alpha=alpha,
-            values=wide(_share_values(values, alpha.size(0))),
-            residual=wide(query if self.stream is None else self.stream).transpose(0, 1),
-            output=wide(output).transpose(0, 1),
+            values=at_least_float32(_share_values(values, alpha.size(0))),
+            residual=at_least_float32(query if self.stream is None else self.stream).transpose(0, 1),
+            output=at_least_float32(output).transpose(0, 1),
             known_factor=factor,
         )
 

@@ -124,17 +124,17 @@ class Site:
         if self.block != DECODER_SELF or layer.encoder_attn is None:
             final = self._norm(layer.final_layer_norm)
             feed_forward = FeedForward(
-                w_1=wide(layer.fc1.weight),
-                b_1=wide(layer.fc1.bias),
-                w_2=wide(layer.fc2.weight),
-                b_2=wide(layer.fc2.bias),
+                w_1=at_least_float32(layer.fc1.weight),
+                b_1=at_least_float32(layer.fc1.bias),
+                w_2=at_least_float32(layer.fc2.weight),
+                b_2=at_least_float32(layer.fc2.bias),
                 activation=layer.activation_fn,
                 norm=final if self.pre_norm else None,
                 final_norm=None if self.pre_norm else final,
             )
         return BlockWeights(
-            w_o=wide(projection.weight),
-            b_o=None if projection.bias is None else wide(projection.bias),
+            w_o=at_least_float32(projection.weight),
+            b_o=None if projection.bias is None else at_least_float32(projection.bias),
             heads=self.attention.num_heads,
             cross=self.block == DECODER_CROSS,
             norm=None if self.pre_norm else self._norm(self.layer_norm),
@@ -148,7 +148,7 @@ class Site:
                 f"{self}: its layer norm is a {type(module).__name__} without weight, bias and eps: expected a "
                 f"LayerNorm; only kinds attn_w and attn_n can be computed"
             )
-        return Norm(wide(weight), wide(bias), eps)
+        return Norm(at_least_float32(weight), at_least_float32(bias), eps)
 
 
 def sites(model: Any) -> Iterator[Site]:
@@ -180,7 +180,7 @@ def mixing_positions(type_: str, real: Tensor) -> Tensor:
     return real if type_ == DECODER_CROSS else real & (real.sum(1, keepdim=True) > 1)
 
 
-def wide(tensor: Tensor) -> Tensor:
+def at_least_float32(tensor: Tensor) -> Tensor:
     """In float32 at least: maps of fp16 models are computed in float32."""
     tensor = tensor.detach()
     return tensor if tensor.dtype == torch.float64 else tensor.float()

@@ -14,7 +14,7 @@ from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.output.writers import ShardParts
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Plan:
         """Sentences without maps for what was skipped; the first shard records those of all."""
         if self.shard != 0:
             return []
-        empty = Side((), np.empty(0, dtype=np.int32))
+        empty = SentenceSide((), np.empty(0, dtype=np.int32))
         return [
             SentenceMaps(id=id_, source=empty, target=empty, layers=layers, status=reason)
             for id_, reason in sorted(self.skipped.items())
@@ -109,18 +109,18 @@ SUSPICIOUS_UNKNOWN = 0.05
 
 
 class Output:
-    """Takes the sentences of a run to its sinks, in parts of so many sentences.
+    """Takes the sentences of a run to its writers, in parts of so many sentences.
 
-    Checks that each expected id came once, and finishes the sinks after the last.
+    Checks that each expected id came once, and finishes the writers after the last.
     """
 
-    def __init__(self, plan: Plan, layers: tuple[int, ...], sinks: Sequence[ShardParts], part_sentences: int) -> None:
+    def __init__(self, plan: Plan, layers: tuple[int, ...], writers: Sequence[ShardParts], part_sentences: int) -> None:
         self._plan = plan
         self._expected = np.zeros(plan.size, dtype=np.bool_)
         for batch in plan.batches:
             self._expected[batch] = True
         self._left = self._total = int(self._expected.sum())
-        self._sinks = sinks
+        self._writers = writers
         self._part_sentences = part_sentences
         self._in_part = 0
         self._tokens = self._unknown = 0
@@ -150,8 +150,8 @@ class Output:
         self._left -= len(ids)
         self._in_part += len(ids)
         if self._in_part >= self._part_sentences:
-            for sink in self._sinks:
-                sink.commit()
+            for writer in self._writers:
+                writer.commit()
             self._in_part = 0
         self._finish_if_complete()
 
@@ -160,8 +160,8 @@ class Output:
             tokens = (*sentence.source.tokens, *sentence.target.tokens)
             self._tokens += len(tokens)
             self._unknown += tokens.count(UNKNOWN)
-        for sink in self._sinks:
-            sink.write(sentences)
+        for writer in self._writers:
+            writer.write(sentences)
 
     def _finish_if_complete(self) -> None:
         if self.finished:
@@ -172,9 +172,9 @@ class Output:
                     self._tokens,
                     UNKNOWN,
                 )
-            for sink in self._sinks:
-                sink.finish()
-                logger.info("wrote %s", sink.path)
+            for writer in self._writers:
+                writer.finish()
+                logger.info("wrote %s", writer.path)
             self._report()
 
     def _report(self) -> None:

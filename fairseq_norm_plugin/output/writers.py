@@ -33,7 +33,7 @@ _PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
 
 
 @dataclass(frozen=True)
-class Existing:
+class IfExists:
     """What to do with what a shard has written before; refused if neither.  ``options`` are what to ask for it with."""
 
     resume: bool = False
@@ -74,7 +74,7 @@ class ShardParts(ABC):
             ``existing`` does not say what is to become of it.
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, existing: Existing) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, existing: IfExists) -> None:
         self.directory = directory
         begun = _begun(directory, manifest, existing)
         self._stale = begun if existing.overwrite else None
@@ -171,7 +171,7 @@ def _remove(directory: Path, manifest: Manifest) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def _begun(directory: Path, manifest: Manifest, existing: Existing) -> Optional[Manifest]:
+def _begun(directory: Path, manifest: Manifest, existing: IfExists) -> Optional[Manifest]:
     begun = None
     for other in read_manifests(directory, manifest.content):
         where, option = directory / other.name, existing.output_option or CONTENTS[manifest.content]
@@ -197,7 +197,7 @@ class RecordParts(ShardParts):
     What goes wrong there is raised by the next :meth:`write`, or by :meth:`commit`: a part that failed never counts.
     """
 
-    def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], existing: Existing) -> None:
+    def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], existing: IfExists) -> None:
         super().__init__(directory, info.manifest, existing)
         self._schema = arrow_schema(info, quantities)
         self._writer: Any = None
@@ -251,7 +251,7 @@ class AlignmentParts(ShardParts):
     """
 
     def __init__(
-        self, file: Path, manifest: Manifest, line_of: Callable[[SentenceMaps], str], existing: Existing
+        self, file: Path, manifest: Manifest, line_of: Callable[[SentenceMaps], str], existing: IfExists
     ) -> None:
         if manifest.shards == 1 and file.exists() and not existing.overwrite:
             raise InputError(

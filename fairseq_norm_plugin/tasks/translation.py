@@ -37,7 +37,7 @@ from fairseq_norm_plugin.output.identity import (
 from fairseq_norm_plugin.output.run import Output, Plan
 from fairseq_norm_plugin.output.writers import (
     AlignmentParts,
-    Existing,
+    IfExists,
     RecordParts,
     ShardParts,
     parts_directory,
@@ -228,7 +228,7 @@ class NormMixin:
             )
 
     def _open_output(self, models: Sequence[nn.Module], args: Any, options: NormOptions, heads: int) -> RecordedMaps:
-        """Open the sinks that are asked for; tells what has to be recorded for them."""
+        """Open the writers that are asked for; tells what has to be recorded for them."""
         assert self._plan is not None
         plan = self._plan
         quantities = recorded_quantities(options.record_kinds, len(models))
@@ -240,23 +240,23 @@ class NormMixin:
             for dictionary in (self.source_dictionary, self.target_dictionary)
         )
         logger.info("subword marks: source %s, target %s", *self._marks)
-        existing = Existing(bool(self.cfg.norm_records_resume), bool(self.cfg.norm_records_overwrite))
+        existing = IfExists(bool(self.cfg.norm_records_resume), bool(self.cfg.norm_records_overwrite))
         signature = self._signature(models, args)
-        sinks: list[ShardParts] = []
+        writers: list[ShardParts] = []
         if self.cfg.norm_records:
             info = self._run_info(signature, options, heads, nbest)
-            sinks.append(RecordParts(Path(self.cfg.norm_records), info, quantities, existing))
+            writers.append(RecordParts(Path(self.cfg.norm_records), info, quantities, existing))
         if options.extraction is not None:
             file = Path(self.cfg.norm_alignments)
             manifest = self._alignments_manifest(signature, options.extraction)
             line_of = functools.partial(pharaoh_line, options=options.extraction)
-            sinks.append(AlignmentParts(file, manifest, line_of, existing))
-        if plan.kept and getattr(args, "sampling", False) and not all(sink.manifest.finished for sink in sinks):
+            writers.append(AlignmentParts(file, manifest, line_of, existing))
+        if plan.kept and getattr(args, "sampling", False) and not all(writer.manifest.finished for writer in writers):
             raise UsageError(
                 "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
                 "begin anew with --norm-records-overwrite"
             )
-        self._output = Output(plan, self._layers, sinks, int(self.cfg.norm_part_sentences))
+        self._output = Output(plan, self._layers, writers, int(self.cfg.norm_part_sentences))
         if self._output.finished:
             # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
             raise SystemExit(0)

@@ -18,9 +18,9 @@ import numpy as np
 from measure import Comparison, Process, alternate, process
 from numpy.typing import NDArray
 
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.writers import Existing, RecordParts
+from fairseq_norm_plugin.output.writers import IfExists, RecordParts
 
 GROUP = "align-eval"
 SENTENCES, LAYERS, HEADS = 508, 6, 8
@@ -141,12 +141,12 @@ def _sentence(rng: np.random.Generator, id_: int, words: NDArray[np.int64]) -> S
     return SentenceMaps(id_, source, target, tuple(range(LAYERS)), arrays=arrays)
 
 
-def _side(rng: np.random.Generator, words: int) -> Side:
+def _side(rng: np.random.Generator, words: int) -> SentenceSide:
     pieces = 1 + rng.poisson(0.3, words)
     indices = np.append(np.repeat(np.arange(words), pieces), -1).astype(np.int32)
     ends = indices[1:] != indices[:-1]
     tokens = [f"w{word}" if end else f"w{word}@@" for word, end in zip(indices[:-1], ends)]
-    return Side((*tokens, "</s>"), indices)
+    return SentenceSide((*tokens, "</s>"), indices)
 
 
 def write_records(directory: Path, sentences: Sequence[SentenceMaps]) -> None:
@@ -163,7 +163,7 @@ def write_records(directory: Path, sentences: Sequence[SentenceMaps]) -> None:
         shard=0,
         shards=1,
     )
-    parts = RecordParts(directory, info, _QUANTITIES, Existing())
+    parts = RecordParts(directory, info, _QUANTITIES, IfExists())
     for start in range(0, len(sentences), _BATCH):
         parts.write(sentences[start : start + _BATCH])
     parts.finish()

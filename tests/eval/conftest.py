@@ -16,7 +16,7 @@ import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
 from alignment_eval.records.manifest import Part
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
@@ -24,9 +24,9 @@ from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 SPECIAL = ("</s>", "<de>", "<en>")
 
 
-def side(text: str, mark: str = "@@") -> Side:
+def side(text: str, mark: str = "@@") -> SentenceSide:
     tokens = tuple(text.split())
-    return Side(tokens, word_indices(tokens, mark, [token in SPECIAL for token in tokens]))
+    return SentenceSide(tokens, word_indices(tokens, mark, [token in SPECIAL for token in tokens]))
 
 
 def sentence(
@@ -41,7 +41,7 @@ def sentence(
 ) -> SentenceMaps:
     """A sentence of random maps (float32, the seed is its id), or a stub with an empty pair if ``status`` is not ok."""
     if status != "ok":
-        empty = Side((), np.empty(0, dtype=np.int32))
+        empty = SentenceSide((), np.empty(0, dtype=np.int32))
         return SentenceMaps(id=id_, source=empty, target=empty, layers=tuple(range(layers)), status=status, **fields)
     rng = np.random.default_rng(id_)
     source_side, target_side = side(source, mark), side(target, mark)
@@ -110,7 +110,7 @@ def font(path: Path, family: str, characters: str, weight: str = "Regular") -> P
 
 
 @pytest.fixture(scope="session")
-def make_side() -> Callable[..., Side]:
+def make_side() -> Callable[..., SentenceSide]:
     return side
 
 

@@ -12,7 +12,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import JOINS, check_same_text, join, words_of
 from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, extract, word_links
 from alignment_eval.links.table import transpose
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 
 Factory = Callable[..., SentenceMaps]
 
@@ -119,7 +119,10 @@ def test_by_hand() -> None:
     )  # [source, target], [target, source + 1]
     reverse = WordLinks(np.array([[False, True], [True, False]]), np.array([[0.0, 0.9, 0.1], [0.7, 0.2, 0.1]]))
     s = SentenceMaps(
-        0, Side(("a", "b"), np.array([0, 1], np.int32)), Side(("x", "y"), np.array([0, 1], np.int32)), (0,)
+        0,
+        SentenceSide(("a", "b"), np.array([0, 1], np.int32)),
+        SentenceSide(("x", "y"), np.array([0, 1], np.int32)),
+        (0,),
     )
     mutual = join("mutual", s, ExtractionOptions("attn_w", 0), forward, reverse)
     assert mutual.confidences() == {(0, 1): 0.8}  # y takes a with 0.8, a takes y with 0.9

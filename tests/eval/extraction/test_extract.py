@@ -21,36 +21,36 @@ from alignment_eval.extraction.extract import (
     max_norm_layer,
     stacked_maps,
 )
-from alignment_eval.maps.sentence import Array, SentenceMaps, Side
+from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
 
 Factory = Callable[..., SentenceMaps]
-SideFactory = Callable[..., Side]
+SideFactory = Callable[..., SentenceSide]
 
 #: (setting, rule, null) of every extraction there is.
 CONFIGURATIONS = [(setting, rule, null) for setting in SETTINGS for rule, nulls in RULES.items() for null in nulls]
 
 
-def words_of(side: Side) -> int:
+def words_of(side: SentenceSide) -> int:
     return len({word for word in side.words.tolist() if word >= 0})
 
 
-def pieces(side: Side, word: int | None) -> list[int]:
+def pieces(side: SentenceSide, word: int | None) -> list[int]:
     """The tokens of a word, those of no word for None."""
     return [i for i, w in enumerate(side.words.tolist()) if (w == word if word is not None else w < 0)]
 
 
-def is_punctuation(side: Side, word: int) -> bool:
+def is_punctuation(side: SentenceSide, word: int) -> bool:
     return set("".join(side.tokens[i] for i in pieces(side, word)).replace("@@", "")) <= set(".!?")
 
 
-def slow_score(m: Array, source: Side, target: Side, shift: int, s: int | None, t: int) -> float:
+def slow_score(m: Array, source: SentenceSide, target: SentenceSide, shift: int, s: int | None, t: int) -> float:
     rows = pieces(target, t)
     return sum(sum(float(m[r + shift, c]) for c in pieces(source, s)) for r in rows) / len(rows)
 
 
 def slow_links(
-    m: Array, source: Side, target: Side, setting: str, rule: str, null: str, final: bool
+    m: Array, source: SentenceSide, target: SentenceSide, setting: str, rule: str, null: str, final: bool
 ) -> set[tuple[int, int]]:
     """The rules of alignment.md, written out word by word for one map [T, S]."""
     shift = {"awo": 0, "awi": 1}[setting]
@@ -75,7 +75,7 @@ def slow_links(
 
 
 @st.composite
-def sides(draw: st.DrawFn, ends_with_special: bool) -> Side:
+def sides(draw: st.DrawFn, ends_with_special: bool) -> SentenceSide:
     """Up to 5 words of up to 9 pieces, special tokens anywhere between them, sometimes a final mark."""
     tokens: list[str] = []
     words: list[int] = []
@@ -91,7 +91,7 @@ def sides(draw: st.DrawFn, ends_with_special: bool) -> Side:
     if ends_with_special or draw(st.booleans()):
         tokens.append("</s>")
         words.append(-1)
-    return Side(tuple(tokens), np.array(words, dtype=np.int32))
+    return SentenceSide(tuple(tokens), np.array(words, dtype=np.int32))
 
 
 @given(
@@ -104,7 +104,7 @@ def sides(draw: st.DrawFn, ends_with_special: bool) -> Side:
 )
 @settings(max_examples=400, deadline=None)
 def test_rules_are_those_of_the_slow_loop(
-    source: Side, target: Side, configuration: tuple[str, str, str], final: bool, levels: int, seed: int
+    source: SentenceSide, target: SentenceSide, configuration: tuple[str, str, str], final: bool, levels: int, seed: int
 ) -> None:
     setting, rule, null = configuration
     # Few levels give many ties; integers make every sum exact, in whatever order it is taken.
@@ -126,7 +126,7 @@ def test_rules_are_those_of_the_slow_loop(
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=100, deadline=None)
-def test_word_map_is_that_of_the_slow_loop(source: Side, target: Side, setting: str, seed: int) -> None:
+def test_word_map_is_that_of_the_slow_loop(source: SentenceSide, target: SentenceSide, setting: str, seed: int) -> None:
     maps = np.random.default_rng(seed).uniform(size=(2, len(target.tokens), len(source.tokens)))
     got = word_map(maps, source, target, setting)
     assert got.dtype == np.float64
@@ -144,7 +144,7 @@ def test_word_map_is_that_of_the_slow_loop(source: Side, target: Side, setting: 
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=100, deadline=None)
-def test_word_map_keeps_the_mass(source: Side, target: Side, setting: str, seed: int) -> None:
+def test_word_map_keeps_the_mass(source: SentenceSide, target: SentenceSide, setting: str, seed: int) -> None:
     """Rows of attention weights sum to 1 before and after: nothing is lost or counted twice."""
     maps = np.random.default_rng(seed).dirichlet(np.ones(len(source.tokens)), size=len(target.tokens))
     np.testing.assert_allclose(word_map(maps, source, target, setting).sum(axis=-1), 1, rtol=1e-12)
@@ -165,7 +165,7 @@ def test_word_map_by_hand(make_side: SideFactory) -> None:
     np.testing.assert_array_equal(word_map(m, source, target, "awi"), [[6, 2.5, 7.5], [9, 2, 8]])
 
 
-def one_map(m: list[list[float]], source: Side, target: Side) -> SentenceMaps:
+def one_map(m: list[list[float]], source: SentenceSide, target: SentenceSide) -> SentenceMaps:
     """A sentence of one layer and one head whose attn_w map is ``m``."""
     array = np.array(m, dtype=np.float32)[None, None]
     return SentenceMaps(0, source, target, layers=(0,), arrays={"head_attn_w": array})
@@ -352,7 +352,7 @@ def test_awi_of_a_last_token_is_refused(make_side: SideFactory) -> None:
 @pytest.mark.parametrize("rule", list(RULES))
 def test_word_indices_that_do_not_count_up(make_side: SideFactory, side: str, words: list[int], rule: str) -> None:
     s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
-    s = replace(s, **{side: Side(("a", "b", "c", "</s>"), np.array(words, np.int32))})
+    s = replace(s, **{side: SentenceSide(("a", "b", "c", "</s>"), np.array(words, np.int32))})
     with pytest.raises(InputError, match=r"sentence 0: word indices of the tokens run \d[ \d]*: expected 0, 1, 2, …"):
         links(s, "awo", rule)
 

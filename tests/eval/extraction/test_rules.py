@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import ExtractionOptions, choose, stacked_maps
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, word_map
 
 Factory = Callable[..., SentenceMaps]
@@ -172,7 +172,7 @@ def test_names_are_the_same_however_written() -> None:
     assert set(RULES) < set(RULE_NAMES)
 
 
-def test_empty_sides(make_side: Callable[..., Side]) -> None:
+def test_empty_sides(make_side: Callable[..., SentenceSide]) -> None:
     for source, target in (("</s>", "x </s>"), ("a </s>", "</s>")):
         s = SentenceMaps(0, make_side(source), make_side(target), (0,))
         maps = np.ones((len(s.target.tokens), len(s.source.tokens)))

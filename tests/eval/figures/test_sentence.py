@@ -35,20 +35,20 @@ from alignment_eval.figures.sentence import (
     visible,
 )
 from alignment_eval.links.table import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
 HAN = "漢"
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
-    lambda numbers: Side(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
+    lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
 )
 links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
 
-def plain(tokens: str) -> Side:
-    return Side(tuple(tokens.split()), np.arange(len(tokens.split()), dtype=np.int32))
+def plain(tokens: str) -> SentenceSide:
+    return SentenceSide(tuple(tokens.split()), np.arange(len(tokens.split()), dtype=np.int32))
 
 
 def picture(source: str = "a b", target: str = "x y z", gold: GoldSentence | None = None, **panel: Any) -> Picture:
@@ -67,7 +67,9 @@ def texts(path: Path) -> list[str]:
 
 
 @given(links=links, source=words, target=words)
-def test_cells_against_a_slow_loop(links: frozenset[tuple[int, int]], source: Side, target: Side) -> None:
+def test_cells_against_a_slow_loop(
+    links: frozenset[tuple[int, int]], source: SentenceSide, target: SentenceSide
+) -> None:
     slow = {
         (column, row)
         for row, j in enumerate(target.words.tolist())

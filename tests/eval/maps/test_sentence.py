@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, Side
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 
 Factory = Callable[..., SentenceMaps]
 
 
-def test_side(make_side: Callable[..., Side]) -> None:
+def test_side(make_side: Callable[..., SentenceSide]) -> None:
     side = make_side("<de> a@@ b c </s>")
     assert side.word_count == 2
     assert side.special.tolist() == [True, False, False, False, True]

@@ -11,7 +11,7 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import ExtractionOptions, extract
 from alignment_eval.links.table import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.sweep import COLUMNS, configurations, sweep
 
@@ -78,7 +78,7 @@ def test_configurations_of_every_null() -> None:
         configurations(["attn_w"], ["awi"], ["x"])
 
 
-def test_a_head_without_links_has_no_precision(make_side: Callable[..., Side]) -> None:
+def test_a_head_without_links_has_no_precision(make_side: Callable[..., SentenceSide]) -> None:
     weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
     s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
     gold = [GoldSentence(frozenset({(0, 0)}))]

@@ -1,4 +1,4 @@
-"""Plans, signatures and sinks of a run."""
+"""Plans, signatures and writers of a run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import torch
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps, Side
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, finished_run
 from alignment_eval.records.store import Records, RunInfo
-from fairseq_norm_plugin.output import writers as sinks
+from fairseq_norm_plugin.output import writers
 from fairseq_norm_plugin.output.identity import data_hash, generation_options, model_hash, signature_hash
 from fairseq_norm_plugin.output.run import Output, Plan
 from fairseq_norm_plugin.output.writers import (
     AlignmentParts,
-    Existing,
+    IfExists,
     RecordParts,
     parts_directory,
     pharaoh_line,
@@ -34,7 +34,7 @@ QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 
 
 def sentence(id_, rank=0, status="ok"):
-    side = Side(("a", "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
+    side = SentenceSide(("a", "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
     maps = np.eye(3, dtype=np.float32)
     arrays = {
         "head_attn_w": np.stack([[maps, maps]]),
@@ -42,7 +42,7 @@ def sentence(id_, rank=0, status="ok"):
         "layer_attn_n": maps[None],
     }
     if status != "ok":
-        side, arrays = Side((), np.empty(0, dtype=np.int32)), {}
+        side, arrays = SentenceSide((), np.empty(0, dtype=np.int32)), {}
     return SentenceMaps(id_, side, side, (0,), rank=rank, status=status, arrays=arrays)
 
 
@@ -82,12 +82,12 @@ MANIFEST = "_shard-00000-of-00001.json"
 
 
 def record_parts(directory, resume=False, overwrite=False, **fields):
-    return RecordParts(directory, info(**fields), QUANTITIES, Existing(resume, overwrite))
+    return RecordParts(directory, info(**fields), QUANTITIES, IfExists(resume, overwrite))
 
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     manifest = Manifest("alignments", signature, signature_hash(signature), size, shard, shards)
-    return AlignmentParts(file, manifest, partial(pharaoh_line, options=OPTIONS), Existing(resume, overwrite))
+    return AlignmentParts(file, manifest, partial(pharaoh_line, options=OPTIONS), IfExists(resume, overwrite))
 
 
 def names(directory):
@@ -135,11 +135,11 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     place = tmp_path / "x"
     content = "records" if make is record_parts else "alignments"
     directory = place if make is record_parts else parts_directory(place)
-    sink = make(place, shards=2, a=1)
-    sink.write([sentence(2)])
-    sink.commit()
-    sink.write([sentence(1)])
-    sink.abandon()
+    writer = make(place, shards=2, a=1)
+    writer.write([sentence(2)])
+    writer.commit()
+    writer.write([sentence(1)])
+    writer.abandon()
     assert written_ids(directory, content, 0, 2).tolist() == [2]
     assert written_ids(directory, content, 1, 2).tolist() == []
     with pytest.raises(
@@ -148,23 +148,23 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
         make(place, shards=2, a=1)
     with pytest.raises(InputError, match=r"is of another run \(its a, b differ\)"):
         make(place, shards=2, a=2, b=3, overwrite=True)
-    sink = make(place, shards=2, a=1, resume=True)
-    sink.write([sentence(1), sentence(2), sentence(0, status="skipped")])
-    sink.finish()
+    writer = make(place, shards=2, a=1, resume=True)
+    writer.write([sentence(1), sentence(2), sentence(0, status="skipped")])
+    writer.finish()
     assert written_ids(directory, content, 0, 2).tolist() == [0, 1, 2]
     before = {path: path.stat().st_mtime_ns for path in directory.iterdir()}
     with pytest.raises(InputError, match="this shard of the same run is finished already"):
         make(place, shards=2, a=1)
-    sink = make(place, shards=2, a=1, resume=True)
-    assert sink.manifest.finished
-    assert sink.manifest.skipped == 1
-    sink.write([sentence(1)])
-    sink.finish()
+    writer = make(place, shards=2, a=1, resume=True)
+    assert writer.manifest.finished
+    assert writer.manifest.skipped == 1
+    writer.write([sentence(1)])
+    writer.finish()
     assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
-    sink = make(place, shards=2, a=1, overwrite=True)
+    writer = make(place, shards=2, a=1, overwrite=True)
     assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
-    sink.write([sentence(0)])
-    sink.finish()
+    writer.write([sentence(0)])
+    writer.finish()
     assert written_ids(directory, content, 0, 2).tolist() == [0]
     assert len(names(directory)) == 2
 
@@ -200,11 +200,11 @@ def test_an_alignments_file_is_not_lost(tmp_path):
     for resume in (False, True):
         with pytest.raises(InputError, match="a: there is a file already, which does not say what run it is of"):
             alignment_parts(tmp_path / "a", resume=resume)
-    sink = alignment_parts(tmp_path / "a", overwrite=True, size=1)
-    sink.write([sentence(0)])
+    writer = alignment_parts(tmp_path / "a", overwrite=True, size=1)
+    writer.write([sentence(0)])
     assert (tmp_path / "a").read_text() == "mine"
     (tmp_path / "a.parts" / ".x.tmp").write_text("of a killed run")
-    sink.finish()
+    writer.finish()
     assert (tmp_path / "a").read_text() == "0-0 1-1\n"
     assert names(tmp_path) == ["a"]
 
@@ -236,7 +236,7 @@ def full_disk(monkeypatch):
             super().write_table(table, *args, **kwargs)
 
     monkeypatch.setattr(pq, "ParquetWriter", Writer)
-    monkeypatch.setattr(sinks, "_BUFFER_BYTES", 0)
+    monkeypatch.setattr(writers, "_BUFFER_BYTES", 0)
     return written
 
 
@@ -271,7 +271,7 @@ def test_what_fails_in_the_background_last_fails_the_part(tmp_path, full_disk):
 
 
 def test_lots_are_written_in_the_order_in_which_they_came(tmp_path, monkeypatch):
-    monkeypatch.setattr(sinks, "_BUFFER_BYTES", 0)
+    monkeypatch.setattr(writers, "_BUFFER_BYTES", 0)
     writer = record_parts(tmp_path, size=30)
     order = np.random.default_rng(0).permutation(30).tolist()
     for i in order:
@@ -283,7 +283,7 @@ def test_lots_are_written_in_the_order_in_which_they_came(tmp_path, monkeypatch)
 
 def test_values_that_float16_cannot_hold_fail_the_run(tmp_path):
     half = replace(info(size=1), dtype="float16")
-    writer = RecordParts(tmp_path, half, QUANTITIES, Existing())
+    writer = RecordParts(tmp_path, half, QUANTITIES, IfExists())
     one = sentence(0)
     writer.write([replace(one, arrays={**one.arrays, "transformed_norm": np.full((1, 2, 3), 1e5, np.float32)})])
     with pytest.raises(InputError, match=r"sentence 0: transformed_norm has a row whose largest value is 1e\+05"):
@@ -318,6 +318,6 @@ def test_printing_belongs_to_no_signature():
 @pytest.mark.parametrize(("unknown", "warned"), [(1, True), (0, False)])
 def test_many_unknown_tokens_are_said(caplog, unknown, warned):
     plan = Plan.of("test", iterator([[0]], 1), {}, {})
-    side = Side(("a", "<unk>" if unknown else "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
+    side = SentenceSide(("a", "<unk>" if unknown else "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
     Output(plan, (0,), [], part_sentences=1).write([0], [replace(sentence(0), source=side)])
     assert ("1 of 6 tokens are <unk>: is the text split into the subwords" in caplog.text) is warned
