@@ -34,8 +34,8 @@ class BlockMaps:
     """The maps of one block type for one sentence (pair).
 
     Attributes:
-        block: block type (layers.BLOCK_TYPES).
-        kind: map kind (block_maps.BLOCK_KINDS).
+        block: block type (capture.layers.BLOCK_TYPES).
+        kind: map kind (maps.kinds.BLOCK_KINDS).
         layers: layer maps, float32 [L, T, S]; encoder-decoder attention has one column more, last, with kinds that
             know a residual connection.
         heads: maps of single heads, [L, H, T, S]; None for kinds that have none.
@@ -123,7 +123,7 @@ class NormModel:
             source: as for :meth:`maps`.
             target: likewise.
             block: ``encoder.self``, ``decoder.self`` or ``decoder.cross``.
-            kind: a kind of block_maps.BLOCK_KINDS.
+            kind: a kind of maps.kinds.BLOCK_KINDS.
 
         Raises:
             InputError: see :meth:`maps`; or the block has no such maps.
@@ -254,7 +254,7 @@ class MaskedLM:
 
         Args:
             sentence: subwords, separated by spaces, without ``<s>`` and ``</s>``.
-            kind: a kind of block_maps.BLOCK_KINDS.
+            kind: a kind of maps.kinds.BLOCK_KINDS.
 
         Raises:
             InputError: the sentence is empty or longer than the model takes.

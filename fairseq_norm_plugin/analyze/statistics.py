@@ -64,7 +64,7 @@ class BlockStatistics:
     """The sums of one block (a block type of a layer).
 
     Args:
-        type_: block type (layers.BLOCK_TYPES).
+        type_: block type (capture.layers.BLOCK_TYPES).
         kinds: kinds of mixing ratios.
         rows: the vocabulary of target positions.
         columns: that of source positions.

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.capturing import MapCapture
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
-from fairseq_norm_plugin.maps.block import Block, BlockWeights
+from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.norms import gram_factor
+from fairseq_norm_plugin.maps.weights import BlockWeights
 
 _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose every entry fairseq reorders on dim 0
 

@@ -20,7 +20,7 @@ class MapCapture(Generic[Value]):
     """Collects ``compute(block)`` of the wanted layers over one forward pass.
 
     Args:
-        block: the block type (layers.BLOCK_TYPES).
+        block: the block type (capture.layers.BLOCK_TYPES).
         layers: layer numbers, from 0.
         compute: from a :class:`~fairseq_norm_plugin.maps.block.Block` to what is kept of it.
         needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.

@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers as blocks (blocks.py): where each attention stands, what its layer puts around it."""
+"""fairseq's Transformer layers as blocks (maps/block.py): where each attention stands, and what is around it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairseq.modules.transformer_layer import (
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
 #: Block types, in the order in which a forward pass runs through a layer of each.

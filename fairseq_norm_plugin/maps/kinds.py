@@ -24,7 +24,7 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.block import Block, vectors
 from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
 
-#: Kinds that are norms of vectors -> how far the vectors are carried (blocks.STAGES).
+#: Kinds that are norms of vectors -> how far the vectors are carried (weights.STAGES).
 NORM_KINDS = {f"{stage}_n": stage for stage in ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")}
 #: All kinds of block maps.
 BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")

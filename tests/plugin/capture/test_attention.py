@@ -11,8 +11,8 @@ from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
-from fairseq_norm_plugin.capture.capturing import capturing
-from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
@@ -48,6 +48,21 @@ def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sa
     assert not norm_attentions(swapped)
     assert vars(swapped.decoder.layers[0].encoder_attn).keys() == vars(stock.decoder.layers[0].encoder_attn).keys()
     assert torch.equal(forward(swapped, sample)[0], expected)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_listening_to_self_attention_leaves_outputs_alone(build, make_sample, before):
+    """fairseq's fused attention is left while somebody listens, and taken again afterwards."""
+    model = build(encoder_normalize_before=before, decoder_normalize_before=before)
+    sample = make_sample(LENGTHS)
+    expected = forward(model, sample)[0]
+    captures = [MapCapture(block, range(2), lambda block: block) for block in BLOCK_TYPES]
+    with capturing(norm_attentions(model), *captures):
+        listened = forward(model, sample)[0]
+    assert (listened - expected).abs().max() <= 1e-6 * expected.abs().max()
+    assert torch.equal(forward(model, sample)[0], expected)
+    assert not any(attention.skip_embed_dim_check for attention in norm_attentions(model))
+    assert all(attention.stream is None for attention in norm_attentions(model))
 
 
 def slow_quantities(model, sample):

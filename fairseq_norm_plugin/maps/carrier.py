@@ -1,0 +1,143 @@
+"""The steps after an attention (block.py), which carry the vector of each source position to the block's output.
+
+Everything there acts linearly on the parts of a vector once the whole vector is known: the layer norm of
+y_i = Σ_j z_ij + b_O is g_i(v) = γ ⊙ (v − mean(v)) / s_i, s_i = sqrt(var(y_i) + eps), plus β; the activation g of the
+pre-activation p_i = Σ_j p_ij + … gives each share of p the part p_ij · g(p_i) / p_i (docs/maps.md).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from fairseq_norm_plugin.maps.weights import BlockWeights
+
+
+class Carrier:
+    """Carries vectors of the attention's output space through the steps after it, as far as a stage (``STAGES``).
+
+    It is linear: the carried vectors of all source positions and of the residual connection, and
+    :meth:`bias_contribution`, add up to :meth:`whole`.  The leading axis B may be missing.
+
+    Args:
+        weights: the block's parameters.
+        output: the attention's output, b_O included, [B, T, D].
+        residual: what the residual connection adds to it, [B, T, D].
+    """
+
+    def __init__(self, weights: BlockWeights, output: Tensor, residual: Tensor) -> None:
+        self._weights = weights
+        self._output = output
+        self._sum = residual + output
+
+    @cached_property
+    def _scale(self) -> Optional[Tensor]:
+        """s_i of the layer norm that makes the block's output, or of pre-norm layers the network's input."""
+        norm = self._weights.input_norm
+        return None if norm is None else norm.scale(self._sum)
+
+    @cached_property
+    def _stream(self) -> Tensor:
+        return self._sum if self._weights.norm is None else self._weights.norm(self._sum)
+
+    @cached_property
+    def _pre(self) -> Tensor:
+        norm, network = self._weights.input_norm, self._weights.network
+        return torch.nn.functional.linear(self._sum if norm is None else norm(self._sum), network.w_1, network.b_1)
+
+    @cached_property
+    def _ratio(self) -> Tensor:
+        """g(p) / p of every unit, [B, T, F]; where p = 0 its limit g'(0)."""
+        pre, activation = self._pre, self._weights.network.activation
+        zero = torch.zeros(1, dtype=pre.dtype, device=pre.device, requires_grad=True)
+        with torch.enable_grad():
+            (slope,) = torch.autograd.grad(activation(zero).sum(), zero)
+        return torch.where(pre == 0, slope, activation(pre) / torch.where(pre == 0, 1.0, pre))
+
+    @cached_property
+    def _ratio_by_scale(self) -> Tensor:
+        return self._ratio if self._scale is None else self._ratio / self._scale
+
+    @cached_property
+    def _network_output(self) -> Tensor:
+        network = self._weights.network
+        return torch.nn.functional.linear(network.activation(self._pre), network.w_2, network.b_2)
+
+    @cached_property
+    def _final_scale(self) -> Tensor:
+        norm = self._weights.network.final_norm
+        assert norm is not None
+        return norm.scale(self.whole("ffres"))
+
+    def whole(self, stage: str) -> Tensor:
+        """The model's own vector at ``stage``, biases included, [B, T, D].
+
+        Raises:
+            InputError: the stage needs a feed-forward network that the block does not have.
+        """
+        if stage in ("attn", "attnres", "attnresln"):
+            return {"attn": self._output, "attnres": self._sum, "attnresln": self._stream}[stage]
+        if stage == "ff":
+            return self._network_output
+        whole = self._network_output + self._stream
+        final = self._weights.network.final_norm
+        return whole if stage == "ffres" or final is None else final(whole)
+
+    def finish(self, stream: Optional[Tensor], pre: Optional[Tensor], stage: str) -> Tensor:
+        """Divide by the scales of this pass and add up: the last step of :meth:`carry`, which overwrites its input.
+
+        Args:
+            stream: :meth:`BlockWeights.stream` of the vectors, [..., T, D].
+            pre: :meth:`BlockWeights.pre_activation` of them, [..., T, F].
+            stage: the stage that both were made for.
+
+        Returns:
+            The vectors at ``stage``, [..., T, D].
+        """
+        if stream is not None and stage not in ("attn", "attnres") and self._weights.norm is not None:
+            assert self._scale is not None
+            stream = stream.div_(self._scale)
+        if pre is None:
+            assert stream is not None
+            return stream
+        result = torch.matmul(pre.mul_(self._ratio_by_scale), self._weights.network.w_2.t())
+        if stream is not None:
+            result = result.add_(stream)
+        return self._final(result) if stage == "ffresln" else result
+
+    def _final(self, vectors: Tensor) -> Tensor:
+        """The linear part of the layer norm after the network, if there is one."""
+        norm = self._weights.network.final_norm
+        return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
+
+    def carry(self, vectors: Tensor, stage: str) -> Tensor:
+        """``vectors`` [..., T, D] of the attention's output space (B first, if there is a batch) at ``stage``.
+
+        Raises:
+            InputError: the stage needs a feed-forward network that the block does not have.
+        """
+        stream, pre = self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage)
+        return self.finish(None if stream is None else stream.clone(), pre, stage)
+
+    def bias_contribution(self, stage: str) -> Tensor:
+        """The bias term at ``stage``, attributed to no token: b_O, β, b_1 and b_2, each carried on, [B, T, D].
+
+        Raises:
+            InputError: the stage needs a feed-forward network that the block does not have.
+        """
+        weights = self._weights
+        b_o = torch.zeros_like(weights.w_o[:, 0]) if weights.b_o is None else weights.b_o
+        result = self.carry(b_o.expand_as(self._output), stage)
+        added = torch.zeros_like(result)
+        if stage in ("attnresln", "ffres", "ffresln") and weights.norm is not None:
+            added += weights.norm.bias
+        if stage in ("ff", "ffres", "ffresln"):
+            network, norm = weights.network, weights.input_norm
+            inner = network.b_1 if norm is None else network.b_1 + torch.mv(network.w_1, norm.bias)
+            added += torch.matmul(self._ratio * inner, network.w_2.t()) + network.b_2
+            if stage == "ffresln" and network.final_norm is not None:
+                added = self._final(added) + network.final_norm.bias
+        return result + added

@@ -1,0 +1,168 @@
+"""Map kinds and mixing ratios against their definitions, on slow vectors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import (
+    BLOCK_KINDS,
+    HEAD_KINDS,
+    MIXING_KINDS,
+    NORM_KINDS,
+    head_map,
+    head_mixing_ratio,
+    layer_map,
+    merged_map,
+    mixing_ratio,
+)
+from fairseq_norm_plugin.maps.weights import STAGES
+from tests.plugin.maps.blocks import (
+    EXTREMES,
+    LENGTHS,
+    capture_blocks,
+    extreme,
+    random_block,
+    slow_mixing,
+    slow_vectors,
+    with_output,
+)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_layer_maps_and_mixing_ratios_are_those_of_slow_vectors(build, make_sample, before):
+    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
+    model = build(encoder_layers=1, decoder_layers=1, **options).double()
+    for (type_, _), block in capture_blocks(model, make_sample([(3, 2), (2, 3)])).items():
+        for kind, stage in NORM_KINDS.items():
+            if stage in STAGES[3:] and block.weights.feed_forward is None:
+                continue
+            map_, ratio = layer_map(block, kind), mixing_ratio(block, kind)
+            for b in range(2):
+                slow = slow_vectors(block.sentence(b), stage)
+                norms = slow.norm(dim=-1).t()
+                scale = norms.sum(-1, keepdim=True).clamp_min(1e-3)
+                assert ((map_[b] - norms).abs() / scale).max() < 1e-7, (type_, kind)
+                torch.testing.assert_close(ratio[b], slow_mixing(slow, block.weights.cross, stage))
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_extreme_inputs(name, cross, before):
+    torch.manual_seed(3)
+    block = extreme(name, random_block(cross, before, torch.tanh if name == "pre-activation 0" else torch.relu))
+    for kind in MIXING_KINDS:
+        ratio = mixing_ratio(block, kind)
+        assert ((ratio >= 0) & (ratio <= 1 + 1e-12)).all()
+    # Cholesky in float64 of cancelling heads keeps half the digits of what is left
+    slow = slow_vectors(block.sentence(0), "attnresln").norm(dim=-1).t()
+    parts = torch.einsum("bhts,bshd,ohd->bthso", block.alpha, block.values, block.weights.w_o.unflatten(1, (3, -1)))
+    torch.testing.assert_close(
+        layer_map(block, "attnresln_n")[0], slow, rtol=1e-6, atol=1e-7 * float(parts.norm(dim=-1).max())
+    )
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_head_maps_and_head_mixing_ratios(build, make_sample, before):
+    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
+    model = build(encoder_layers=1, decoder_layers=1, **options).double()
+    for block in capture_blocks(model, make_sample(LENGTHS)).values():
+        width = block.values.size(-1)
+        maps = {kind: head_map(block, kind) for kind in HEAD_KINDS}
+        for h in range(block.weights.heads):
+            w_h = block.weights.w_o[:, h * width : (h + 1) * width]
+            f = block.values[:, :, h] @ w_h.t()
+            expected = block.alpha[:, h, :, :, None] * f[:, None]
+            torch.testing.assert_close(maps["attn_n"][:, h], expected.norm(dim=-1), rtol=1e-6, atol=1e-12)
+            normed = expected
+            if block.weights.norm is not None:
+                s = (block.residual + block.output).var(-1, unbiased=False) + block.weights.norm.eps
+                normed = (expected - expected.mean(-1, keepdim=True)) * block.weights.norm.weight
+                normed = normed / s.sqrt()[:, :, None, None]
+            torch.testing.assert_close(maps["attnresln_n"][:, h], normed.norm(dim=-1), rtol=1e-6, atol=1e-12)
+            if block.weights.cross:
+                continue
+            for b in range(len(expected)):
+                slow = slow_mixing(expected[b].transpose(0, 1), False, "attn")
+                torch.testing.assert_close(head_mixing_ratio(block, "attn_n")[b, h], slow)
+                by_weight = slow_mixing(block.alpha[b, h].t()[..., None], False, "attn")
+                torch.testing.assert_close(head_mixing_ratio(block, "attn_w")[b, h], by_weight)
+
+
+def test_attnres_w_is_half_of_attn_w_and_its_mixing_ratio_too(build, make_sample):
+    """Kobayashi et al. 2021: 48.6 and 97.1 % in BERT, 47.9 and 95.8 % in RoBERTa."""
+    for (type_, _), block in capture_blocks(build(), make_sample(LENGTHS)).items():
+        map_ = layer_map(block, "attnres_w")
+        torch.testing.assert_close(map_.sum(-1), torch.ones(map_.shape[:-1]))
+        if type_ == DECODER_CROSS:
+            torch.testing.assert_close(map_[..., :-1], 0.5 * layer_map(block, "attn_w"))
+            torch.testing.assert_close(mixing_ratio(block, "attn_w"), torch.ones(map_.shape[:-1]))
+        torch.testing.assert_close(2 * mixing_ratio(block, "attnres_w"), mixing_ratio(block, "attn_w"))
+
+
+def test_layer_maps_in_float32_are_near_float64(build, make_sample):
+    sample = make_sample(LENGTHS)
+    single, double = capture_blocks(build(), sample), capture_blocks(build().double(), sample)
+    for key, block in single.items():
+        for kind in BLOCK_KINDS:
+            if kind.startswith("ff") and block.weights.feed_forward is None:
+                continue
+            exact = layer_map(double[key], kind)
+            assert (layer_map(block, kind) - exact).abs().max() < 2e-5 * max(1.0, float(exact.max())), (key, kind)
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_alti_is_its_definition(cross):
+    torch.manual_seed(1)
+    block = random_block(cross, source=6 if cross else 4)
+    slow = slow_vectors(block.sentence(0), "attnresln")
+    y = block.carrier.whole("attnresln")[0]
+    contribution = torch.stack([(y.abs().sum(-1) - (y - z).abs().sum(-1)).clamp_min(0) for z in slow]).t()
+    total = contribution.sum(-1, keepdim=True)
+    torch.testing.assert_close(layer_map(block, "alti")[0], contribution / torch.where(total == 0, 1.0, total))
+
+
+def test_nan_shows_as_nan():
+    block = random_block()
+    block.values[0, 0, 0, 0] = float("nan")
+    for kind in ("attn_n", "attnres_n", "ffresln_n", "alti"):
+        assert layer_map(with_output(block), kind).isnan().any(), kind
+    assert mixing_ratio(with_output(block), "attn_n").isnan().any()
+
+
+def test_an_all_zero_row_of_alti_stays_zero():
+    block = random_block(cross=True)
+    far = Block(block.weights, block.alpha, block.values * 0, block.residual * 0, block.output * 0)
+    assert torch.equal(layer_map(far, "alti"), torch.zeros(1, 4, 5, dtype=torch.float64))
+
+
+def test_merging_sums_vectors_before_the_norm():
+    torch.manual_seed(2)
+    block = random_block(cross=True, target=3, source=5)
+    heads, layer = merged_map(block, [[0, 1, 1, 1, -1]])
+    f = torch.einsum("bhts,bshd,ohd->bhtso", block.alpha, block.values, block.weights.w_o.unflatten(1, (3, -1)))
+    merged = torch.stack([f[:, :, :, 0], f[:, :, :, 1:4].sum(3), 0 * f[..., 0, :], 0 * f[..., 0, :], f[:, :, :, 4]], 3)
+    torch.testing.assert_close(heads, merged.norm(dim=-1), rtol=1e-6, atol=1e-12)
+    torch.testing.assert_close(layer, merged.sum(1).norm(dim=-1), rtol=1e-6, atol=1e-12)
+
+
+def test_kinds_that_a_block_has_not_say_so(build, make_sample):
+    blocks = capture_blocks(build(), make_sample(LENGTHS))
+    decoder_self = blocks[DECODER_SELF, 0]
+    with pytest.raises(InputError, match=r"no feed-forward network follows this block: .* for kinds ff_n, ffres_n"):
+        layer_map(decoder_self, "ff_n")
+    with pytest.raises(InputError, match=r"no feed-forward network"):
+        mixing_ratio(decoder_self, "ffresln_n")
+    with pytest.raises(InputError, match=r"unknown map kind 'norm': expected one of attn_w, attn_n, .*alti"):
+        layer_map(decoder_self, "norm")
+    with pytest.raises(InputError, match=r"'ff_n' has no maps of single heads: expected one of attn_w, attn_n"):
+        head_map(decoder_self, "ff_n")
+    with pytest.raises(InputError, match=r"'alti' has no mixing ratio: expected one of attn_w"):
+        mixing_ratio(decoder_self, "alti")
+    with pytest.raises(InputError, match=r"no mixing ratio of single heads"):
+        head_mixing_ratio(decoder_self, "attnres_n")
+    assert set(NORM_KINDS) < set(BLOCK_KINDS)
