@@ -14,26 +14,17 @@ import logging
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-import pandas as pd
 import torch
-from fairseq import checkpoint_utils, options, utils
+from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from tqdm import tqdm
 
-from alignment_eval import __version__
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.analyze.statistics import BlockStatistics, Vocabulary
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.analyze.run import Analysis, analyse
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
-from fairseq_norm_plugin.output.identity import data_hash, model_hash
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +67,7 @@ def _parser() -> Any:
 
 
 def run(args: Any) -> None:
-    """Analyse the model and subset that ``args`` (fairseq's namespace) name, and write the results.
+    """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
 
     Raises:
         UsageError: an unknown kind, no or several checkpoints, or the output is there.
@@ -93,149 +84,8 @@ def run(args: Any) -> None:
     if not Path(args.path).is_file():
         raise InputError(f"{args.path}: no such file: expected a fairseq checkpoint")
     cfg = convert_namespace_to_omegaconf(args)
-    from fairseq.tasks import setup_task
-
-    task = setup_task(cfg.task)
-    # fairseq-validate would take the task from the checkpoint; here it is the one that can read maps.
-    try:
-        (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task)
-    except RuntimeError as error:
-        if "size mismatch" not in str(error):
-            raise
-        raise InputError(
-            f"{args.path}: its parameters do not fit the dictionaries in {cfg.task.data}: expected the data binarised "
-            f"with the model's own (--srcdict, --tgtdict)"
-        ) from error
-    model.float().eval()
-    subset = cfg.dataset.gen_subset
-    try:
-        task.load_dataset(subset)
-    except FileNotFoundError as error:
-        raise InputError(
-            f"{error}: expected a subset that fairseq-preprocess made; name it with --gen-subset"
-        ) from error
-    if torch.cuda.is_available() and not cfg.common.cpu:
-        model.cuda()
-    iterator = _batches(task, model, subset, cfg)
-    analysis = Analysis(model, task, kinds)
-    for sample in tqdm(iterator, desc="batches", disable=None, file=sys.stderr):
-        analysis.add(utils.move_to_cuda(sample) if next(model.parameters()).is_cuda else sample)
-    summary = {
-        "version": __version__,
-        "checkpoint": str(args.path),
-        "model": model_hash([model]),
-        "subset": subset,
-        "data": data_hash(cfg.task.data.split(":")[0], subset, analysis.languages),
-        "task": str(cfg.task._name),
-        "kinds": kinds,
-        **analysis.size(),
-    }
+    analysis, summary = analyse(cfg, args.path, kinds)
     _write(out, analysis, summary)
-
-
-def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:
-    """fairseq's batches of the subset, each sentence once."""
-    batches = task.get_batch_iterator(
-        dataset=task.dataset(subset),
-        max_tokens=cfg.dataset.max_tokens,
-        max_sentences=cfg.dataset.batch_size,
-        max_positions=utils.resolve_max_positions(task.max_positions(), model.max_positions()),
-        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,
-        required_batch_size_multiple=1,  # fairseq would drop the last batch otherwise
-        num_workers=cfg.dataset.num_workers,
-        data_buffer_size=cfg.dataset.data_buffer_size,
-    )
-    return batches.next_epoch_itr(shuffle=False)
-
-
-class Analysis:
-    """Statistics of every block of a model, fed batch by batch.
-
-    Raises:
-        UsageError: a kind asks for a feed-forward network, which no block of the model has.
-    """
-
-    def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:
-        self._model = model
-        source, target = task.source_dictionary, getattr(task, "target_dictionary", None)
-        translation = hasattr(model, "decoder")
-        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if translation else (None, None)
-        source_words = Vocabulary.of(source)
-        target_words = Vocabulary.of(target) if translation else source_words
-        self.statistics: dict[tuple[str, int], BlockStatistics] = {}
-        self._captures: list[MapCapture[None]] = []
-        self._tokens: dict[str, torch.Tensor] = {}
-        self._sentences = 0
-        self._counts = {"source": 0, "target": 0}
-        self._pad = source.pad()
-        for type_ in BLOCK_TYPES:
-            for attention in [a for a in norm_attentions(model) if a.site.block == type_]:
-                rows = source_words if type_ == ENCODER_SELF else target_words
-                columns = source_words if type_ in (ENCODER_SELF, DECODER_CROSS) else target_words
-                known = [kind for kind in kinds if _applies(kind, attention.block_weights())]
-                number = attention.site.number
-                self.statistics[type_, number] = BlockStatistics(type_, known, rows, columns)
-                compute = partial(self._add_block, (type_, number))
-                self._captures.append(MapCapture(type_, [number], compute))
-
-    def add(self, sample: dict[str, Any]) -> None:
-        """Run the model over one batch, teacher-forced, and add it."""
-        inputs = sample["net_input"]
-        source = inputs["src_tokens"]
-        target = inputs.get("prev_output_tokens", source)
-        self._tokens = {"source": source, "target": target}
-        self._sentences += len(source)
-        for side, tokens in self._tokens.items():
-            self._counts[side] += int(tokens.ne(self._pad).sum())
-        with torch.no_grad(), teacher_forcing(self._model), capturing(norm_attentions(self._model), *self._captures):
-            if hasattr(self._model, "decoder"):
-                self._model(**inputs, features_only=True)
-            else:
-                self._model(source, features_only=True)
-        for capture in self._captures:
-            capture.take()
-
-    def _add_block(self, key: tuple[str, int], block: Block) -> None:
-        rows = self._tokens["source" if key[0] == ENCODER_SELF else "target"]
-        columns = self._tokens["source" if key[0] in (ENCODER_SELF, DECODER_CROSS) else "target"]
-        self.statistics[key].add(block, rows, columns)
-
-    def size(self) -> dict[str, Any]:
-        """How much was analysed, and what was left out."""
-        sides = self._counts if hasattr(self._model, "decoder") else {"source": self._counts["source"]}
-        left_out = {f"{type_} {number}": s.left_out for (type_, number), s in self.statistics.items() if s.left_out}
-        return {"sentences": self._sentences, "tokens": sides, "positions_with_nothing_to_mix": left_out}
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The results, a table a file (docs/analysis.md)."""
-        collected: dict[str, list[dict[Any, Any]]] = {}
-        for (type_, number), statistics in self.statistics.items():
-            place = {"block": type_, "layer": number}
-            parts: dict[str, list[dict[Any, Any]]] = {
-                "mixing": statistics.mixing(),
-                "mixing_by_frequency": statistics.mixing_by_frequency(),
-                "attention": statistics.attention(),
-                "weight_norm_correlation": statistics.weight_norm_correlation(),
-                "norm_by_frequency": [statistics.norm_by_frequency()],
-                "token_norms": statistics.token_norms().to_dict("records"),
-            }
-            for name, rows in parts.items():
-                collected.setdefault(name, []).extend({**place, **row} for row in rows)
-        tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
-        broken = tables["mixing"][tables["mixing"]["mean"].isna()]
-        if len(broken):
-            where = f"{broken['block'].iloc[0]} {broken['layer'].iloc[0]}"
-            raise InputError(f"the maps of {where} hold NaN: expected finite ones; are there NaN in the checkpoint?")
-        for table in tables.values():
-            if "head" in table:
-                table["head"] = table["head"].astype("Int64")
-        return tables
-
-
-def _applies(kind: str, weights: Any) -> bool:
-    if kind.startswith("ff"):
-        return weights.feed_forward is not None
-    return not (weights.cross and kind in ("attn_w", "attn_n"))  # constantly 1: the residual is the whole own part
 
 
 def _write(out: Path, analysis: Analysis, summary: dict[str, Any]) -> None:
