@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterable
-from contextlib import suppress
 
+from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.checks import Texts
@@ -129,14 +128,6 @@ def hypothesis_options(args: argparse.Namespace, role: str = "hyp") -> ReadOptio
     """How to read hypotheses: ``--<role>-format`` and so on."""
     names = ("format", "base", "swap", "unused_zero", "allow_possible", "min_confidence")
     return ReadOptions(**{name: getattr(args, f"{role}_{name}") for name in names})
-
-
-def finite_number(text: str) -> float:
-    """The value of an option that is a number, neither NaN nor infinite."""
-    with suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:

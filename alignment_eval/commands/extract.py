@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.commands._alignment_args import finite_number
+from alignment_eval.arguments.maps import (
+    MAX_NORM,
+    add_lexicon_argument,
+    add_map_arguments,
+    check_lexicon_passes,
+    given_map_options,
+    stated_options,
+)
+from alignment_eval.arguments.numbers import finite_number
+from alignment_eval.commands._record_args import open_reverse, warn_skipped
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import JOINS, Words, check_join, check_same_text, join, words_of
 from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
 from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
-from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.files import write_lines
-from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line, warn_on_stderr
-from alignment_eval.maps.sentence import KINDS, SentenceMaps
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, LEVELS, SETTINGS
+from alignment_eval.formats.line_style import LineStyle
+from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records
 from alignment_eval.selection.choice_file import (
     Choice,
@@ -32,15 +40,12 @@ from alignment_eval.selection.choice_file import (
 )
 from alignment_eval.signature import Value, signature
 
-MAX_NORM = "max-norm"
 _EPILOG = """\
 Examples, after make demo:
   align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule kobayashi2020
   align-eval extract out/demo/forced --kind attn_n --heads 1.0,1.2,2 --combine product --setting awo \\
       --rule threshold=0.2 --confidences
 """
-#: The options that a choice file takes the place of.
-_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null", "final_punctuation")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,73 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
     )
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
-
-
-def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
-    """Declare the options that say which maps are read and how, or which choice says it; gives their group."""
-    group = parser.add_argument_group("maps", description)
-    group.add_argument("--kind", metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
-    group.add_argument(
-        "--layer",
-        type=layer_number,
-        metavar="N",
-        help=f"decoder layer, from 0; {MAX_NORM}: that of the highest mean norm, a choice without gold (AWI only)",
-    )
-    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
-    group.add_argument(
-        "--heads",
-        metavar="MAPS",
-        help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi: one that is not of "
-        "--setting",
-    )
-    group.add_argument(
-        "--combine",
-        choices=COMBINATIONS,
-        help=f"of the maps' rows, each divided by its sum: the arithmetic mean (default) or the product, which is the "
-        f"geometric mean of shares of {FLOOR:g} or more",
-    )
-    group.add_argument(
-        "--setting",
-        metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: alignment of a target word by the row that outputs it, or has it as input",
-    )
-    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)}")
-    group.add_argument(
-        "--null",
-        metavar="NULL",
-        help=f"{', '.join(NULLS)}: may </s> and tags win, the word then stays unaligned (default: the rule's own)",
-    )
-    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
-    group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
-    return group
-
-
-def add_lexicon_argument(group: argparse._ArgumentGroup, default: str) -> None:
-    """Declare ``--lexicon``, whose default is said to be ``default``; :func:`check_lexicon_passes` checks it."""
-    group.add_argument(
-        "--lexicon",
-        type=int,
-        metavar="PASSES",
-        help=f"multiply word maps by what their words take of each other in the rest of the text, counted so often "
-        f"(0: not; default: {default})",
-    )
-
-
-def check_lexicon_passes(args: argparse.Namespace) -> None:
-    """Check ``--lexicon``.
-
-    Raises:
-        UsageError: it is no number of passes.
-    """
-    if args.lexicon is not None and args.lexicon < 0:
-        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
-
-
-def layer_number(text: str) -> int | str:
-    """The value of ``--layer``."""
-    if text == MAX_NORM or text.isdecimal():
-        return text if text == MAX_NORM else int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}: expected a layer number, from 0, or {MAX_NORM}")
 
 
 @dataclass(frozen=True)
@@ -179,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
     lines, skipped, words = extract_all(
         records,
         options,
-        Lines(args.confidences, args.min_confidence),
+        LineStyle(args.confidences, args.min_confidence),
         reverse,
         keep_words,
         args.level,
@@ -231,49 +169,6 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
 
 
-def given_map_options(args: argparse.Namespace) -> list[str]:
-    """The options of :func:`add_map_arguments` that are given.
-
-    Raises:
-        UsageError: there are some beside ``--choice``.
-    """
-    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
-    given = [name for name, value in values.items() if value is not None and value is not False]
-    if args.choice is not None and given:
-        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
-    return given
-
-
-def stated_options(args: argparse.Namespace) -> ExtractionOptions:
-    """The extraction that the options name; layer 0 stands for ``max-norm``."""
-    return ExtractionOptions(
-        kind=args.kind,
-        layer=0 if args.layer == MAX_NORM else args.layer,
-        head=args.head,
-        setting=args.setting,
-        rule=args.rule,
-        null=args.null,
-        final_punctuation=args.final_punctuation,
-        heads=() if args.heads is None else parse_maps(args.heads),
-        combine=args.combine or "mean",
-    )
-
-
-def open_reverse(directory: str, records: Records) -> Records:
-    """The records of the other direction.
-
-    Raises:
-        InputError: they are of more or fewer sentences than ``records``, or an error of theirs.
-    """
-    reverse = Records(directory)
-    if reverse.info.size != records.info.size:
-        raise InputError(
-            f"{directory}: records of {reverse.info.size} sentences, but {records.directory} of {records.info.size}: "
-            f"expected the same sentence pairs, source and target exchanged"
-        )
-    return reverse
-
-
 def read_reverse(
     args: argparse.Namespace, records: Records, options: ExtractionOptions, choice: Choice | None
 ) -> Reverse:
@@ -302,23 +197,10 @@ def read_reverse(
     return Reverse(back, options, args.join, links, words, skipped)
 
 
-@dataclass(frozen=True)
-class Lines:
-    """What is printed of a sentence: links, or links with confidences; those of ``least`` or more, if that is given."""
-
-    confidences: bool = False
-    least: float | None = None
-
-    def of(self, found: WordLinks) -> str:
-        """The line of a sentence."""
-        links = found.confidences(self.least or 0)
-        return format_scored_line(links) if self.confidences else format_pharaoh_line(links)
-
-
 def extract_all(
     records: Records,
     options: ExtractionOptions,
-    lines: Lines,
+    style: LineStyle,
     reverse: Reverse | None,
     keep_words: bool,
     level: str,
@@ -348,13 +230,13 @@ def extract_all(
         if keep_words:
             words[sentence.id] = words_of(sentence)
         if not lexicon:
-            done[sentence.id] = lines.of(found)
+            done[sentence.id] = style.line(found)
         else:
             maps[sentence.id] = without_maps(sentence), words_of(sentence), found.shares
     if reverse is not None:
         check_same_text((words[id_], reverse.words[id_]) for id_ in words)
     if lexicon:
-        done = {id_: lines.of(found) for id_, found in with_lexicon(maps, options, lexicon)}
+        done = {id_: style.line(found) for id_, found in with_lexicon(maps, options, lexicon)}
     return done, skipped, words
 
 
@@ -389,10 +271,3 @@ def choice_warnings(choice: Choice, name: str, records: Records, words: Mapping[
             f"{name}: THESE ARE THE SENTENCES THE CHOICE WAS MADE ON: an AER of these links is an optimistic figure, "
             f"not a result; report one on other sentences"
         )
-
-
-def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
-    """Say on stderr how many sentences have no maps, and why."""
-    if skipped:
-        reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
-        print(f"warning: {len(skipped)} of {size} sentences have no maps, {consequence} ({reasons})", file=sys.stderr)

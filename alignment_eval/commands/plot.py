@@ -15,7 +15,7 @@ from alignment_eval.commands._alignment_args import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.commands.sweep import check_forced, gold_of_records
+from alignment_eval.commands._record_args import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES

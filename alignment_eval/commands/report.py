@@ -13,14 +13,13 @@ from alignment_eval.commands._alignment_args import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.commands._record_args import check_forced, gold_of_records, warn_skipped
 from alignment_eval.commands._resampling_args import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.commands.extract import warn_skipped
-from alignment_eval.commands.sweep import check_forced, gold_of_records
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.files import write_lines

@@ -15,13 +15,14 @@ from alignment_eval.commands._alignment_args import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands.extract import open_reverse, warn_skipped
-from alignment_eval.commands.sweep import (
+from alignment_eval.commands._record_args import (
     add_configuration_arguments,
     check_forced,
     configuration_fields,
     configurations_of,
     gold_of_records,
+    open_reverse,
+    warn_skipped,
 )
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import words_of

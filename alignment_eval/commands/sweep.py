@@ -8,9 +8,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,17 +20,19 @@ from alignment_eval.commands._alignment_args import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands.extract import warn_skipped
+from alignment_eval.commands._record_args import (
+    add_configuration_arguments,
+    check_forced,
+    configuration_fields,
+    configurations_of,
+    gold_of_records,
+    warn_skipped,
+)
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, layer_label, save_heatmaps
-from alignment_eval.formats.reading import Alignments, warn_of_gaps
-from alignment_eval.maps.sentence import KINDS
-from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
-from alignment_eval.signature import Value, signature
+from alignment_eval.scoring.sweep import SweepResult, sweep
+from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,24 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a DIR that sweep wrote")
 
 
-def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
-    """Declare ``--kinds``, ``--settings`` and ``--rules``."""
-    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
-    for name, known, others in (("kinds", KINDS, ""), ("settings", SETTINGS, ""), ("rules", RULES, more)):
-        help_ = f"default: all {'that were recorded ' if known is KINDS else ''}of {', '.join(known)}{others}"
-        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=help_)
-
-
-def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:
-    """The configurations that ``--kinds``, ``--settings`` and ``--rules`` ask for."""
-    kinds, settings, rules = (
-        list(dict.fromkeys(getattr(args, name) or known))
-        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
-    )
-    names = dict.fromkeys(rule_of(rule).name for rule in rules)  # threshold=0.2 and threshold=.2 are one
-    return configurations(kinds, settings, list(names), args.final_punctuation)
-
-
 def run(args: argparse.Namespace) -> None:
     """Score everything, write DIR, print the table."""
     out = Path(args.out).resolve()
@@ -102,48 +85,6 @@ def run(args: argparse.Namespace) -> None:
         write_result(result, signed, records, directory)
     print(report(result.table, records.info.size))
     print(signed, file=sys.stderr)
-
-
-def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
-    """What a signature says of configurations."""
-    return {
-        "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
-        "settings": ",".join(dict.fromkeys(option.setting for option in options)),
-        "rules": ",".join(dict.fromkeys(option.rule for option in options)),
-        "final_punctuation": options[0].final_punctuation,
-    }
-
-
-def check_forced(records: Records) -> None:
-    """Check that the records are of the texts that gold is of.
-
-    Raises:
-        InputError: they are of the model's own translations, whose words are not the gold's.
-    """
-    if not records.info.forced:
-        raise InputError(
-            f"{records.directory}: maps of the model's own translations, whose words no gold of the references can "
-            f"score: expected records of forced scoring; record with --score-reference"
-        )
-
-
-def gold_of_records(gold: Alignments, records: Records) -> Alignments:
-    """The gold, of as many sentences as the records; warns where a NAACL file ends before them.
-
-    Raises:
-        InputError: it has more or fewer.
-    """
-    size, found = records.info.size, gold.links.sentences
-    if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
-        gold = replace(gold, links=gold.links.with_sentences(size))
-        warn_of_gaps(gold.file.name, gold.links)
-        return gold
-    if found != size:
-        raise InputError(
-            f"{gold.file.name}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
-            f"are they of the same text?"
-        )
-    return gold
 
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:

@@ -17,11 +17,11 @@ from fairseq.data.data_utils import batch_by_size
 from fairseq.data.language_pair_dataset import collate
 from torch import Tensor
 
-from alignment_eval.commands.extract import Lines
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import check_join, join, words_of
 from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, word_links
 from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
+from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import format_pharaoh_line
 from alignment_eval.links.symmetrize import check_method, symmetrize
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
@@ -167,7 +167,7 @@ class Aligner:
 
     Args:
         forward: the source-target model.
-        lines: what is printed of a sentence.
+        style: what is printed of a sentence.
         reverse: the target-source model.
         both: how the two are brought together.
         max_tokens: tokens of a batch, pads included.
@@ -184,7 +184,7 @@ class Aligner:
     def __init__(
         self,
         forward: Direction,
-        lines: Lines,
+        style: LineStyle,
         reverse: Optional[Direction] = None,
         both: Optional[Both] = None,
         max_tokens: int = 4000,
@@ -201,7 +201,7 @@ class Aligner:
                 raise UsageError("--lexicon with --symmetrize: links are drawn before; expected --join product")
             check_lexicon(forward.options, None if both is None else both.join)
         self._directions = [forward, *([] if reverse is None else [reverse])]
-        self._lines = lines
+        self._style = style
         self._both = both
         self._max_tokens = max_tokens
         self._lexicon = lexicon
@@ -286,7 +286,7 @@ class Aligner:
         if self._both is not None and self._both.method is not None:
             found, back = self._one_way(sentence), self._other_way(sentence)
             return format_pharaoh_line(symmetrize(found.links, _exchanged(back), self._both.method, self._both.variant))
-        return self._lines.of(self._weighed[sentence.id] if self._lexicon else self._found(sentence))
+        return self._style.line(self._weighed[sentence.id] if self._lexicon else self._found(sentence))
 
     def _found(self, sentence: SentenceMaps) -> WordLinks:
         """The links of a sentence, of both directions joined if there are two."""

@@ -23,20 +23,20 @@ import torch
 from tqdm import tqdm
 
 from alignment_eval import __version__
-from alignment_eval.commands._alignment_args import finite_number
-from alignment_eval.commands.extract import (
+from alignment_eval.arguments.maps import (
     MAX_NORM,
-    Lines,
     add_lexicon_argument,
     add_map_arguments,
     check_lexicon_passes,
     given_map_options,
     stated_options,
 )
+from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import JOINS
 from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
 from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
 from alignment_eval.maps.subwords import MARKS
@@ -164,8 +164,8 @@ def run(args: argparse.Namespace) -> None:
     text = ParallelText(_text_files(args))
     forward = _direction(args, choice)
     reverse = None if args.reverse_path is None else _direction(args, choice, forward)
-    lines = Lines(args.confidences, args.min_confidence)
-    aligner = Aligner(forward, lines, reverse, both, args.max_tokens, args.lexicon)
+    style = LineStyle(args.confidences, args.min_confidence)
+    aligner = Aligner(forward, style, reverse, both, args.max_tokens, args.lexicon)
     directions = [forward, *([] if reverse is None else [reverse])]
     fields: dict[str, Value] = {
         **forward.options.fields(),

@@ -1,0 +1,110 @@
+"""The options that say which maps are read, and how links are read from them."""
+
+from __future__ import annotations
+
+import argparse
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
+from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
+
+MAX_NORM = "max-norm"
+#: The options that a choice file takes the place of.
+_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null", "final_punctuation")
+
+
+def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
+    """Declare the options that say which maps are read and how, or which choice says it; gives their group."""
+    group = parser.add_argument_group("maps", description)
+    group.add_argument("--kind", metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
+    group.add_argument(
+        "--layer",
+        type=layer_number,
+        metavar="N",
+        help=f"decoder layer, from 0; {MAX_NORM}: that of the highest mean norm, a choice without gold (AWI only)",
+    )
+    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
+    group.add_argument(
+        "--heads",
+        metavar="MAPS",
+        help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi: one that is not of "
+        "--setting",
+    )
+    group.add_argument(
+        "--combine",
+        choices=COMBINATIONS,
+        help=f"of the maps' rows, each divided by its sum: the arithmetic mean (default) or the product, which is the "
+        f"geometric mean of shares of {FLOOR:g} or more",
+    )
+    group.add_argument(
+        "--setting",
+        metavar="SETTING",
+        help=f"{', '.join(SETTINGS)}: alignment of a target word by the row that outputs it, or has it as input",
+    )
+    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)}")
+    group.add_argument(
+        "--null",
+        metavar="NULL",
+        help=f"{', '.join(NULLS)}: may </s> and tags win, the word then stays unaligned (default: the rule's own)",
+    )
+    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
+    return group
+
+
+def add_lexicon_argument(group: argparse._ArgumentGroup, default: str) -> None:
+    """Declare ``--lexicon``, whose default is said to be ``default``; :func:`check_lexicon_passes` checks it."""
+    group.add_argument(
+        "--lexicon",
+        type=int,
+        metavar="PASSES",
+        help=f"multiply word maps by what their words take of each other in the rest of the text, counted so often "
+        f"(0: not; default: {default})",
+    )
+
+
+def layer_number(text: str) -> int | str:
+    """The value of ``--layer``."""
+    if text == MAX_NORM or text.isdecimal():
+        return text if text == MAX_NORM else int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a layer number, from 0, or {MAX_NORM}")
+
+
+def check_lexicon_passes(args: argparse.Namespace) -> None:
+    """Check ``--lexicon``.
+
+    Raises:
+        UsageError: it is no number of passes.
+    """
+    if args.lexicon is not None and args.lexicon < 0:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
+
+
+def given_map_options(args: argparse.Namespace) -> list[str]:
+    """The options of :func:`add_map_arguments` that are given.
+
+    Raises:
+        UsageError: there are some beside ``--choice``.
+    """
+    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
+    given = [name for name, value in values.items() if value is not None and value is not False]
+    if args.choice is not None and given:
+        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
+    return given
+
+
+def stated_options(args: argparse.Namespace) -> ExtractionOptions:
+    """The extraction that the options name; layer 0 stands for ``max-norm``."""
+    return ExtractionOptions(
+        kind=args.kind,
+        layer=0 if args.layer == MAX_NORM else args.layer,
+        head=args.head,
+        setting=args.setting,
+        rule=args.rule,
+        null=args.null,
+        final_punctuation=args.final_punctuation,
+        heads=() if args.heads is None else parse_maps(args.heads),
+        combine=args.combine or "mean",
+    )

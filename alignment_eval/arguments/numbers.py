@@ -1,0 +1,15 @@
+"""Values of options that are numbers."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from contextlib import suppress
+
+
+def finite_number(text: str) -> float:
+    """The value of an option that is a number, neither NaN nor infinite."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")

@@ -1,0 +1,101 @@
+"""What the commands that read records share: which maps are tried, the gold of the records, what was skipped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.formats.reading import Alignments, warn_of_gaps
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations
+from alignment_eval.signature import Value
+
+
+def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--kinds``, ``--settings`` and ``--rules``."""
+    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
+    for name, known, others in (("kinds", KINDS, ""), ("settings", SETTINGS, ""), ("rules", RULES, more)):
+        help_ = f"default: all {'that were recorded ' if known is KINDS else ''}of {', '.join(known)}{others}"
+        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=help_)
+
+
+def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:
+    """The configurations that ``--kinds``, ``--settings`` and ``--rules`` ask for."""
+    kinds, settings, rules = (
+        list(dict.fromkeys(getattr(args, name) or known))
+        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
+    )
+    names = dict.fromkeys(rule_of(rule).name for rule in rules)  # threshold=0.2 and threshold=.2 are one
+    return configurations(kinds, settings, list(names), args.final_punctuation)
+
+
+def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
+    """What a signature says of configurations."""
+    return {
+        "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
+        "settings": ",".join(dict.fromkeys(option.setting for option in options)),
+        "rules": ",".join(dict.fromkeys(option.rule for option in options)),
+        "final_punctuation": options[0].final_punctuation,
+    }
+
+
+def check_forced(records: Records) -> None:
+    """Check that the records are of the texts that gold is of.
+
+    Raises:
+        InputError: they are of the model's own translations, whose words are not the gold's.
+    """
+    if not records.info.forced:
+        raise InputError(
+            f"{records.directory}: maps of the model's own translations, whose words no gold of the references can "
+            f"score: expected records of forced scoring; record with --score-reference"
+        )
+
+
+def open_reverse(directory: str, records: Records) -> Records:
+    """The records of the other direction.
+
+    Raises:
+        InputError: they are of more or fewer sentences than ``records``, or an error of theirs.
+    """
+    reverse = Records(directory)
+    if reverse.info.size != records.info.size:
+        raise InputError(
+            f"{directory}: records of {reverse.info.size} sentences, but {records.directory} of {records.info.size}: "
+            f"expected the same sentence pairs, source and target exchanged"
+        )
+    return reverse
+
+
+def gold_of_records(gold: Alignments, records: Records) -> Alignments:
+    """The gold, of as many sentences as the records; warns where a NAACL file ends before them.
+
+    Raises:
+        InputError: it has more or fewer.
+    """
+    size, found = records.info.size, gold.links.sentences
+    if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
+        gold = replace(gold, links=gold.links.with_sentences(size))
+        warn_of_gaps(gold.file.name, gold.links)
+        return gold
+    if found != size:
+        raise InputError(
+            f"{gold.file.name}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
+            f"are they of the same text?"
+        )
+    return gold
+
+
+def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
+    """Say on stderr how many sentences have no maps, and why."""
+    if skipped:
+        reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
+        print(f"warning: {len(skipped)} of {size} sentences have no maps, {consequence} ({reasons})", file=sys.stderr)

@@ -1,0 +1,26 @@
+"""How the links of a sentence become a line: Pharaoh format, with or without confidences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alignment_eval.extraction.extract import WordLinks
+from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """What is written of a sentence.
+
+    Attributes:
+        confidences: write ``i-j:p`` for ``i-j``.
+        min_confidence: leave out links of a smaller confidence; None: write all.
+    """
+
+    confidences: bool = False
+    min_confidence: float | None = None
+
+    def line(self, found: WordLinks) -> str:
+        """The line of a sentence."""
+        links = found.confidences(self.min_confidence or 0)
+        return format_scored_line(links) if self.confidences else format_pharaoh_line(links)
