@@ -11,14 +11,17 @@ import errno
 import functools
 import pickle
 import re
+import zipfile
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
 from torch import nn
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.checkpoint_options import check_options
 
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters, which it makes anew when it loads and fairseq's
 # main branch (ve-fairseq) refuses as unexpected.
@@ -66,10 +69,28 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
             )
 
 
+def _check(path: str) -> None:
+    """Check a checkpoint before fairseq reads it: its content is whole, its options are plain.
+
+    The tensors are only mapped into memory here, so a large file is not read twice.
+    """
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise InputError(f"{path}: {damaged} in it is damaged (its checksum differs): copy or save it again")
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    else:  # saved by a torch before 1.6
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if not (isinstance(state, dict) and isinstance(state.get("model"), dict) and state["model"]):
+        raise InputError(f"{path}: no weights in it: expected a checkpoint that fairseq-train saved")
+    check_options(state, path)
+
+
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         try:
+            _check(str(PathManager.get_local_path(path)))
             state = load(path, *args, **kwargs)
         except pickle.UnpicklingError as error:
             found = re.search(r"GLOBAL (\S+)", str(error))
@@ -83,9 +104,9 @@ def _explain_refusals(load: Any) -> Any:
                 f"{path}: {what}: expected a fairseq checkpoint of tensors and plain options; such a file could run "
                 f"code, so it is not loaded; get the weights from a source you trust and save them anew"
             ) from None
-        except (EOFError, OSError, RuntimeError) as error:
+        except (EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
             # torch looks for the archive's directory at the end, in a short file even before its beginning
-            cut = isinstance(error, EOFError) or "zip archive" in str(error)
+            cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
             if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
                 raise
             raise InputError(f"{path}: not a whole checkpoint file ({error}): copy or save it again") from error

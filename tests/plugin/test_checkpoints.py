@@ -26,7 +26,12 @@ class Malicious:
 
 
 def save(path, **extra):
-    state = {"args": None, "cfg": {"model": argparse.Namespace(arch="transformer")}, "model": {}, **extra}
+    state = {
+        "args": None,
+        "cfg": {"model": argparse.Namespace(arch="transformer")},
+        "model": {"w": torch.zeros(1)},
+        **extra,
+    }
     torch.save(state, path)
     return str(path)
 

@@ -1,0 +1,155 @@
+"""What the options stored in a checkpoint may be: fairseq evaluates some of them as Python when it builds a model.
+
+``torch.load(weights_only=True)`` keeps a checkpoint from running code while it is read, but it passes strings, and
+fairseq calls ``eval`` on some (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the options are
+checked before fairseq sees them.  docs/reliability.md lists every ``eval`` that a checkpoint could reach.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import typing
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models.roberta import RobertaModel
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+
+from alignment_eval.errors import InputError
+
+#: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
+EVALUATED = frozenset(
+    {
+        "adaptive_input_cutoff",
+        "adaptive_softmax_cutoff",
+        "character_filters",
+        "decoder_xformers_att_config",
+        "encoder_xformers_att_config",
+        "left_pad_source",
+        "left_pad_target",
+        "pipeline_balance",
+        "pipeline_devices",
+        "xformers_att_config",
+    }
+)
+#: Options that name files: free text, which nothing evaluates.
+_PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
+_NUMBERS = (bool, int, float)
+_SHOWN = 60
+
+
+def check_options(state: Mapping[str, Any], path: str) -> None:
+    """Check the options of a checkpoint that was read but not yet given to fairseq.
+
+    Args:
+        state: the checkpoint's content.
+        path: its file, for messages.
+
+    Raises:
+        InputError: the architecture is not one that the plugin supports, or an option could make fairseq run code or
+            read the environment.
+    """
+    for group in ("args", "cfg"):
+        if state.get(group) is None:
+            continue
+        options = _plain(state[group])
+        if not isinstance(options, Mapping):
+            raise InputError(f"{path}: its options ({group}) are a {type(options).__name__}: expected named options")
+        model = options.get("model", options) if group == "cfg" else options
+        _check_architecture(_plain(model), path)
+        for name, value in _values(options):
+            _check_value(name, value, path)
+
+
+def _check_architecture(model: Any, path: str) -> None:
+    names = [model[key] for key in ("_name", "arch") if isinstance(model, Mapping) and model.get(key) is not None]
+    if not names:
+        raise InputError(f"{path}: its options name no architecture: expected a checkpoint that fairseq-train saved")
+    for name in names:
+        known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
+        if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
+            raise InputError(
+                f"{path}: architecture {_shown(name)}: expected a Transformer with encoder and decoder, or a "
+                f"RoBERTa-style encoder; fairseq builds other models by evaluating text of the checkpoint, so they are "
+                f"not loaded"
+            )
+
+
+def _plain(options: Any) -> Any:
+    return vars(options) if isinstance(options, Namespace) else options
+
+
+def _values(options: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every single value with the last name that leads to it."""
+    for name, value in options.items():
+        inner = _plain(value)
+        if isinstance(inner, Mapping):
+            yield from _values(inner, str(name))
+        elif isinstance(inner, (list, tuple)):
+            for entry in inner:
+                yield from _values({name: entry})
+        else:
+            yield str(name), inner
+
+
+def _check_value(name: str, value: Any, path: str) -> None:
+    if isinstance(value, str):
+        _check_text(name, value, path)
+    if name in _numeric_options() and not _is_number(value):
+        raise InputError(f"{path}: option {name} is {_shown(value)}: expected a number; the checkpoint is damaged")
+
+
+def _check_text(name: str, text: str, path: str) -> None:
+    if "${" in text:
+        raise InputError(
+            f"{path}: option {name} is {_shown(text)}: expected a value, not a reference that is resolved on this "
+            f"machine; such a file is not loaded"
+        )
+    evaluated = name in EVALUATED
+    if (evaluated or ("(" in text and not _names_a_file(name))) and not _is_literal(text):
+        raise InputError(
+            f"{path}: option {name} is {_shown(text)}: expected numbers; fairseq evaluates such text, which could run "
+            f"code, so the file is not loaded"
+        )
+
+
+def _names_a_file(name: str) -> bool:
+    return name.split("_")[-1] in _PATHS
+
+
+def _is_literal(text: str) -> bool:
+    """Whether ``text`` is a number, a string, or a list, tuple or mapping of such, and nothing that is computed."""
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=1)
+def _numeric_options() -> frozenset[str]:
+    """The options of fairseq's Transformer that are declared as numbers or truth values."""
+    return frozenset(_numeric_fields(TransformerConfig))
+
+
+def _numeric_fields(config: Any, prefix: str = "") -> Iterator[str]:
+    hints = typing.get_type_hints(config)
+    for field in dataclasses.fields(config):
+        hint = hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _numeric_fields(hint, f"{prefix}{field.name}_")
+        elif {hint, *typing.get_args(hint)} & set(_NUMBERS):
+            yield f"{prefix}{field.name}"
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, _NUMBERS) or (isinstance(value, str) and _is_literal(value))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
