@@ -18,6 +18,8 @@ import pandas as pd
 from experiment_steps import DEV, MORE, TEST, Experiment
 from experiment_tables import tables
 
+from alignment_eval.links.symmetrize import METHODS, VARIANTS
+
 LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 DIRECTIONS = ("de-en", "en-de")
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
@@ -26,9 +28,9 @@ PASSES = [["--lexicon", "1"], ["--lexicon", "2"]]
 PAPER = {"rule": "kobayashi2020", "null": "allow"}
 SYMMETRISED = [
     (method, variant)
-    for method in ("intersection", "grow-diag", "grow-diag-final", "grow-diag-final-and", "union")
-    for variant in ("moses", "lilt")
-    if (method, variant) not in {("grow-diag-final-and", "lilt"), ("intersection", "lilt"), ("union", "lilt")}
+    for method in METHODS
+    for variant in (VARIANTS if method.startswith("grow") else VARIANTS[:1])
+    if (method, variant) != ("grow-diag-final-and", "lilt")
 ]
 
 

@@ -16,7 +16,7 @@ from alignment_eval.commands._alignment_args import (
 )
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
-from alignment_eval.links.symmetrize import METHODS, VARIANTS, check_method, symmetrize_table
+from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize_table
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variant",
         choices=VARIANTS,
-        default="moses",
-        help="a link is added if one of its words is unaligned (moses, default), or if both are (lilt); they differ",
+        default=DEFAULT_VARIANT,
+        help="whose algorithm of that name: Moses' (default), that of fast_align's atools, or that of lilt's scripts",
     )
     for role in _ROLES:
         group = parser.add_argument_group(role)

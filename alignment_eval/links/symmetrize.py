@@ -1,13 +1,13 @@
 """Symmetrisation: one alignment from those of the two directions.
 
 Koehn, Och & Marcu (2003, https://aclanthology.org/N03-1017) start from the intersection, grow it by neighbouring links
-of the union, and in the end (``final``) add links of words that are left over.  Two families of programs do that in
-different ways under the same names; both are here (docs/commands/symmetrize.md).
+of the union, and finally (``final``) add links of words that are still unaligned.  Three programs do this in three
+ways under the same names; all three are here (docs/commands/symmetrize.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -17,15 +17,17 @@ from alignment_eval.links.table import Link, Links, LinkTable
 
 #: The methods, from few to many links, more or less.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")
-#: ``moses`` (Moses, atools, sil-machine): a link needs one unaligned word.  ``lilt`` (lilt/alignment-scripts): two.
-VARIANTS = ("moses", "lilt")
+#: ``moses`` (Moses' symal), ``atools`` (fast_align's atools, sil-machine), ``lilt`` (lilt/alignment-scripts).
+VARIANTS = ("moses", "atools", "lilt")
+DEFAULT_VARIANT = "moses"
 
-_NEIGHBOURS = ((-1, 0), (-1, 1), (-1, -1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
-#: In their order.  Beside a link only they can have two unaligned words: the others share one with the link.
-_DIAGONAL_NEIGHBOURS = ((-1, 1), (-1, -1), (1, -1), (1, 1))
+#: Neighbours (source, target) in symal's order; its own pairs are (target, source).
+_NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
+#: In lilt's order.  Its other neighbours share a word with the link, so they never have two unaligned words.
+_LILT_NEIGHBOURS = ((-1, 1), (-1, -1), (1, -1), (1, 1))
 
 
-def symmetrize(forward: Links, reverse: Links, method: str, variant: str = "moses") -> Links:
+def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAULT_VARIANT) -> Links:
     """The links of one sentence.
 
     Args:
@@ -44,7 +46,7 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = "mose
     return both if method == "intersection" else both.union(_grown(both, forward, reverse, method, variant))
 
 
-def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = "moses") -> LinkTable:
+def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = DEFAULT_VARIANT) -> LinkTable:
     """The links of a corpus; arguments and errors as for :func:`symmetrize`, sentence by sentence."""
     check_method(method, variant)
     if method == "union":
@@ -69,29 +71,31 @@ def check_method(method: str, variant: str) -> None:
             raise UsageError(f"unknown symmetrisation {what} {name!r}: expected one of {', '.join(known)}")
     if (method, variant) == ("grow-diag-final-and", "lilt"):
         raise UsageError(
-            "method grow-diag-final-and of variant lilt: expected grow-diag-final, which there adds a link only if "
-            "both its words are unaligned and is the -and form; ask for that"
+            "method grow-diag-final-and of variant lilt: expected grow-diag-final, which in lilt is the -and form: it "
+            "adds a link only if both its words are unaligned"
         )
 
 
 def _grown(both: Iterable[Link], forward: Links, reverse: Links, method: str, variant: str) -> list[Link]:
-    """What growing from the intersection ``both`` adds, in the order in which it does."""
+    """The links added to the intersection ``both``, in the order in which they are added."""
     growth = _Growth(both)
-    candidates = sorted(forward | reverse)
+    union = sorted(forward | reverse)
+    # all forward links come first: the words they align are taken when the reverse ones are looked at.
+    final: Iterable[Link] = chain(sorted(forward), sorted(reverse))
     if variant == "moses":
-        growth.by_candidates(candidates)
+        final = union = sorted(union, key=lambda link: link[::-1])
+        growth.around_points(union, _NEIGHBOURS, unaligned=1)
+    elif variant == "atools":
+        growth.among_candidates(union)
     else:
-        growth.by_points(candidates)
+        growth.around_points(union, _LILT_NEIGHBOURS, unaligned=2)
     if method != "grow-diag":
-        # All forward links come first: what they align is taken for the reverse ones.
-        growth.final(
-            chain(sorted(forward), sorted(reverse)), both_words=(method, variant) != ("grow-diag-final", "moses")
-        )
+        growth.final(final, unaligned=2 if method == "grow-diag-final-and" or variant == "lilt" else 1)
     return growth.added
 
 
 class _Growth:
-    """Links that grow, with their words."""
+    """Links that grow, with the words they align."""
 
     def __init__(self, links: Iterable[Link]) -> None:
         self.links = set(links)
@@ -99,20 +103,43 @@ class _Growth:
         self.targets = {j for _, j in self.links}
         self.added: list[Link] = []
 
+    def _unaligned(self, link: Link) -> int:
+        """How many of the two words of ``link`` are unaligned."""
+        return (link[0] not in self.sources) + (link[1] not in self.targets)
+
     def _add(self, link: Link) -> None:
         self.links.add(link)
         self.sources.add(link[0])
         self.targets.add(link[1])
         self.added.append(link)
 
-    def by_candidates(self, candidates: list[Link]) -> None:
-        """Go through the candidates until none is added: one that neighbours a link and has an unaligned word is."""
+    def around_points(self, union: Sequence[Link], neighbours: Sequence[Link], unaligned: int) -> None:
+        """Go through the links in the order of ``union`` and add their neighbours, until none is added.
+
+        A neighbour is added if it is in the union and at least ``unaligned`` of its words are unaligned.  A link just
+        added is visited in the same pass if it stands later in the order, else in the next one.
+        """
+        allowed = set(union)
+        grows = True
+        while grows:
+            grows = False
+            for i, j in union:
+                if (i, j) not in self.links:
+                    continue
+                for di, dj in neighbours:
+                    link = i + di, j + dj
+                    if link in allowed and self._unaligned(link) >= unaligned:
+                        self._add(link)
+                        grows = True
+
+    def among_candidates(self, candidates: Sequence[Link]) -> None:
+        """Go through the candidates and add those that neighbour a link and have an unaligned word, until none is."""
         grows = True
         while grows:
             grows = False
             left = []
             for i, j in candidates:
-                if i in self.sources and j in self.targets:
+                if not self._unaligned((i, j)):
                     continue  # a link already, or never to be one
                 if any((i + di, j + dj) in self.links for di, dj in _NEIGHBOURS):
                     self._add((i, j))
@@ -121,24 +148,8 @@ class _Growth:
                     left.append((i, j))
             candidates = left
 
-    def by_points(self, candidates: list[Link]) -> None:
-        """Go through the links, those just added too, until none is added: neighbours with two unaligned words are."""
-        allowed = set(candidates)
-        grows = True
-        while grows:
-            grows = False
-            for i, j in candidates:
-                if (i, j) not in self.links:
-                    continue
-                for di, dj in _DIAGONAL_NEIGHBOURS:
-                    link = i + di, j + dj
-                    if link in allowed and link[0] not in self.sources and link[1] not in self.targets:
-                        self._add(link)
-                        grows = True
-
-    def final(self, candidates: Iterable[Link], both_words: bool) -> None:
-        """Add the candidates with an unaligned word, or with two (``both_words``), one after the other."""
+    def final(self, candidates: Iterable[Link], unaligned: int) -> None:
+        """Add the candidates of which at least ``unaligned`` words are unaligned, one after the other."""
         for link in candidates:
-            aligned = (link[0] in self.sources) + (link[1] in self.targets)
-            if aligned == 0 or (aligned == 1 and not both_words):
+            if self._unaligned(link) >= unaligned:
                 self._add(link)

@@ -23,7 +23,7 @@ from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, word
 from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import format_pharaoh_line
-from alignment_eval.links.symmetrize import check_method, symmetrize
+from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method, symmetrize
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
@@ -141,7 +141,7 @@ class Both:
 
     join: Optional[str] = None
     method: Optional[str] = None
-    variant: str = "moses"
+    variant: str = DEFAULT_VARIANT
 
     def check(self) -> None:
         """Check that one way is named, and known.

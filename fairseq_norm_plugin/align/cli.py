@@ -38,7 +38,7 @@ from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
-from alignment_eval.links.symmetrize import METHODS, VARIANTS
+from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.selection.choice_file import Choice, other_model_warning, read_choice
@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         help="mutual links, or the rule on mean or product of word maps (default with a two-way rule: product)",
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both")
-    group.add_argument("--variant", choices=VARIANTS, default="moses", help="of --symmetrize (default: moses)")
+    group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
     group = parser.add_argument_group("the text as a whole")
     add_lexicon_argument(group, f"{DEFAULT_PASSES} with a two-way rule")
     group = parser.add_argument_group("output")

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from itertools import chain, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.links.symmetrize import METHODS, symmetrize, symmetrize_table
+from alignment_eval.formats.reading import ReadOptions, read_hypothesis
+from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize, symmetrize_table
 from alignment_eval.links.table import Link, Links, LinkTable, transpose
 
-EVERY = [(m, v) for v in ("moses", "lilt") for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
+EVERY = [(m, v) for v in VARIANTS for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
 SIZE = 6
 LINKS = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=12)
 #: Near each other, as those of aligners are: something can grow then.
@@ -25,11 +27,43 @@ def unaligned(links: set[Link], link: Link) -> int:
     return all(i != link[0] for i, _ in links) + all(j != link[1] for _, j in links)
 
 
+def symal(forward: Links, reverse: Links, method: str) -> Links:
+    """Growing as Moses' symal.cpp does it: matrices of pairs (target, source), a scan of an ordered set that grows."""
+    size = range(max(chain((0,), *(forward | reverse))) + 1)
+    in_union = [[(i, j) in forward | reverse for i in size] for j in size]
+    in_result = [[(i, j) in forward & reverse for i in size] for j in size]
+
+    def covered(target: int | None = None, source: int | None = None) -> bool:
+        return any(in_result[j][i] for j, i in product(size, size) if target in (None, j) and source in (None, i))
+
+    added = True
+    while added:
+        added = False
+        for target, source in product(size, size):
+            if not in_result[target][source]:
+                continue
+            for step in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                j, i = target + step[0], source + step[1]
+                if j not in size or i not in size or not in_union[j][i] or in_result[j][i]:
+                    continue
+                if not (covered(target=j) and covered(source=i)):
+                    in_result[j][i] = added = True
+    for j, i in product(size, size):
+        if method == "grow-diag" or not in_union[j][i]:
+            continue
+        needs = all if method == "grow-diag-final-and" else any
+        if needs([not covered(target=j), not covered(source=i)]):
+            in_result[j][i] = True
+    return frozenset((i, j) for j, i in product(size, size) if in_result[j][i])
+
+
 def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
-    """The algorithms as they are told in docs/commands/symmetrize.md, all words looked up anew each time."""
+    """The algorithms as docs/commands/symmetrize.md describes them; every word is looked up anew each time."""
     links, union = set(forward & reverse), forward | reverse
     if method in ("intersection", "union"):
         return forward & reverse if method == "intersection" else union
+    if variant == "moses":
+        return symal(forward, reverse, method)
     size = range(max(chain((0,), *union)) + 1)
     neighbours = [(-1, 0), (-1, 1), (-1, -1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
     before = -1
@@ -37,14 +71,14 @@ def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
         before = len(links)
         for i, j in product(size, size):
             around = [(i + di, j + dj) for di, dj in neighbours]
-            if variant == "moses":
+            if variant == "atools":
                 if (i, j) in union - links and links & set(around) and unaligned(links, (i, j)) >= 1:
                     links.add((i, j))
             elif (i, j) in links:
                 for link in around:
                     if link in union and unaligned(links, link) == 2:
                         links.add(link)
-    needed = 1 if (method, variant) == ("grow-diag-final", "moses") else 2
+    needed = 1 if (method, variant) == ("grow-diag-final", "atools") else 2
     if method != "grow-diag":
         for one in (forward, reverse):
             for link in product(size, size):
@@ -73,11 +107,12 @@ def test_of_a_corpus_is_that_of_each_sentence(method: str, variant: str, pairs: 
 @settings(max_examples=60)
 def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
     result = {(method, variant): symmetrize(*pair, method, variant) for method, variant in EVERY}
-    for variant in ("moses", "lilt"):
+    for variant in VARIANTS:
         intersection, union = result["intersection", variant], result["union", variant]
         diag, final = result["grow-diag", variant], result["grow-diag-final", variant]
         assert intersection <= diag <= final <= union
-    assert result["grow-diag", "moses"] <= result["grow-diag-final-and", "moses"] <= union
+        if variant != "lilt":
+            assert diag <= result["grow-diag-final-and", variant] <= union
 
 
 def test_which_results_do_not_hold_which() -> None:
@@ -87,7 +122,10 @@ def test_which_results_do_not_hold_which() -> None:
     assert symmetrize(forward, reverse, "grow-diag-final") == {(0, 0), (0, 1), (2, 0)}
     forward, reverse = frozenset({(0, 1), (0, 2)}), frozenset({(0, 2), (1, 0), (1, 1)})
     assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 2), (1, 1)}
-    assert symmetrize(forward, reverse, "grow-diag", "moses") == {(0, 1), (0, 2), (1, 0)}
+    assert symmetrize(forward, reverse, "grow-diag", "atools") == {(0, 1), (0, 2), (1, 0)}
+    forward, reverse = frozenset({(0, 0), (0, 1), (1, 0), (1, 1)}), frozenset({(1, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 1), (1, 0)}
+    assert symmetrize(forward, reverse, "grow-diag", "moses") == {(0, 0), (1, 0), (1, 1)}
 
 
 @pytest.mark.parametrize(("method", "variant"), EVERY)
@@ -98,7 +136,7 @@ def test_exchanged_and_transposed_inputs(method: str, variant: str, pair: tuple[
     result = symmetrize(forward, reverse, method, variant)
     if method in ("intersection", "union"):
         assert symmetrize(transpose(forward), transpose(reverse), method, variant) == transpose(result)
-    if "final" not in method:  # which looks at the forward links first
+    if "final" not in method or variant == "moses":  # the others look at the forward links first
         assert symmetrize(reverse, forward, method, variant) == result
 
 
@@ -109,13 +147,28 @@ def test_of_equals_is_the_same(method: str, variant: str, links: Links) -> None:
     assert symmetrize(links, links, method, variant) == links
 
 
-def test_moses_and_lilt_by_hand() -> None:
+def test_moses_grows_from_its_points_and_atools_among_its_candidates() -> None:
+    """Around (1, 1) symal comes to (0, 1) before (0, 0), which then has no unaligned word; atools goes by (0, 0)."""
+    forward, reverse = frozenset({(1, 1), (0, 0), (0, 1)}), frozenset({(1, 1), (1, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "moses") == {(1, 1), (0, 1), (1, 0)}
+    assert symmetrize(forward, reverse, "grow-diag", "atools") == {(1, 1), (0, 0)}
+
+
+def test_final_of_moses_takes_the_union_by_target_word() -> None:
+    forward, reverse = frozenset({(2, 0), (0, 2)}), frozenset({(0, 0)})
+    assert symmetrize(forward, reverse, "grow-diag-final-and", "moses") == {(0, 0)}
+    assert symmetrize(forward, reverse, "grow-diag-final-and", "atools") == {(0, 2), (2, 0)}
+
+
+def test_variants_by_hand() -> None:
     forward = frozenset({(0, 0), (1, 1), (1, 2), (5, 5)})
     reverse = frozenset({(0, 0), (2, 1), (4, 5)})
     # (1, 1) and then (1, 2), (2, 1) neighbour a link; (5, 5) and (4, 5) neighbour none
     assert symmetrize(forward, reverse, "grow-diag") == {(0, 0), (1, 1), (1, 2), (2, 1)}
     assert symmetrize(forward, reverse, "grow-diag-final") == {(0, 0), (1, 1), (1, 2), (2, 1), (5, 5), (4, 5)}
-    assert symmetrize(forward, reverse, "grow-diag-final-and") == {(0, 0), (1, 1), (1, 2), (2, 1), (5, 5)}
+    for variant, last in (("moses", (4, 5)), ("atools", (5, 5))):
+        expected = {(0, 0), (1, 1), (1, 2), (2, 1), last}
+        assert symmetrize(forward, reverse, "grow-diag-final-and", variant) == expected
     assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 0), (1, 1)}
     assert symmetrize(forward, reverse, "grow-diag-final", "lilt") == {(0, 0), (1, 1), (5, 5)}
 
@@ -124,7 +177,7 @@ def test_moses_and_lilt_by_hand() -> None:
     ("method", "variant", "message"),
     [
         ("grow", "moses", "unknown symmetrisation method 'grow': expected one of intersection, grow-diag, "),
-        ("union", "och", "unknown symmetrisation variant 'och': expected one of moses, lilt"),
+        ("union", "och", "unknown symmetrisation variant 'och': expected one of moses, atools, lilt"),
         ("grow-diag-final-and", "lilt", "method grow-diag-final-and of variant lilt: expected grow-diag-final, which"),
     ],
 )
@@ -134,3 +187,26 @@ def test_unknown(method: str, variant: str, message: str) -> None:
         symmetrize(nothing, nothing, method, variant)
     with pytest.raises(UsageError, match=message):
         symmetrize_table(LinkTable.of([]), LinkTable.of([]), method, variant)
+
+
+#: Lines of 508 in which moses and atools differ: grow-diag, grow-diag-final, grow-diag-final-and.
+DIFFERENT = {"giza": (36, 107, 60), "fastalign": (113, 184, 122), "eflomal": (39, 86, 93)}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("aligner", DIFFERENT)
+def test_moses_on_stored_alignments(shared: Path, aligner: str) -> None:
+    names = ("fwd", "rev") if aligner == "eflomal" else ("", "reverse")
+    paths = [
+        shared / "data/baselines" / aligner / ".".join(filter(None, ("test.deen", name, "talp"))) for name in names
+    ]
+    swaps = (False, aligner != "eflomal")
+    forward, reverse = (read_hypothesis(p, ReadOptions(swap=s)).links.possible for p, s in zip(paths, swaps))
+    pairs = list(zip(forward.to_sentences(), reverse.to_sentences()))
+    assert len(pairs) == 508
+    different = []
+    for method in ("grow-diag", "grow-diag-final", "grow-diag-final-and"):
+        moses, atools = (symmetrize_table(forward, reverse, method, v).to_sentences() for v in ("moses", "atools"))
+        assert moses[::10] == [symal(*pair, method) for pair in pairs[::10]]
+        different.append(sum(one != other for one, other in zip(moses, atools)))
+    assert tuple(different) == DIFFERENT[aligner]
