@@ -139,7 +139,7 @@ def test_options_of_normformer_are_refused_by_name(norm, saved_anew, option):
 
 def test_a_checkpoint_of_an_unsuitable_model_is_refused(norm, trained, tmp_path):
     path = trained("lstm", arch="lstm", updates=1)
-    with pytest.raises(InputError, match="architecture .lstm.: expected a Transformer"):
+    with pytest.raises(InputError, match=r"architecture .lstm.: expected a Transformer"):
         norm("--norm-records", tmp_path / "r", path=path)
     assert list(tmp_path.iterdir()) == []
 
