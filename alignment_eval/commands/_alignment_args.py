@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import STANDARD
-from alignment_eval.formats.checks import Texts
+from alignment_eval.formats.checks import Texts, direction_warning
 from alignment_eval.formats.detection import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_texts, warn_on_stderr
+from alignment_eval.scoring.aer import Score, score
 from alignment_eval.signature import Value
 
 BASES = ("0", "1", "auto")
@@ -122,6 +123,19 @@ def check_as_many(first: Alignments, second: Alignments) -> None:
             f"line for a sentence without links; are they of one text?"
             f"{' NAACL files end with the last link: give --source and --target' * naacl}"
         )
+
+
+def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
+    """Score one file against another; warns on stderr where the direction looks swapped.
+
+    Raises:
+        InputError: they are not of as many sentences.
+    """
+    check_as_many(hypothesis, gold)
+    links = hypothesis.links.possible
+    if warning := direction_warning(hypothesis.file.name, links, gold.links, hypothesis.swap):
+        warn_on_stderr(warning)
+    return score(links, gold.links)
 
 
 def hypothesis_options(args: argparse.Namespace, role: str = "hyp") -> ReadOptions:

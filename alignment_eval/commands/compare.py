@@ -16,6 +16,7 @@ from alignment_eval.commands._alignment_args import (
     gold_of,
     hypothesis_options,
     reading_fields,
+    score_files,
     texts_of,
 )
 from alignment_eval.commands._resampling_args import (
@@ -24,8 +25,8 @@ from alignment_eval.commands._resampling_args import (
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.commands.score import LABELS, score_files
 from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Resampling, compare
 from alignment_eval.signature import signature
 
@@ -107,7 +108,7 @@ def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
     for result in results:
-        rows = [_HEADER, *(_row(label, result[name]) for name, label in LABELS.items())]
+        rows = [_HEADER, *(_row(label, result[name]) for name, label in METRIC_LABELS.items())]
         widths = [max(map(len, column)) for column in zip(*rows)]
         yield f"{result['system']} against {result['baseline']}, {result['sentences']} sentences"
         for row in rows:

@@ -18,13 +18,14 @@ from alignment_eval.commands._alignment_args import (
     gold_of,
     hypothesis_options,
     reading_fields,
+    score_files,
     texts_of,
 )
-from alignment_eval.commands.score import LABELS, score_files
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.reading import read_hypothesis, warn_on_stderr
 from alignment_eval.formats.text import token_lines
+from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Words, confusion_table, error_table
 from alignment_eval.signature import file_hash, signature
 
@@ -43,7 +44,11 @@ _TITLES = {
     "word_type": "punctuation and words",
     "fertility": "fertility (gold links of the word, sure and possible)",
 }
-_PERCENTAGES = {"null_gold": "null gold %", "null_hypothesis": "null hyp %", **{k: f"{v} %" for k, v in LABELS.items()}}
+_PERCENTAGES = {
+    "null_gold": "null gold %",
+    "null_hypothesis": "null hyp %",
+    **{k: f"{v} %" for k, v in METRIC_LABELS.items()},
+}
 _COUNTS = {"words": "words", "hypothesis_links": "links", "sure_links": "sure"}
 _WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
 #: More words than this share without a frequency: the training text looks like another's.

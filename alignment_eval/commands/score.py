@@ -13,11 +13,11 @@ from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
-    check_as_many,
     check_standard_input,
     gold_of,
     hypothesis_options,
     reading_fields,
+    score_files,
     texts_of,
 )
 from alignment_eval.commands._resampling_args import (
@@ -28,9 +28,8 @@ from alignment_eval.commands._resampling_args import (
 )
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD, write_lines
-from alignment_eval.formats.checks import direction_warning
-from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
-from alignment_eval.scoring.aer import METRICS, Counts, Score, defined, score
+from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined
 from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.signature import signature
 
@@ -46,8 +45,6 @@ json: one object a line and hypothesis; AER, precision and recall are fractions,
 text, tsv: they are percentages.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
-#: How text output names the metrics.
-LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
 
 
@@ -96,19 +93,6 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
     return None
 
 
-def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
-    """Score one file against another; warns on stderr where the direction looks swapped.
-
-    Raises:
-        InputError: they are not of as many sentences.
-    """
-    check_as_many(hypothesis, gold)
-    links = hypothesis.links.possible
-    if warning := direction_warning(hypothesis.file.name, links, gold.links, hypothesis.swap):
-        warn_on_stderr(warning)
-    return score(links, gold.links)
-
-
 def _result(
     hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool, resampling: Resampling | None
 ) -> dict[str, Any]:
@@ -155,7 +139,7 @@ def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
 def _shown(result: dict[str, Any], metric: str) -> str:
     """One metric, with its interval where there is one."""
     value = result[metric]
-    text = f"{LABELS[metric]} {'undefined' if value is None else f'{100 * value:.2f} %'}"
+    text = f"{METRIC_LABELS[metric]} {'undefined' if value is None else f'{100 * value:.2f} %'}"
     if "confidence" not in result:
         return text
     interval = result["confidence"][metric]

@@ -64,6 +64,8 @@ def recall(counts: Counts) -> NDArray[np.float64]:
 
 #: The metrics of counts, by name.
 METRICS = {"aer": aer, "precision": precision, "recall": recall}
+#: How text output names them.
+METRIC_LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 
 
 def _ratio(part: IntArray, whole: IntArray) -> NDArray[np.float64]:
