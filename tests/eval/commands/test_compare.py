@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
 
+Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
 FIRST = "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5
 SECOND = "0-0 1-1 2-2\n0-1 1-0\n0-0 1-1\n0-1 1-0\n0-0 1-1\n0-1 0-0\n" * 5
@@ -30,16 +30,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     return write
 
 
-def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``compare`` in this process."""
-    try:
-        status = main(["compare", *arguments])
-    except SystemExit as error:  # argparse
-        status = int(error.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def test_json(files: Files, align_eval) -> None:
     done = align_eval("compare", *STATED, "--seed", "3", "first", "second", "first")
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,8 +47,8 @@ def test_json(files: Files, align_eval) -> None:
     assert list(better) == ["baseline", "system", "aer", "precision", "recall", "sentences", "signature"]
 
 
-def test_signature(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = compared(capsys, *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible")
+def test_signature(files: Files, call: Call) -> None:
+    status, out, _ = call("compare", *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible")
     assert status == 0
     fields = dict(field.split(":", 1) for field in json.loads(out)["signature"].split("|"))
     hashes = [fields.pop(name) for name in ("gold", "baseline", "hyp")]
@@ -75,8 +65,8 @@ def test_signature(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = compared(capsys, *STATED, "first", "second", "--format", "text")
+def test_text(files: Files, call: Call) -> None:
+    status, out, err = call("compare", *STATED, "first", "second", "--format", "text")
     assert (status, err) == (0, "")
     title, header, *rows, signed = out.splitlines()
     assert title == "second against first, 30 sentences"
@@ -89,20 +79,20 @@ def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert signed.startswith("  metric:aer|gold:")
 
 
-def test_undefined(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undefined(files: Files, call: Call) -> None:
     files("second", "\n" * 30)
-    _, out, _ = compared(capsys, *STATED, "first", "second")
+    _, out, _ = call("compare", *STATED, "first", "second")
     precision = json.loads(out)["precision"]
     assert precision.pop("baseline") == 35 / 50
     assert set(precision.values()) == {None}
-    _, out, _ = compared(capsys, *STATED, "first", "second", "--format", "text")
+    _, out, _ = call("compare", *STATED, "first", "second", "--format", "text")
     assert out.splitlines()[3].split() == ["precision", "70.00", "-", "-", "-", "-", "-"]
 
 
-def test_few_sentences_are_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_few_sentences_are_a_warning(files: Files, call: Call) -> None:
     for name, text in (("gold", "1-1\n"), ("first", "0-0\n"), ("second", "0-0\n")):
         files(name, text)
-    status, _, err = compared(capsys, *STATED, "first", "second")
+    status, _, err = call("compare", *STATED, "first", "second")
     assert (status, err) == (0, "warning: only 1 sentences: intervals of so few are too narrow and p-values coarse\n")
 
 
@@ -117,11 +107,9 @@ def test_few_sentences_are_a_warning(files: Files, capsys: pytest.CaptureFixture
         (("first", "short"), 1, "short has 1 sentences, gold has 30: expected as many"),
     ],
 )
-def test_refused(
-    files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str
-) -> None:
+def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
     files("short", "0-0\n")
-    status, out, err = compared(capsys, *STATED, *arguments)
+    status, out, err = call("compare", *STATED, *arguments)
     assert (status, out) == (expected, "")
     assert message in err
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from alignment_eval.cli import main
 from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
 
+Call = Callable[..., tuple[int, str, str]]
 TALP = "1-1 2p2\n\n2-1 3-4\n"
 FILES = {
     "talp": TALP,
@@ -28,16 +30,6 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         Path(name).write_text(text)
-
-
-def convert(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``convert`` in this process."""
-    try:
-        status = main(["convert", *arguments])
-    except SystemExit as error:  # argparse
-        status = int(error.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def test_end_to_end(align_eval) -> None:
@@ -70,8 +62,8 @@ def test_end_to_end(align_eval) -> None:
         (("sure", "--to", "talp", "--source", "three", "--target", "three"), "0-0\n\n1-0 2-3\n"),
     ],
 )
-def test_without_loss(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str) -> None:
-    assert convert(capsys, *arguments) == (0, expected, "")
+def test_without_loss(call: Call, arguments: tuple[str, ...], expected: str) -> None:
+    assert call("convert", *arguments) == (0, expected, "")
 
 
 @pytest.mark.parametrize(
@@ -89,10 +81,8 @@ def test_without_loss(capsys: pytest.CaptureFixture[str], arguments: tuple[str, 
         (("generate1", "--to", "pharaoh"), "0-0\n1-1\n", "generate1: only the first A- line of each sentence is taken"),
     ],
 )
-def test_losses_are_told(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str, message: str
-) -> None:
-    status, out, err = convert(capsys, *arguments)
+def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, message: str) -> None:
+    status, out, err = call("convert", *arguments)
     assert (status, out) == (0, expected)
     assert f"warning: {message}" in err or f"warning: naacl: {message}" in err
 
@@ -127,8 +117,8 @@ def test_losses_are_told(
         (("sure", "--to", "talp", "-o", "no/where"), 1, "no/where: cannot be written (No such file or directory)"),
     ],
 )
-def test_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str) -> None:
-    status, out, err = convert(capsys, *arguments)
+def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+    status, out, err = call("convert", *arguments)
     assert (status, out) == (expected, "")
     assert message in err
     assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
 from alignment_eval.signature import file_hash
 
+Call = Callable[..., tuple[int, str, str]]
 STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "--source", "source", "--target", "target")
 TEXTS = {
     "gold": "1-1 2-2 3-3\n1-1 1p2\n",
@@ -33,16 +33,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     for name, text in TEXTS.items():
         write(name, text)
     return write
-
-
-def errors(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``errors`` in this process."""
-    try:
-        status = main(["errors", *arguments])
-    except SystemExit as error:  # argparse
-        status = int(error.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def rows(result: dict, **wanted: str) -> list[dict]:
@@ -82,8 +72,8 @@ def test_json(files: Files, align_eval) -> None:
     assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
 
 
-def test_training_frequency(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = errors(capsys, *STATED, "--train-frequency", "train.source", "train.target")
+def test_training_frequency(files: Files, call: Call) -> None:
+    status, out, err = call("errors", *STATED, "--train-frequency", "train.source", "train.target")
     assert (status, err) == (0, "")
     result = json.loads(out)
     assert (result["frequency"], result["against"], result["confusion"]) == ("training", None, None)
@@ -94,8 +84,8 @@ def test_training_frequency(files: Files, capsys: pytest.CaptureFixture[str]) ->
     assert f"|frequency:{hashes}|" in result["signature"]
 
 
-def test_strange_training_text_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = errors(capsys, *STATED, "--train-frequency", "train.target", "train.target")
+def test_strange_training_text_is_a_warning(files: Files, call: Call) -> None:
+    status, _, err = call("errors", *STATED, "--train-frequency", "train.target", "train.target")
     assert status == 0
     assert err == (
         "warning: train.target: has none of 75 % of the source words: is it of the same language, tokenised and cased "
@@ -103,8 +93,8 @@ def test_strange_training_text_is_a_warning(files: Files, capsys: pytest.Capture
     )
 
 
-def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = errors(capsys, *STATED, "--against", "other", "--format", "text")
+def test_text(files: Files, call: Call) -> None:
+    status, out, err = call("errors", *STATED, "--against", "other", "--format", "text")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "hyp: 2 sentences"
@@ -122,11 +112,11 @@ def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].startswith("metric:errors|gold:")
 
 
-def test_standard_input(files: Files, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = json.loads(errors(capsys, *STATED)[1])
+def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = json.loads(call("errors", *STATED)[1])
     with Path("hyp").open() as file:
         monkeypatch.setattr("sys.stdin", file)
-        after = json.loads(errors(capsys, *STATED, "--hyp", "-")[1])
+        after = json.loads(call("errors", *STATED, "--hyp", "-")[1])
     assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
     assert after == before
 
@@ -143,9 +133,7 @@ def test_standard_input(files: Files, capsys, monkeypatch: pytest.MonkeyPatch) -
         ((*STATED, "--against", "source"), 1, "source:1: 'das': expected links i-j"),
     ],
 )
-def test_refused(
-    files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str
-) -> None:
-    status, out, err = errors(capsys, *arguments)
+def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+    status, out, err = call("errors", *arguments)
     assert (status, out) == (expected, "")
     assert message in err

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.maps.sentence import SentenceMaps
 from tests.eval.report.pages import Page
 
+Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
 
@@ -20,10 +20,6 @@ def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tupl
     gold = tmp_path / "gold.talp"
     gold.write_text("1-1 2p2\n\n1-2\n3-3\n", encoding="utf-8")
     return make_records(tmp_path / "run", sentences, shards=2), gold
-
-
-def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    return (main(["report", *map(str, args)]), *capsys.readouterr())
 
 
 def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
@@ -72,28 +68,26 @@ def page_row(html: str, number: int) -> list[str]:
     return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
 
 
-def test_a_page_that_is_there(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_that_is_there(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     out = tmp_path / "report.html"
     out.write_text("ten years")
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--output", out, "--resamples", 100)
-    status, _, messages = call(capsys, *command)
+    status, _, messages = call("report", *command)
     assert status == 1
     assert "report.html: is there already: expected a new file; name another or give --overwrite" in messages
     assert out.read_text() == "ten years"
-    assert call(capsys, *command, "--overwrite")[0] == 0
+    assert call("report", *command, "--overwrite")[0] == 0
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_nothing_is_left_of_a_report_that_fails(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     inputs[1].write_text("4-1\n\n\n\n")
     out = tmp_path / "report.html"
-    status, printed, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
+    status, printed, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (status, printed) == (1, "")
     assert "sentence 0 (line 1): 3 source words in the records, but the gold links source word 3" in messages
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
-    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
+    status, _, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
     assert status == 1
 
 
@@ -112,11 +106,13 @@ def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., An
 
 
 def test_a_large_page_is_warned_of(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("alignment_eval.commands.report.LARGE", 12_000)
     out = tmp_path / "report.html"
-    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out, "--resamples", 100)
+    status, _, messages = call(
+        "report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out, "--resamples", 100
+    )
     assert status == 0
     assert "report.html: 0 MB; --max-sentences 1 makes a page of about 15 MB" in messages
 
@@ -133,24 +129,22 @@ def test_a_large_page_is_warned_of(
 def test_bad_options(
     inputs: tuple[Path, Path],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
     options: list[str],
     status: int,
     text: str,
 ) -> None:
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "report.html", *options)
-    got, printed, messages = call(capsys, *command)
+    got, printed, messages = call("report", *command)
     assert (got, printed) == (status, "")
     assert text in messages
     assert not (tmp_path / "report.html").exists()
 
 
-def test_maps_of_translations(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_maps_of_translations(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
     signature = {"generation": {"beam": 5, "score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
     (tmp_path / "gold").write_text("0-0\n")
-    status, _, messages = call(capsys, records, "--gold", tmp_path / "gold", "-o", tmp_path / "r.html")
+    status, _, messages = call("report", records, "--gold", tmp_path / "gold", "-o", tmp_path / "r.html")
     assert status == 1
     assert "maps of the model's own translations" in messages

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import COMMANDS, main
+from alignment_eval.cli import COMMANDS
 from alignment_eval.signature import file_hash
 
+Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
 HYPOTHESIS = "0-0 2-2 3-3\n0-1\n"
 Files = Callable[..., Path]
@@ -36,16 +37,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 def align_eval(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "alignment_eval", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-
-
-def scored(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``score`` in this process."""
-    try:
-        status = main(["score", *arguments])
-    except SystemExit as error:  # argparse
-        status = int(error.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp")
@@ -95,8 +86,8 @@ def test_help_is_plain_text() -> None:
     assert not re.search("``|:mod:", shown)
 
 
-def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = scored(capsys, *STATED, "--format", "text")
+def test_text(files: Files, call: Call) -> None:
+    status, out, err = call("score", *STATED, "--format", "text")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "hyp: AER 37.50 %, precision 75.00 %, recall 50.00 %"
@@ -104,9 +95,9 @@ def test_text(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[2].startswith("  metric:aer|gold:")
 
 
-def test_tsv_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
     files("empty", "\n\n")
-    status, out, err = scored(capsys, *STATED, "--hyp", "empty", "--format", "tsv")
+    status, out, err = call("score", *STATED, "--hyp", "empty", "--format", "tsv")
     assert status == 0
     header, first, second = (line.split("\t") for line in out.splitlines())
     assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
@@ -115,9 +106,9 @@ def test_tsv_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[s
     assert [line.split(":")[0] for line in err.splitlines()] == ["hyp", "empty"]
 
 
-def test_json_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_several_hypotheses(files: Files, call: Call) -> None:
     files("empty", "\n\n")
-    status, out, _ = scored(capsys, "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
+    status, out, _ = call("score", "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
     results = [json.loads(line) for line in out.splitlines()]
     assert status == 0
     assert [(r["hypothesis"], r["aer"], r["precision"], r["recall"]) for r in results] == [
@@ -126,9 +117,9 @@ def test_json_of_several_hypotheses(files: Files, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_per_sentence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_per_sentence(files: Files, call: Call) -> None:
     files("other", "\n0-1 1-0\n")
-    status, _, _ = scored(capsys, *STATED, "other", "--per-sentence", "out.tsv")
+    status, _, _ = call("score", *STATED, "other", "--per-sentence", "out.tsv")
     assert status == 0
     header, *rows = (line.split("\t") for line in Path("out.tsv").read_text().splitlines())
     columns = "hypothesis line hypothesis_links sure_links hypothesis_links_sure hypothesis_links_possible"
@@ -141,10 +132,10 @@ def test_per_sentence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_signature_says_how_the_files_were_read(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> None:
     files("naacl", "1 1 1 P\n2 2 1\n")
     arguments = ("--gold-swap", "--hyp", "naacl", "--hyp-swap", "--hyp-allow-possible")
-    status, out, _ = scored(capsys, "--gold", "gold", "--gold-base", "1", *arguments)
+    status, out, _ = call("score", "--gold", "gold", "--gold-base", "1", *arguments)
     assert status == 0
     result = json.loads(out)
     assert "|gold_base:1|gold_swap:yes|" in result["signature"]
@@ -152,39 +143,39 @@ def test_signature_says_how_the_files_were_read(files: Files, capsys: pytest.Cap
     assert result["hypothesis_links_sure"] == 2
 
 
-def test_swapped_gold_and_hypothesis_score_as_before(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    before = json.loads(scored(capsys, *STATED)[1])
+def test_swapped_gold_and_hypothesis_score_as_before(files: Files, call: Call) -> None:
+    before = json.loads(call("score", *STATED)[1])
     files("turned", "0-0 2-2 3-3\n1-0\n")
-    after = json.loads(scored(capsys, *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
+    after = json.loads(call("score", *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
     assert [before[key] for key in ("aer", "precision", "recall")] == [
         after[key] for key in ("aer", "precision", "recall")
     ]
 
 
-def test_swapped_direction_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_swapped_direction_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "1-2 2-3 3-4 4-1\n")
     files("hyp", "1-0 2-1 3-2 0-3\n")
-    status, out, err = scored(capsys, *STATED)
+    status, out, err = call("score", *STATED)
     assert (status, json.loads(out)["aer"]) == (0, 1.0)
     assert err.startswith("warning: hyp: AER of 1 sentences is 100.00 % with the links as they are and 0.00 % with ")
     assert err.endswith("the direction looks swapped; if so, give --hyp-swap\n")
 
 
-def test_gold_without_links_is_a_warning(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gold_without_links_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "\n\n")
-    status, out, err = scored(capsys, *STATED)
+    status, out, err = call("score", *STATED)
     assert (status, json.loads(out)["recall"]) == (0, None)
     assert err == "warning: gold: no links in the gold: AER says nothing\n"
 
 
-def test_confidence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_confidence(files: Files, call: Call) -> None:
     files("gold", "1-1 2-2 3p3\n1-2 2-1\n" * 15)
     files("hyp", "0-0 2-2 3-3\n0-1\n" * 15)
     asked = (*STATED, "--confidence", "--resamples", "200", "--seed", "7")
-    status, out, err = scored(capsys, *asked)
+    status, out, err = call("score", *asked)
     assert (status, err) == (0, "")
     result = json.loads(out)
-    plain = json.loads(scored(capsys, *STATED)[1])
+    plain = json.loads(call("score", *STATED)[1])
     intervals = result.pop("confidence")
     assert list(intervals) == ["aer", "precision", "recall"]
     for name in ("aer", "precision"):
@@ -193,24 +184,24 @@ def test_confidence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     fields = "|level:0.95|interval:bootstrap-percentile|resamples:200|seed:7"
     assert result.pop("signature").replace(fields, "") == plain.pop("signature")
     assert result == plain
-    text = scored(capsys, *asked, "--format", "text")[1].splitlines()
+    text = call("score", *asked, "--format", "text")[1].splitlines()
     shown = {name: f"[{100 * pair['low']:.2f}, {100 * pair['high']:.2f}]" for name, pair in intervals.items()}
     assert text[0] == (
         f"hyp: AER 37.50 % {shown['aer']}, precision 75.00 % {shown['precision']}, recall 50.00 % {shown['recall']}"
     )
-    header, row = (line.split("\t") for line in scored(capsys, *asked, "--format", "tsv")[1].splitlines())
+    header, row = (line.split("\t") for line in call("score", *asked, "--format", "tsv")[1].splitlines())
     assert header[-6:-3] == ["aer_low_percent", "aer_high_percent", "precision_low_percent"]
     assert [f"[{row[k]}, {row[k + 1]}]" for k in (-6, -4, -2)] == list(shown.values())
 
 
-def test_confidence_where_it_is_undefined(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     files("hyp", "\n\n")
-    status, out, err = scored(capsys, *STATED, "--confidence")
+    status, out, err = call("score", *STATED, "--confidence")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
     assert err == "warning: only 2 sentences: intervals of so few are too narrow and p-values coarse\n"
-    text = scored(capsys, *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
+    text = call("score", *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
     assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
-    table = scored(capsys, *STATED, "--confidence", "--format", "tsv")[1].splitlines()
+    table = call("score", *STATED, "--confidence", "--format", "tsv")[1].splitlines()
     assert table[1].split("\t")[-6:] == ["100.00", "100.00", "", "", "0.00", "0.00"]
 
 
@@ -237,14 +228,14 @@ def test_confidence_where_it_is_undefined(files: Files, capsys: pytest.CaptureFi
 )  # fmt: skip
 def test_bad_data(
     files: Files,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
     contents: dict[str, str | bytes],
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
     for name, content in contents.items():
         files(name, content)
-    status, out, err = scored(capsys, *STATED, *arguments, "--per-sentence", "out.tsv")
+    status, out, err = call("score", *STATED, *arguments, "--per-sentence", "out.tsv")
     assert (status, out) == (1, "")
     assert "align-eval score: " in err
     assert message in err
@@ -265,8 +256,8 @@ def test_bad_data(
         ((*STATED, "--gold-format", "fairseq"), "argument --gold-format: invalid choice: 'fairseq'"),
     ],
 )
-def test_bad_usage(files: Files, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
-    status, out, err = scored(capsys, *arguments)
+def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message: str) -> None:
+    status, out, err = call("score", *arguments)
     assert (status, out) == (2, "")
     assert message in err
 
@@ -276,10 +267,10 @@ def test_exit_status_of_the_process(files: Files) -> None:
     assert align_eval("score", *STATED, "--source", "s").returncode == 2
 
 
-def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
     files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
     files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
-    status, out, err = scored(capsys, "--gold", "gold", "--hyp", "hyp")
+    status, out, err = call("score", "--gold", "gold", "--hyp", "hyp")
     result = json.loads(out)
     assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
     assert "|gold_format:naacl|gold_base:1|" in result["signature"]
@@ -287,17 +278,17 @@ def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, capsys:
     assert "A- lines of fairseq link tokens" in err
 
 
-def test_smallest_confidence(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_smallest_confidence(files: Files, call: Call) -> None:
     files("hyp", "0-0:0.9 2-2:0.5 3-3:0.125\n0-1:0.5\n")
     results = {}
     for threshold in (None, "0.5", "0.75"):
         options = () if threshold is None else ("--hyp-min-confidence", threshold)
-        status, out, err = scored(capsys, *STATED, *options)
+        status, out, err = call("score", *STATED, *options)
         assert (status, err) == (0, "")
         results[threshold] = json.loads(out)
     assert [results[t]["hypothesis_links"] for t in (None, "0.5", "0.75")] == [4, 3, 1]
     assert "min_confidence" not in results[None]["signature"]
     assert "|hyp_swap:no|hyp_min_confidence:0.5|" in results["0.5"]["signature"]
-    status, out, err = scored(capsys, *STATED, "--hyp-min-confidence", "nan")
+    status, out, err = call("score", *STATED, "--hyp-min-confidence", "nan")
     assert (status, out) == (2, "")
     assert "argument --hyp-min-confidence: 'nan': expected a finite number" in err

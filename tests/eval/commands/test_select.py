@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.selection.choice_file import read_choice
 
+Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
 Run = Callable[..., Any]
@@ -39,14 +39,6 @@ def files(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
         make_records(tmp_path / f"{name}-back", back, signature={"model": "m3", "data": f"{name}4"})
     (tmp_path / "gold").write_text("".join(f"{line}\n" for line in GOLD))
     return tmp_path
-
-
-def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    try:
-        status = main([str(arg) for arg in args])
-    except SystemExit as stop:  # argparse
-        status = int(str(stop.code))
-    return (status, *capsys.readouterr())
 
 
 def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> None:
@@ -103,10 +95,8 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
     assert "THESE ARE THE SENTENCES THE CHOICE WAS MADE ON" in same
 
 
-def test_agreement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(
-        capsys, "select", files / "dev", "--reverse", files / "dev-back", "--output", files / "choice.json"
-    )
+def test_agreement(files: Path, call: Call) -> None:
+    status, out, _ = call("select", files / "dev", "--reverse", files / "dev-back", "--output", files / "choice.json")
     assert status == 0
     choice = read_choice(files / "choice.json")
     assert (choice.chosen_by, choice.gold) == ("agreement", None)
@@ -117,17 +107,15 @@ def test_agreement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "optimistic" not in out
     # on the same sentences, which no gold was needed for: no warning; the other direction has its own maps
     status, _, messages = call(
-        capsys,
         *("extract", files / "dev", "--choice", files / "choice.json", "--reverse", files / "dev-back"),
         *("--join", "mutual", "--output", files / "mutual"),
     )
     assert status == 0
     assert len(messages.splitlines()) == 1
     assert f"|join:mutual|reverse:0123abcd|reverse_heads:{choice.reverse_heads}|chosen_by:agreement|" in messages
-    one = call(capsys, "extract", files / "dev", "--choice", files / "choice.json")[1].splitlines()
+    one = call("extract", files / "dev", "--choice", files / "choice.json")[1].splitlines()
     option = choice.extraction
     other = call(
-        capsys,
         *("extract", files / "dev-back", "--kind", option.kind, "--heads", choice.reverse_heads),
         *("--setting", option.setting, "--rule", option.rule, "--null", option.null),
     )[1].splitlines()
@@ -140,9 +128,8 @@ def test_agreement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert both / dice == pytest.approx(choice.figure, rel=1e-15)
 
 
-def test_what_to_choose_from(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_to_choose_from(files: Path, call: Call) -> None:
     status, out, _ = call(
-        capsys,
         *("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n"),
         *("--settings", "awi", "--rules", "threshold=0.2", "threshold=.20", "top-k=1", "--levels", "layer"),
         *("--combine", "product", "--max-heads", 1, "--final-punctuation", "-o", files / "c"),
@@ -156,23 +143,23 @@ def test_what_to_choose_from(files: Path, capsys: pytest.CaptureFixture[str]) ->
     )
 
 
-def test_mixed_settings(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mixed_settings(files: Path, call: Call) -> None:
     """The first of the settings names the rest; extract reads what was chosen."""
     what = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules")
-    status, out, _ = call(capsys, *what, "kobayashi2020", "--mix-settings", "--max-heads", 1, "-o", files / "c")
+    status, out, _ = call(*what, "kobayashi2020", "--mix-settings", "--max-heads", 1, "-o", files / "c")
     assert status == 0
     # 2 nulls, 2 settings, 2 layers of 3 heads and one
     assert out.splitlines()[-2].endswith("the best of 32 candidates")
     assert "|max_heads:1|kinds:attn_n|settings:awo|rules:kobayashi2020|" in read_choice(files / "c").signature
     assert "|levels:head,layer|mix_settings:yes|" in read_choice(files / "c").signature
-    status, _, _ = call(capsys, *what, "threshold=0.1", "--mix-settings", "-o", files / "mixed")
+    status, _, _ = call(*what, "threshold=0.1", "--mix-settings", "-o", files / "mixed")
     choice = read_choice(files / "mixed")
     assert (status, choice.extraction.setting) == (0, "awo")
     assert ":awi" in choice.extraction.map_names
-    assert call(capsys, "extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
-    status, out, _ = call(capsys, "score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
+    assert call("extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
+    status, out, _ = call("score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
     assert json.loads(out)["aer"] == choice.figure
-    status, _, error = call(capsys, "select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
+    status, _, error = call("select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
     assert status == 2
     assert "--mix-settings in a choice by agreement" in error
 
@@ -212,7 +199,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
 def test_refusals(
     files: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
     given: tuple[str, ...],
     status: int,
     text: str,
@@ -220,41 +207,39 @@ def test_refusals(
     monkeypatch.chdir(files)
     (files / "empty").write_text("")
     before = sorted(path.name for path in files.iterdir())
-    got, out, messages = call(capsys, "select", "dev", "-o", "choice.json", *given)
+    got, out, messages = call("select", "dev", "-o", "choice.json", *given)
     assert (got, out) == (status, "")
     assert text in messages
     assert sorted(path.name for path in files.iterdir()) == before
 
 
 def test_records_of_translations_are_refused(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
 ) -> None:
     signature = {"generation": {"score_reference": False}}
     directory = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
     (tmp_path / "gold").write_text("0-0\n")
-    status, _, messages = call(capsys, "select", directory, "--dev-gold", tmp_path / "gold", "--gold-base", 0)
+    status, _, messages = call("select", directory, "--dev-gold", tmp_path / "gold", "--gold-base", 0)
     assert status == 1
     assert "maps of the model's own translations" in messages
 
 
-def test_overwrite(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overwrite(files: Path, call: Call) -> None:
     (files / "c").write_text("old")
     arguments = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
-    assert call(capsys, *arguments)[0] == 1
+    assert call(*arguments)[0] == 1
     assert (files / "c").read_text() == "old"
-    assert call(capsys, *arguments, "--overwrite")[0] == 0
+    assert call(*arguments, "--overwrite")[0] == 0
     assert read_choice(files / "c").candidates
 
 
-def test_choice_for_another_model(
-    files: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_choice_for_another_model(files: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
     choose = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
-    assert call(capsys, *choose)[0] == 0
+    assert call(*choose)[0] == 0
     content = json.loads((files / "c").read_text())
     content["extraction"]["heads"] = "5.2,0.1"
     (files / "c").write_text(json.dumps(content))
-    status, out, messages = call(capsys, "extract", files / "test", "--choice", files / "c")
+    status, out, messages = call("extract", files / "test", "--choice", files / "c")
     assert (status, out) == (1, "")
     assert (
         f"c: chose 5.2 (LAYER.HEAD, or LAYER for a whole one), but {files / 'test'} holds layers 0, 1 of 3 hea"
@@ -263,17 +248,17 @@ def test_choice_for_another_model(
     content["extraction"]["heads"] = "0.1"
     content["extraction"]["kind"] = "alti"
     (files / "c").write_text(json.dumps(content))
-    status, out, messages = call(capsys, "extract", files / "test", "--choice", files / "c")
+    status, out, messages = call("extract", files / "test", "--choice", files / "c")
     assert (status, out) == (1, "")
     assert "map kind 'alti' is not in the records" in messages
 
 
 def test_skipped_sentences_count_as_empty(
-    files: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+    files: Path, make_sentence: Factory, make_records: Writer, call: Call
 ) -> None:
     sentences = [*run_of(DEV, make_sentence)[:2], make_sentence(2, status="too long")]
     directory = make_records(files / "some", sentences)
-    status, _, messages = call(capsys, "select", directory, "--dev-gold", files / "gold", "--gold-base", 0)
+    status, _, messages = call("select", directory, "--dev-gold", files / "gold", "--gold-base", 0)
     assert status == 0
     assert "1 of 3 sentences have no maps, each counts as an empty hypothesis (1 too long)" in messages
     assert np.isfinite(sentences[0].arrays["head_attn_w"]).all()

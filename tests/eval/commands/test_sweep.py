@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
 
+Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
 
@@ -38,10 +38,6 @@ def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tupl
     """Records and gold of four sentences."""
     sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
     return make_records(tmp_path / "run", sentences, shards=2), talp(tmp_path / "gold.talp")
-
-
-def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    return (main(["sweep", *map(str, args)]), *capsys.readouterr())
 
 
 def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
@@ -126,11 +122,11 @@ def assert_report(text: str, table: pd.DataFrame) -> None:
     assert "oracle choice on this gold" in blocks[4]
 
 
-def test_selection(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_selection(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     records, gold = inputs
     selection = ["--kinds", "attn_n", "--settings", "awi", "--rules", "shift-att", "--final-punctuation"]
     out = tmp_path / "out"
-    status, _, messages = call(capsys, records, "--gold", gold, "--gold-base", 1, "--out", out, *selection)
+    status, _, messages = call("sweep", records, "--gold", gold, "--gold-base", 1, "--out", out, *selection)
     assert status == 0
     assert "final_punctuation:yes" in messages
     expected = sweep(Records(records).best(), GOLD, configurations(["attn_n"], ["awi"], ["shift-att"], True)).table
@@ -139,15 +135,13 @@ def test_selection(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.Cap
     assert (plain["aer"] != expected["aer"]).any()
 
 
-def test_naacl_gold_may_end_early(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_naacl_gold_may_end_early(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     """Such a file has no line for the last sentences if they have no links."""
     gold = tmp_path / "gold.naacl"
     gold.write_text("1 1 1 S\n1 2 2 P\n", encoding="utf-8")
     out = tmp_path / "out"
     status, _, messages = call(
-        capsys, inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att"
+        "sweep", inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att"
     )
     assert status == 0
     assert f"{gold}: 3 of 4 sentences have no line, first sentence 2: taken for sentences without links" in messages
@@ -159,48 +153,48 @@ def test_naacl_gold_may_end_early(
 FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
 
 
-def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     gold = tmp_path / "gold.talp"
     gold.write_text("\n" * 4)
-    _, _, messages = call(capsys, inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
+    _, _, messages = call("sweep", inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
     assert f"warning: {gold}: no links in the gold: AER says nothing" in messages
 
 
-def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     out = tmp_path / "out"
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
     out.mkdir()  # an empty one is as good as none
-    assert call(capsys, *command)[0] == 0
+    assert call("sweep", *command)[0] == 0
     (out / "heads-old-awi-rule-mask.svg").write_text("old")
-    status, _, messages = call(capsys, *command)
+    status, _, messages = call("sweep", *command)
     assert status == 1
     assert "the directory is not empty: expected a new one; name another or give --overwrite" in messages
     assert (out / "heads-old-awi-rule-mask.svg").exists()
-    assert call(capsys, *command, "--overwrite")[0] == 0
+    assert call("sweep", *command, "--overwrite")[0] == 0
     assert not (out / "heads-old-awi-rule-mask.svg").exists()
     (out / "thesis.tex").write_text("ten years")
-    status, _, messages = call(capsys, *command, "--overwrite")
+    status, _, messages = call("sweep", *command, "--overwrite")
     assert status == 1
     assert "holds 'thesis.tex', which no sweep wrote: expected only a sweep's files to overwrite" in messages
     assert (out / "thesis.tex").read_text() == "ten years"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
-    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--out", inputs[1])
+    status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--out", inputs[1])
     assert status == 1
     assert "gold.talp: a file: expected a directory, or nothing" in messages
 
 
 def test_nothing_is_left_of_a_sweep_that_fails(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     out = tmp_path / "out"
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    assert call(capsys, *command)[0] == 0
+    assert call("sweep", *command)[0] == 0
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", full)
-    status, text, messages = call(capsys, *command, "--overwrite")
+    status, text, messages = call("sweep", *command, "--overwrite")
     assert (status, text) == (1, "")
     assert "out: cannot be written ([Errno 28] No space left on device)" in messages
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -208,7 +202,7 @@ def test_nothing_is_left_of_a_sweep_that_fails(
 
 
 def test_directory_that_appears_during_the_sweep(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
 
@@ -217,7 +211,7 @@ def test_directory_that_appears_during_the_sweep(
         (out / "sweep.csv").write_text("of another sweep")
 
     monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", appear)
-    status, _, messages = call(capsys, inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
+    status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
     assert status == 1
     assert "the directory is not empty" in messages
     assert [path.read_text() for path in out.iterdir()] == ["of another sweep"]
@@ -225,11 +219,11 @@ def test_directory_that_appears_during_the_sweep(
 
 
 def test_old_directory_comes_back_if_the_new_one_cannot_be_put_there(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    assert call(capsys, *command)[0] == 0
+    assert call("sweep", *command)[0] == 0
     rename = Path.rename
 
     def refuse(path: Path, target: Path) -> Path:
@@ -238,7 +232,7 @@ def test_old_directory_comes_back_if_the_new_one_cannot_be_put_there(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    status, _, messages = call(capsys, *command, "--overwrite")
+    status, _, messages = call("sweep", *command, "--overwrite")
     assert status == 1
     assert "out: cannot be written ([Errno 5] Input/output error)" in messages
     assert (out / "sweep.csv").exists()
@@ -267,7 +261,7 @@ def test_old_directory_comes_back_if_the_new_one_cannot_be_put_there(
 def test_bad_input(
     inputs: tuple[Path, Path],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    call: Call,
     gold: list[GoldSentence],
     options: list[str],
     status: int,
@@ -275,66 +269,62 @@ def test_bad_input(
 ) -> None:
     out = tmp_path / "out"
     path = talp(inputs[1], gold)
-    got, printed, messages = call(capsys, inputs[0], "--gold", path, "--gold-base", 1, "--out", out, *options)
+    got, printed, messages = call("sweep", inputs[0], "--gold", path, "--gold-base", 1, "--out", out, *options)
     assert (got, printed) == (status, "")
     assert text in messages
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
-def test_wrong_subword_mark(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_subword_mark(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
     """``a@@ b c`` taken for one ``▁`` word has too few words for the gold."""
     records = make_records(tmp_path / "run", [make_sentence(0, mark="▁")])
     gold = talp(tmp_path / "gold.talp", GOLD[:1])
-    status, _, messages = call(capsys, records, "--gold", gold, "--gold-base", 1, "--out", tmp_path / "out")
+    status, _, messages = call("sweep", records, "--gold", gold, "--gold-base", 1, "--out", tmp_path / "out")
     assert status == 1
     assert "sentence 0 (line 1): 1 source words in the records, but the gold links source word 2" in messages
     assert "was the BPE mark right (--norm-subword-mark)?" in messages
 
 
-def test_texts_are_compared_with_the_records(
-    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_texts_are_compared_with_the_records(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("ab c .\n" + "1 2 3 4 5 6\n" + "ab c .\n" * 2, encoding="utf-8")
     target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" * 2, encoding="utf-8")
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--source", source, "--target", target, *FEW)
-    assert call(capsys, *command, "--out", tmp_path / "out")[0] == 0
+    assert call("sweep", *command, "--out", tmp_path / "out")[0] == 0
     target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" + "x y z .\n", encoding="utf-8")
-    status, _, messages = call(capsys, *command, "--out", tmp_path / "other")
+    status, _, messages = call("sweep", *command, "--out", tmp_path / "other")
     assert status == 1
     assert "sentence 3 (line 4): 3 target words in the records, 4 in " in messages
     assert "target: expected as many; was the BPE mark right" in messages
 
 
-def test_no_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_records(tmp_path: Path, call: Call) -> None:
     gold = talp(tmp_path / "gold.talp")
-    status, _, messages = call(capsys, tmp_path / "nothing", "--gold", gold, "--out", tmp_path / "out")
+    status, _, messages = call("sweep", tmp_path / "nothing", "--gold", gold, "--out", tmp_path / "out")
     assert status == 1
     assert "nothing: no such directory: expected the --norm-records directory of a run" in messages
 
 
 def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
 ) -> None:
     signature = {"generation": {"beam": 5, "score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(i) for i in range(4)], signature=signature)
     status, out, err = call(
-        capsys, records, "--gold", talp(tmp_path / "g.talp"), "--gold-base", 1, "--out", tmp_path / "s"
+        "sweep", records, "--gold", talp(tmp_path / "g.talp"), "--gold-base", 1, "--out", tmp_path / "s"
     )
     assert (status, out) == (1, "")
     assert "maps of the model's own translations" in err
     assert "record with --score-reference" in err
 
 
-def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     records, gold = inputs
     out = tmp_path / "out"
     given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")
     for _ in range(2):  # the second run replaces the files of the first
         status, printed, signature = call(
-            capsys, records, *given, "--rules", "threshold=0.2", "threshold=.20", "top-k=2"
+            "sweep", records, *given, "--rules", "threshold=0.2", "threshold=.20", "top-k=2"
         )
         assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature

@@ -9,6 +9,7 @@ from alignment_eval.cli import main
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import score
 
+Call = Callable[..., tuple[int, str, str]]
 FORWARD = "0-0 1-1 1-2 5-5\n\n0-1\n"
 REVERSE = "0-0 2-1 4-5\n1-1\n0-1\n"
 
@@ -18,16 +19,6 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("fwd").write_text(FORWARD)
     Path("rev").write_text(REVERSE)
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr of ``symmetrize`` in this process."""
-    try:
-        status = main(["symmetrize", *arguments])
-    except SystemExit as error:  # argparse
-        status = int(error.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def test_end_to_end(align_eval) -> None:
@@ -57,28 +48,28 @@ def test_end_to_end(align_eval) -> None:
         (("--method", "grow-diag-final", "--variant", "lilt"), "0-0 1-1 5-5\n1-1\n0-1\n"),
     ],
 )
-def test_methods(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], expected: str) -> None:
-    status, out, err = run(capsys, "fwd", "rev", *options)
+def test_methods(call: Call, options: tuple[str, ...], expected: str) -> None:
+    status, out, err = call("symmetrize", "fwd", "rev", *options)
     assert (status, out) == (0, expected)
     variant = "none" if "grow" not in options[1] else options[-1] if "--variant" in options else "moses"
     assert f"|variant:{variant}|" in err
 
 
-def test_reverse_swap_and_other_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reverse_swap_and_other_formats(call: Call) -> None:
     Path("swapped").write_text("1 1 1\n1 2 3\n1 6 5\n2 2 2\n3 2 1 P\n")
-    expected = run(capsys, "fwd", "rev", "--method", "grow-diag")[1]
+    expected = call("symmetrize", "fwd", "rev", "--method", "grow-diag")[1]
     options = ("--reverse-swap", "--reverse-allow-possible")
-    status, out, err = run(capsys, "fwd", "swapped", "--method", "grow-diag", *options)
+    status, out, err = call("symmetrize", "fwd", "swapped", "--method", "grow-diag", *options)
     assert (status, out) == (0, expected)
     assert "|reverse_format:naacl|reverse_base:1|reverse_swap:yes|reverse_possible:yes|" in err
 
 
 @pytest.mark.parametrize("stated", [True, False])
-def test_a_direction_that_looks_swapped_is_a_warning(capsys: pytest.CaptureFixture[str], stated: bool) -> None:
+def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -> None:
     Path("fwd").write_text("0-1 1-2 2-3\n")
     Path("rev").write_text("0-1 1-2 2-3\n" if stated else "1-0 2-1 3-2\n")
     options = ["--reverse-swap"] if stated else []
-    status, _, err = run(capsys, "fwd", "rev", "--method", "union", *options)
+    status, _, err = call("symmetrize", "fwd", "rev", "--method", "union", *options)
     assert status == 0
     advice = "leave --reverse-swap out" if stated else "give --reverse-swap"
     assert err.startswith(
@@ -114,17 +105,17 @@ def test_a_direction_that_looks_swapped_is_a_warning(capsys: pytest.CaptureFixtu
         (("one", "one", "--method", "union", "--forward-base", "0"), 1, "or --forward-unused-zero if it is 0-based"),
     ],
 )
-def test_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
     for name, text in (("short", "0-0\n"), ("talp", "0p0\n\n\n"), ("text", "a b c d e\n" * 3), ("one", "1-1\n" * 9)):
         Path(name).write_text(text)
-    status, out, err = run(capsys, *arguments)
+    status, out, err = call("symmetrize", *arguments)
     assert (status, out) == (expected, "")
     assert message in err
     assert Path("rev").read_text() == REVERSE
 
 
-def test_overwrite(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, _ = run(capsys, "fwd", "rev", "--method", "intersection", "--output", "rev", "--overwrite")
+def test_overwrite(call: Call) -> None:
+    status, _, _ = call("symmetrize", "fwd", "rev", "--method", "intersection", "--output", "rev", "--overwrite")
     assert (status, Path("rev").read_text()) == (0, "0-0\n\n0-1\n")
 
 
