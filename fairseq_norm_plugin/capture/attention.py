@@ -203,14 +203,18 @@ def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
     """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all.
 
     Raises:
-        InputError: the model has none of a block type that is asked for.
+        InputError: ``blocks`` are named, and the model has none of one of them.
     """
     found = [module for module in model.modules() if isinstance(module, NormAttention)]
+    known = {attention.site.block for attention in found}
+    if blocks and not found:
+        raise InputError(
+            f"model {type(model).__name__} was not built by a norm task: expected one such as --task translation_norm"
+        )
     for block in blocks:
-        if not any(attention.site.block == block for attention in found):
-            known = sorted({attention.site.block for attention in found})
+        if block not in known:
             raise InputError(
                 f"model {type(model).__name__} has no block {block} that maps can be computed of: "
-                f"expected one of {', '.join(known) or 'none'}"
+                f"expected one of {', '.join(sorted(known))}"
             )
     return [attention for attention in found if not blocks or attention.site.block in blocks]

@@ -24,8 +24,6 @@ from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
 
-#: Key of a hypothesis under which its recorded quantities lie.
-MAPS_KEY = "norm_maps"
 #: Quantities that take the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
 #: Kinds whose map ``--print-alignment`` can carry through beam search, step by step.
@@ -183,13 +181,9 @@ def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
     """The number of decoder layers and of heads in each, which the models of an ensemble must share.
 
     Raises:
-        InputError: the models or the layers differ.
+        InputError: the models or the layers differ, or a model was not built by a norm task.
     """
     shapes = [[attention.num_heads for attention in norm_attentions(model, DECODER_CROSS)] for model in models]
-    if not shapes[0]:
-        raise InputError(
-            f"model {type(models[0]).__name__} was not built by a norm task: expected --task translation_norm"
-        )
     if any(shape != shapes[0] for shape in shapes) or len(set(shapes[0])) != 1:
         raise InputError(
             f"decoder layers differ in their heads (heads of each layer, a list a model: {shapes}): expected the "

@@ -22,9 +22,9 @@ from torch import Tensor
 
 #: Size of the temporaries of one chunk, in bytes: about what a core's caches hold.
 CHUNK_BYTES = 2 * 2**20
-# Added to the diagonal before factoring, relative to the trace: the first is enough unless rounding
-# made G indefinite; the second is still below float32's resolution of the norm.
-_JITTERS = (1e-15, 1e-12)
+# Added to the diagonal before factoring.  The first is relative to each head's own ‖f‖² (times H): small heads stay as
+# accurate as large ones.  The second, relative to the sum over heads, is for what rounding made indefinite.
+_JITTER, _LAST_JITTER = 1e-15, 1e-12
 
 
 def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
@@ -45,7 +45,7 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
     """The lower-triangular factor L of the Gram matrix of the transformed vectors of each source token.
 
     Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
-    float64 values).  A token whose transformed vectors are all zero has L = 0.
+    float64 values).  The row of a head whose transformed vector is zero is exactly zero.
 
     Args:
         values: value vectors, [..., S, H, d].
@@ -76,13 +76,15 @@ def _gram(values: Tensor, basis: Tensor) -> Tensor:
 
 
 def _cholesky(gram: Tensor) -> Tensor:
-    trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None]
-    eye = torch.eye(gram.size(-1), dtype=gram.dtype, device=gram.device)
+    """L of the lower triangles [N, H, H]; a dead head (f = 0) has a row of exact zeros, and adds none to the others."""
+    squares = gram.diagonal(dim1=-2, dim2=-1)
+    dead = squares <= 0  # rounding may take ‖f‖² below 0
+    gram = gram.masked_fill(dead[..., None] | dead[..., None, :], 0.0)
     result = torch.full_like(gram, float("nan"))  # what cannot be factored (NaN in the model) is NaN, never a number
-    for jitter in reversed(_JITTERS):
-        factor, failed = torch.linalg.cholesky_ex(gram + jitter * trace * eye)
+    for jitter in (_LAST_JITTER * squares.sum(-1, keepdim=True), _JITTER * gram.size(-1) * squares):
+        factor, failed = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(dead, 1.0, jitter)))
         result = torch.where(failed[:, None, None] == 0, factor, result)
-    return torch.where(trace == 0, torch.zeros_like(result), result)
+    return result.masked_fill(dead[..., None], 0.0)
 
 
 def transformed_norms(factor: Tensor) -> Tensor:

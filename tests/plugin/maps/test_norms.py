@@ -97,6 +97,45 @@ def test_a_dead_token_has_norm_zero_and_others_are_untouched():
     torch.testing.assert_close(fast_head, head_map, atol=1e-7, rtol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dead", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("by", ["values", "projection"])
+def test_a_dead_head_has_norm_zero_and_others_are_untouched(dtype, dead, by):
+    alpha, values, w_o = random_case(1, dtype=dtype)
+    for head in dead:
+        if by == "values":
+            values[:, :, head] = 0
+        else:
+            w_o[:, 2 * head : 2 * head + 2] = 0
+    head_map, layer_map, _ = slow_maps(alpha, values, w_o)
+    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
+    for head in range(3):
+        norm = norms.head_norms(alpha, factor)[:, head]
+        alone = norms.layer_norms(alpha, factor, (head,))
+        if head in dead:
+            assert (norm == 0).all()
+            assert (alone == 0).all()
+            assert (norms.transformed_norms(factor)[:, head] == 0).all()
+        else:
+            torch.testing.assert_close(norm.double(), head_map[:, head], atol=0, rtol=1e-6)
+    torch.testing.assert_close(norms.layer_norms(alpha, factor).double(), layer_map, atol=1e-12, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9])
+def test_a_small_head_is_as_accurate_as_the_others(size):
+    alpha, values, w_o = random_case(1, out=9)
+    values[:, :, 1] *= size
+    head_map, _, _ = slow_maps(alpha, values, w_o)
+    torch.testing.assert_close(fast_maps(alpha, values, w_o)[0], head_map, atol=0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-6, 1e6])
+def test_norms_scale_with_the_vectors(size):
+    alpha, values, w_o = random_case(1)
+    for small, ordinary in zip(fast_maps(alpha, values * size, w_o), fast_maps(alpha, values, w_o)):
+        torch.testing.assert_close(small, ordinary * size, atol=0, rtol=1e-6)
+
+
 def test_nan_in_the_model_shows_as_nan():
     alpha, values, w_o = random_case(1)
     values[0, 1, 0, 0] = float("nan")

@@ -1,0 +1,149 @@
+"""What a recorder takes of each block, the mean over an ensemble, and the cut to sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import KINDS, QUANTITIES
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
+from fairseq_norm_plugin.capture.recorder import (
+    BatchMaps,
+    RecordedMaps,
+    Recorder,
+    layer_capture,
+    layers_and_heads,
+    real_positions,
+    recorded_quantities,
+)
+from fairseq_norm_plugin.maps.kinds import HEAD_KINDS, head_map, layer_map, merged_map
+
+LENGTHS = [(7, 5), (3, 6), (1, 1)]
+
+
+def words_of(id_, row):
+    """Two subwords a word; the last token is none."""
+    return [*(i // 2 for i in range(len(row) - 1)), -1]
+
+
+def record(model, sample, kinds, layers=(0, 1, 2)):
+    """The recorded quantities of ``sample``, and the block of each of its decoder layers."""
+    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1), source_words=words_of)
+    recorder = Recorder(model, recorded, sample)
+    blocks = MapCapture(DECODER_CROSS, layers, lambda block: block)
+    with torch.no_grad(), capturing(norm_attentions(model), *recorder.captures, blocks):
+        model(**sample["net_input"])
+    return recorder.take(), blocks.take()
+
+
+def test_quantities_of_kinds_have_a_fixed_order_and_no_factors_in_an_ensemble():
+    assert recorded_quantities(["attn_n", "attn_w"], 1) == ("head_attn_w", "transformed_norm", "layer_attn_n")
+    assert recorded_quantities(["attn_n"], 2) == ("head_attn_w", "head_attn_n", "layer_attn_n")
+    assert recorded_quantities(["attn_w", "alti"], 2) == ("head_attn_w", "layer_alti")
+
+
+def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sample):
+    sample, layers = make_sample(LENGTHS), (2, 0)
+    kinds = [kind for kind in KINDS if "rollout" not in kind]
+    quantities, blocks = record(build(), sample, kinds, layers)
+    source = sample["net_input"]["src_tokens"].size(1)
+    for found, block in zip(quantities, blocks):
+        merged = merged_map(block, [words_of(0, range(source))] * len(LENGTHS))
+        assert set(found) == set(recorded_quantities(kinds, 1))
+        for name, value in found.items():
+            part, _, kind = name.partition("_")
+            if name == "transformed_norm":
+                torch.testing.assert_close(block.alpha * value[:, :, None], head_map(block, "attn_n"))
+            elif kind == "attn_n_merged":
+                torch.testing.assert_close(value, merged[part == "layer"])
+            else:
+                expected = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., :source]
+                torch.testing.assert_close(value, expected)
+
+
+def kill(model, head, by):
+    """Make ``head`` of every attention write nothing."""
+    for attention in norm_attentions(model):
+        columns = slice(head * attention.head_dim, (head + 1) * attention.head_dim)
+        if by == "values":
+            attention.v_proj.weight.data[columns] = 0
+            attention.v_proj.bias.data[columns] = 0
+        else:
+            attention.out_proj.weight.data[:, columns] = 0
+    return model
+
+
+@pytest.mark.parametrize("by", ["values", "projection"])
+@pytest.mark.parametrize("double", [False, True])
+def test_a_dead_head_is_exactly_zero_in_every_map(build, make_sample, by, double):
+    """Else pruned heads would rank rounding noise: in records, in printed maps (step by step too) and in block maps."""
+    model, sample, dead = kill(build(), 2, by), make_sample(LENGTHS), 2
+    model = model.double() if double else model
+    quantities, _ = record(model, sample, ["attn_n", "attn_n_merged", "attnresln_n"])
+    for found in quantities:
+        for name, value in found.items():
+            if "H" in QUANTITIES[name] and name != "head_attn_w":
+                assert (value[:, dead] == 0).all(), name
+                assert (value[:, 0] > 0).any(), name
+    inputs, printed = sample["net_input"], layer_capture("attn_n", 1, (dead,))
+    blocks = [MapCapture(block, [0], lambda block: block) for block in BLOCK_TYPES]
+    with torch.no_grad(), capturing(norm_attentions(model), printed, *blocks):
+        model(**inputs)
+    assert (printed.take()[0] == 0).all()
+    for (block,) in (capture.take() for capture in blocks):
+        for kind in set(HEAD_KINDS) - {"attn_w"}:
+            assert (head_map(block, kind)[:, dead] == 0).all(), kind
+    steps = layer_capture("attn_n", 1, (dead,))
+    with torch.no_grad(), capturing(norm_attentions(model), steps):
+        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state={})
+    assert (steps.take()[0] == 0).all()
+
+
+@pytest.mark.parametrize("by", ["values", "projection"])
+def test_layer_maps_of_dead_heads_alone_are_exactly_zero(build, make_sample, by):
+    model = build()
+    for head in range(4):
+        kill(model, head, by)
+    quantities, blocks = record(model, make_sample(LENGTHS), ["attn_n", "attnresln_n", "attnres_n", "ff_n"])
+    for found, block in zip(quantities, blocks):
+        for name in ("layer_attn_n", "layer_attnresln_n", "layer_ff_n"):
+            assert (found[name] == 0).all(), name
+        own = layer_map(block, "attnres_n")[..., -1]
+        torch.testing.assert_close(own, torch.linalg.vector_norm(block.residual, dim=-1))
+
+
+def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():
+    torch.manual_seed(0)
+    models = [
+        [{"head_attn_w": torch.rand(2, 4, 3, 5).double(), "layer_attn_n": torch.rand(2, 3, 5)} for _ in range(2)]
+        for _ in range(3)
+    ]
+    maps = BatchMaps()
+    for layers in models:
+        maps.add(layers)
+    columns, rows = [slice(1, 5), slice(0, 3)], [slice(0, 3), slice(2, 3)]
+    for b, arrays in enumerate(maps.sentences(columns, rows)):
+        for name, array in arrays.items():
+            mean = torch.stack([torch.stack([layer[name][b] for layer in layers]) for layers in models]).mean(0)
+            assert array.dtype == np.float32
+            np.testing.assert_allclose(array, mean[..., rows[b], columns[b]], rtol=1e-6)
+
+
+def test_real_positions_on_both_padding_sides():
+    tokens = torch.tensor([[1, 1, 7, 2], [8, 2, 1, 1], [4, 5, 6, 2]])
+    assert real_positions(tokens, 1) == [slice(2, 4), slice(0, 2), slice(0, 4)]
+
+
+def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):
+    assert layers_and_heads([build(), build(seed=1)]) == (3, 4)
+    with pytest.raises(InputError, match=r"\[\[4, 4, 4\], \[2, 2, 2\]\]"):
+        layers_and_heads([build(), build(decoder_attention_heads=2)])
+    with pytest.raises(InputError, match=r"\[\[4, 4, 4\], \[4, 4\]\]"):
+        layers_and_heads([build(), build(decoder_layers=2)])
+    with pytest.raises(InputError, match=r"TransformerModel .*--task translation_norm"):
+        layers_and_heads([build(swap=False)])
