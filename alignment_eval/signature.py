@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Union
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
-from alignment_eval.files import ContentHash
 
 Value = Union[str, int, float, bool, None]
 
@@ -31,22 +29,3 @@ def _text(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
-
-
-def file_hash(content: str | Path | bytes) -> str:
-    """Short hash of a file's content: of the file at a path, or of bytes that are the content.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    result = ContentHash()
-    if isinstance(content, bytes):
-        result.update(content)
-        return result.short
-    try:
-        with Path(content).open("rb") as file:
-            while block := file.read(2**20):
-                result.update(block)
-    except OSError as error:
-        raise InputError(f"{content}: cannot be read ({error.strerror}): expected a file") from error
-    return result.short

@@ -20,11 +20,11 @@ from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, recorded_quantities
-from fairseq_norm_plugin.generation.generator import MAPS_KEY, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
-from fairseq_norm_plugin.tokens import dictionary_mark, side
+from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
 Sentence = Union[str, Sequence[int]]
 
@@ -60,8 +60,10 @@ class NormModel:
         self.task = task
         self.models = list(models)
         self.layers, self.heads = layers_and_heads(models)
-        self._dictionaries = (task.source_dictionary, task.target_dictionary)
-        self._marks = tuple(dictionary_mark(dictionary, subword_mark) for dictionary in self._dictionaries)
+        self._vocabularies = tuple(
+            Vocabulary(dictionary, dictionary_mark(dictionary, subword_mark), special_ids(dictionary))
+            for dictionary in (task.source_dictionary, task.target_dictionary)
+        )
         self._bpe = bpe
 
     def maps(
@@ -101,12 +103,8 @@ class NormModel:
         else:
             generator = NormSequenceGenerator(self.models, dictionary, recorded=recorded, beam_size=beam)
         hypothesis = generator.generate(self.models, sample)[0][0]
-        sides = [
-            side(ids.cpu(), dictionary, mark)
-            for ids, dictionary, mark in zip(
-                (sample["net_input"]["src_tokens"][0], hypothesis["tokens"]), self._dictionaries, self._marks
-            )
-        ]
+        ids = (sample["net_input"]["src_tokens"][0], hypothesis["tokens"])
+        sides = [vocabulary.side(of_side.cpu()) for vocabulary, of_side in zip(self._vocabularies, ids)]
         return SentenceMaps(
             id=0,
             source=sides[0],
@@ -137,13 +135,13 @@ class NormModel:
         return _block_maps(self.models, inputs, block, kind, rows, columns)
 
     def _tokens(self, ids: Tensor, which: int) -> tuple[str, ...]:
-        return tuple(self._dictionaries[which][i] for i in ids.tolist())
+        return tuple(self._vocabularies[which].dictionary[i] for i in ids.tolist())
 
     def _source_words(self, id_: int, tokens: Tensor) -> list[int]:
-        return list(side(tokens.cpu(), self._dictionaries[0], self._marks[0]).words)
+        return list(self._vocabularies[0].side(tokens.cpu()).words)
 
     def _sample(self, source: Sentence, target: Optional[Sentence]) -> dict[str, Any]:
-        source_dictionary, target_dictionary = self._dictionaries
+        source_dictionary, target_dictionary = (vocabulary.dictionary for vocabulary in self._vocabularies)
         item = {"id": 0, "source": self._ids(source, source_dictionary, "source", 0)}
         if target is not None:
             item["target"] = self._ids(target, target_dictionary, "target", 1)

@@ -3,8 +3,9 @@
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -12,13 +13,15 @@ from omegaconf import II
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import RULES, ExtractionOptions
-from alignment_eval.formats.detection import GOLD_FORMATS
-from alignment_eval.formats.reading import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import DTYPES
-from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
+from fairseq_norm_plugin.generation.generator import PrintedMap
+from fairseq_norm_plugin.output.session import OutputOptions
+from fairseq_norm_plugin.output.writers import IfExists
+from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 
 
 @dataclass
@@ -98,49 +101,6 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     norm_num_shards: int = II("dataset.num_shards")
 
 
-@dataclass
-class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of monitoring in training; without ``--aer-gold`` nothing is monitored."""
-
-    aer_gold: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation "
-            "of SUBSET then logs aer (of --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}"
-        },
-    )
-    aer_gold_base: Optional[str] = field(
-        default=None, metadata={"help": "indices of the gold count from 0 or 1; required with --aer-gold"}
-    )
-    aer_gold_format: Optional[str] = field(
-        default=None, metadata={"help": f"format of the gold: {', '.join(GOLD_FORMATS)}; default: told from the file"}
-    )
-    aer_gold_swap: bool = field(
-        default=False, metadata={"help": "the gold links target to source: exchange its indices"}
-    )
-    aer_layers: Optional[str] = field(
-        default=None, metadata={"help": "decoder layers whose AER is logged, counted from 0, e.g. 0,2; default: all"}
-    )
-    aer_mixing: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MIXING_KINDS)}, as "
-            f"mixing_<block>_l<layer>_<kind>"
-        },
-    )
-    aer_strict: bool = field(
-        default=False,
-        metadata={"help": "stop training when monitoring fails; default: log the error, AER is inf in that validation"},
-    )
-    # What else a validation is steered by: interpolations, so that the task sees it.  Of a field of type bool fairseq
-    # takes the text of the interpolation for its value, which is true.
-    aer_valid_subset: str = II("dataset.valid_subset")
-    aer_combine_valid_subsets: Any = field(default=II("dataset.combine_valid_subsets"))
-    aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
-    aer_best_metric: str = II("checkpoint.best_checkpoint_metric")
-    aer_maximize_best: Any = field(default=II("checkpoint.maximize_best_checkpoint_metric"))
-
-
 def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> None:
     """Give ``args``, which hold the options of all groups, the interpolated ones of ``options`` too."""
     for option in fields(options):
@@ -150,118 +110,93 @@ def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> Non
 
 
 @dataclass(frozen=True)
-class MonitorOptions:
-    """:class:`MonitorConfig`, checked.
-
-    Attributes:
-        gold: subset -> file of its gold alignments.
-        reading: how to read them.
-        extraction: kind, layer and setting of ``aer``; its rule is that of every figure.
-        layers: whose AER is logged, that of ``extraction`` among them.
-        mixing: kinds of mixing ratios.
-        strict: whether an error in monitoring stops training.
-    """
-
-    gold: Mapping[str, str]
-    reading: ReadOptions
-    extraction: ExtractionOptions
-    layers: tuple[int, ...]
-    mixing: tuple[str, ...]
-    strict: bool
-
-
-def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
-    """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads.
-
-    Raises:
-        UsageError: an option is missing, names what is not there, or another makes its figure wrong.
-    """
-    gold = {}
-    for part in str(cfg.aer_gold).split(","):
-        subset, equals, path = part.partition("=")
-        if not (subset and equals and path) or subset in gold:
-            raise UsageError(
-                f"--aer-gold {cfg.aer_gold!r}: expected SUBSET=FILE, each subset once, several separated by commas"
-            )
-        gold[subset] = path
-    _check_validation(cfg, gold)
-    if cfg.aer_gold_base not in ("0", "1"):
-        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
-        raise UsageError(
-            f"--aer-gold-base {found}: expected 0 or 1, what the indices of the gold count from; a wrong one gives a "
-            f"wrong AER"
-        )
-    if cfg.aer_gold_format not in (None, *GOLD_FORMATS):
-        raise UsageError(f"--aer-gold-format {cfg.aer_gold_format!r}: expected one of {', '.join(GOLD_FORMATS)}")
-    options = resolve(cfg, layers, heads)
-    if options.kind not in DEFAULT_KINDS or options.heads is not None:
-        raise UsageError(
-            f"--aer-gold with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}: monitoring reads whole "
-            f"layers, by {' or '.join(DEFAULT_KINDS)}; leave --norm-heads out"
-        )
-    wanted = set(range(layers))
-    if cfg.aer_layers is not None:
-        wanted = {*_parse_numbers(cfg.aer_layers, "--aer-layers", layers), options.layer}
-    return MonitorOptions(
-        gold=gold,
-        reading=ReadOptions(cfg.aer_gold_format, str(cfg.aer_gold_base), bool(cfg.aer_gold_swap)),
-        extraction=_extraction(cfg, options.kind, options.layer, None),
-        layers=tuple(sorted(wanted)),
-        mixing=() if cfg.aer_mixing is None else _parse_kinds(cfg.aer_mixing, "--aer-mixing", MIXING_KINDS),
-        strict=bool(cfg.aer_strict),
-    )
-
-
-def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
-    """Check that validation shows the gold's subsets, whole, and the one that steers first."""
-    subsets = str(cfg.aer_valid_subset).split(",")
-    for subset in gold:
-        if subset not in subsets:
-            raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not validated: --valid-subset is "
-                f"{cfg.aer_valid_subset}, expected {subset} in it, such as --valid-subset {subset},valid"
-            )
-    if cfg.aer_combine_valid_subsets:
-        raise UsageError(
-            "--aer-gold with --combine-valid-subsets: sentences of all subsets in one would have the ids of others; "
-            "leave the latter out"
-        )
-    if cfg.aer_max_valid_steps is not None:
-        raise UsageError(
-            f"--aer-gold with --max-valid-steps {cfg.aer_max_valid_steps}: the AER would be that of a part of the "
-            f"gold; leave the latter out"
-        )
-    metric = str(cfg.aer_best_metric)
-    if not metric.startswith("aer"):
-        return
-    if subsets[0] not in gold:
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {cfg.aer_valid_subset} steers, and "
-            f"it has no gold: expected --valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
-        )
-    lower = not any(metric.endswith(name) for name in ("precision", "recall"))
-    if lower == bool(cfg.aer_maximize_best):
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: the {'smaller' if lower else 'larger'} the better: "
-            f"{'leave out' if lower else 'expected'} --maximize-best-checkpoint-metric"
-        )
-
-
-@dataclass(frozen=True)
 class NormOptions:
     """:class:`NormConfig`, checked against a model of so many layers and heads.
 
     ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the one map that is printed and extracted;
-    ``record_layers`` and ``record_kinds`` what a run keeps, for records, for the alignments file or for both.
+    ``output`` says what a run writes.
     """
 
     kind: str
     layer: int
     heads: Optional[tuple[int, ...]]
     setting: str
-    record_layers: tuple[int, ...]
-    record_kinds: tuple[str, ...]
-    extraction: Optional[ExtractionOptions]
+    output: OutputOptions
+
+    def printed(self, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
+        """The map that ``--print-alignment`` shows, ``hard`` or ``soft``.
+
+        Raises:
+            UsageError: it cannot show maps of that kind.
+        """
+        if self.kind not in STEPWISE_KINDS:
+            raise UsageError(
+                f"--print-alignment cannot show --norm-map {self.kind}: expected {' or '.join(STEPWISE_KINDS)}, "
+                f"which follow beam search step by step; --norm-alignments and --norm-records know all kinds"
+            )
+        source, target = (vocabulary.specials for vocabulary in vocabularies)
+        return PrintedMap(self.kind, self.layer, self.heads, self.setting, style, (source, target))
+
+
+def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
+    """Check options that must agree with those of fairseq's, before a run with maps.
+
+    Args:
+        cfg: options of the task.
+        generation: fairseq's options of generation.
+        wanted: whether the run writes records or word alignments; else it only prints maps.
+        interactive: whether it is fairseq-interactive's.
+
+    Raises:
+        UsageError: an option contradicts another, or does nothing.
+    """
+    if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
+        raise UsageError(
+            "fairseq-interactive formats alignments itself and crashes on --print-alignment soft: "
+            "use hard there, or fairseq-generate"
+        )
+    if not (cfg.source_lang and cfg.target_lang):
+        raise UsageError("--source-lang and --target-lang are missing: a run with maps is of one language pair")
+    if wanted and getattr(generation, "retain_dropout", False):
+        raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
+    if cfg.norm_records_resume and cfg.norm_records_overwrite:
+        raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other: give one")
+    if int(cfg.norm_part_sentences) < 1:
+        raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: expected 1 or more")
+    if cfg.norm_num_shards != 1:
+        raise UsageError(
+            f"--num-shards {cfg.norm_num_shards} does nothing in fairseq-generate (every shard would be the "
+            f"whole corpus): use --distributed-world-size N --distributed-rank k"
+        )
+
+
+def vocabularies(
+    cfg: Any, source_dictionary: Any, target_dictionary: Any, tags: Sequence[str]
+) -> tuple[Vocabulary, Vocabulary]:
+    """What the token ids of source and target mean.
+
+    Args:
+        cfg: options of the task.
+        source_dictionary: fairseq's.
+        target_dictionary: fairseq's.
+        tags: tokens by which the task names languages to the model.
+
+    Raises:
+        UsageError: ``--norm-special-tokens`` names what neither dictionary has.
+    """
+    dictionaries = source_dictionary, target_dictionary
+    stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
+    for token in stated:
+        if not any(token in dictionary for dictionary in dictionaries):
+            raise UsageError(
+                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}: "
+                f"expected tokens of the binarised text, separated by commas"
+            )
+    source, target = (
+        Vocabulary(dictionary, str(cfg.norm_subword_mark), special_ids(dictionary, [*tags, *stated]))
+        for dictionary in dictionaries
+    )
+    return source, target
 
 
 def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
@@ -272,11 +207,11 @@ def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
     """
     layer = default_layer(layers) if cfg.norm_layer is None else int(cfg.norm_layer)
     _check_number(layer, "--norm-layer", layers)
-    chosen = None if cfg.norm_heads is None else _parse_numbers(cfg.norm_heads, "--norm-heads", heads)
+    chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
     record_layers = set(range(layers))
     if cfg.norm_record_layers is not None:
-        record_layers = set(_parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
-    record_kinds = set(_parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
+        record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
+    record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
     kind = str(cfg.norm_map)
     if not cfg.norm_records:
         record_layers, record_kinds = {layer}, {kind}
@@ -290,9 +225,17 @@ def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
         layer=layer,
         heads=chosen,
         setting=str(cfg.norm_setting),
-        record_layers=tuple(sorted(record_layers)),
-        record_kinds=tuple(name for name in KINDS if name in record_kinds),
-        extraction=_extraction(cfg, kind, layer, chosen) if cfg.norm_alignments else None,
+        output=OutputOptions(
+            records=Path(cfg.norm_records) if cfg.norm_records else None,
+            alignments=Path(cfg.norm_alignments) if cfg.norm_alignments else None,
+            kinds=tuple(name for name in KINDS if name in record_kinds),
+            layers=tuple(sorted(record_layers)),
+            heads=heads,
+            dtype=str(cfg.norm_records_dtype),
+            extraction=extraction_options(cfg, kind, layer, chosen) if cfg.norm_alignments else None,
+            if_exists=IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite)),
+            part_sentences=int(cfg.norm_part_sentences),
+        ),
     )
 
 
@@ -306,7 +249,12 @@ def default_layers(layers: int) -> tuple[int, ...]:
     return tuple(range(default_layer(layers), layers))
 
 
-def _extraction(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
+def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
+    """The extraction that ``cfg`` names, of maps of ``kind`` of one layer, or of one of ``heads``.
+
+    Raises:
+        UsageError: it names several heads, or heads of a kind that has none.
+    """
     if heads is not None and kind not in HEAD_KINDS:
         raise UsageError(
             f"--norm-heads {cfg.norm_heads} with --norm-map {kind}: that kind has maps of whole layers only: "
@@ -325,7 +273,12 @@ def _extraction(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]
     )
 
 
-def _parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
+def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
+    """The numbers, from 0 to ``count`` - 1, that the value ``text`` of ``option`` lists.
+
+    Raises:
+        UsageError: it is no such list.
+    """
     try:
         numbers = tuple(int(part) for part in str(text).split(","))
     except ValueError:
@@ -342,7 +295,12 @@ def _check_number(number: int, option: str, count: int) -> None:
         raise UsageError(f"{option} {number}: the model has {count}, counted from 0: expected 0 to {count - 1}")
 
 
-def _parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
+def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The map kinds, of ``known``, that the value ``text`` of ``option`` lists, each once.
+
+    Raises:
+        UsageError: it is no such list.
+    """
     kinds = tuple(part.strip() for part in text.split(",") if part.strip())
     if not kinds or any(kind not in known for kind in kinds):
         raise UsageError(f"{option} {text!r}: expected some of {', '.join(known)}")

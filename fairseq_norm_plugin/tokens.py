@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Optional
 
 from torch import Tensor
@@ -22,28 +24,42 @@ def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
     return frozenset({dictionary.eos(), dictionary.bos(), dictionary.pad()} | known)
 
 
-def side(
-    ids: Tensor,
-    dictionary: Any,
-    mark: str,
-    surface: Optional[Sequence[str]] = None,
-    specials: Optional[Collection[int]] = None,
-) -> SentenceSide:
-    """The side that token ``ids`` (no pads) spell.
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """What the token ids of one side mean.
 
-    The ids ``specials`` (default: :func:`special_ids` without tags) belong to no word; ``<unk>`` is a word or a piece
-    of one.  ``surface`` gives the surface forms of the other tokens where they are known: an unknown piece keeps its
-    subword mark then.
+    Attributes:
+        dictionary: fairseq's.
+        stated_mark: how subwords are marked, one of alignment_eval.maps.subwords.MARKS, or ``auto``.
+        specials: the ids that belong to no word (:func:`special_ids`).
     """
-    numbers = ids.tolist()
-    if specials is None:
-        specials = special_ids(dictionary)
-    special = [number in specials for number in numbers]
-    tokens = [dictionary[number] for number in numbers]
-    if surface is not None and len(surface) == len(special) - sum(special):
-        forms = iter(surface)
-        tokens = [token if is_special else next(forms) for token, is_special in zip(tokens, special)]
-    return SentenceSide(tuple(tokens), word_indices(tokens, mark, special))
+
+    dictionary: Any
+    stated_mark: str
+    specials: Collection[int]
+
+    @cached_property
+    def mark(self) -> str:
+        """How subwords are marked, detected from the dictionary unless it is stated.
+
+        Raises:
+            InputError: the dictionary mixes marks.
+        """
+        return dictionary_mark(self.dictionary, self.stated_mark)
+
+    def side(self, ids: Tensor, surface: Optional[Sequence[str]] = None) -> SentenceSide:
+        """The tokens and words that ``ids`` spell.
+
+        ``<unk>`` is a word or a piece of one.  ``surface`` gives the surface forms of the tokens that are not special,
+        where they are known: an unknown piece keeps its subword mark then.
+        """
+        numbers = ids.tolist()
+        special = [number in self.specials for number in numbers]
+        tokens = [self.dictionary[number] for number in numbers]
+        if surface is not None and len(surface) == len(special) - sum(special):
+            forms = iter(surface)
+            tokens = [token if is_special else next(forms) for token, is_special in zip(tokens, special)]
+        return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))
 
 
 def surface(dataset: Any, which: str, id_: int) -> Optional[list[str]]:

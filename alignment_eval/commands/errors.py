@@ -22,12 +22,12 @@ from alignment_eval.commands._alignment_args import (
     texts_of,
 )
 from alignment_eval.errors import UsageError
-from alignment_eval.files import STANDARD
+from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.reading import read_hypothesis, warn_on_stderr
 from alignment_eval.formats.text import token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Words, confusion_table, error_table
-from alignment_eval.signature import file_hash, signature
+from alignment_eval.signature import signature
 
 _EPILOG = """\
 Example, after make demo:

@@ -24,7 +24,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import JOINS, Words, check_join, check_same_text, join, words_of
 from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
 from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
-from alignment_eval.files import write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import SentenceMaps
@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
     )
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
+    group.add_argument("--overwrite", action="store_true", help="replace FILE")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Reverse:
 def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
     check_usage(args)
+    check_new(args.output, args.overwrite)
     choice = None if args.choice is None else read_choice(args.choice)
     options = stated_options(args) if choice is None else choice.extraction
     if args.reverse is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.commands._alignment_args import (
@@ -33,6 +32,7 @@ from alignment_eval.figures.sentence import (
     sides_of,
     visible,
 )
+from alignment_eval.files import check_new
 from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
@@ -105,8 +105,7 @@ def run(args: argparse.Namespace) -> None:
     ending = figure_ending(args.output)
     kinds = list(dict.fromkeys(args.kinds.split(",")))
     first = check_usage(args, kinds)
-    if Path(args.output).exists() and not args.overwrite:
-        raise InputError(f"{args.output}: is there already: expected a new file; name another or give --overwrite")
+    check_new(args.output, args.overwrite)
     records = Records(args.records)
     gold, hypothesis = read_alignments(args, records)
     sentence = find(records, args.sentence)

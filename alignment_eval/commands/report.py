@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from alignment_eval.commands._alignment_args import (
     add_gold_arguments,
@@ -20,9 +19,8 @@ from alignment_eval.commands._resampling_args import (
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.errors import InputError
 from alignment_eval.extraction.rules import NULLS, RULES
-from alignment_eval.files import write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
@@ -65,8 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
-    if not args.overwrite and Path(args.output).is_file():
-        raise InputError(f"{args.output}: is there already: expected a new file; name another or give --overwrite")
+    check_new(args.output, args.overwrite)
     records = Records(args.records)
     check_forced(records)
     options = ReportOptions(

@@ -27,7 +27,7 @@ from alignment_eval.commands._resampling_args import (
     warn_of_few,
 )
 from alignment_eval.errors import UsageError
-from alignment_eval.files import STANDARD, write_lines
+from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined
 from alignment_eval.scoring.significance import Resampling, confidence
@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
     group.add_argument("--per-sentence", metavar="FILE", help="write the counts and scores of each sentence, as TSV")
+    group.add_argument("--overwrite", action="store_true", help="replace the FILE of --per-sentence")
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
     add_resampling_arguments(group)
@@ -67,6 +68,8 @@ def run(args: argparse.Namespace) -> None:
     check_standard_input([args.gold, *args.hyp, args.source, args.target])
     if args.per_sentence == STANDARD:
         raise UsageError("--per-sentence -: expected a file; the standard output takes the scores")
+    if args.per_sentence is not None:
+        check_new(args.per_sentence, args.overwrite)
     resampling = _resampling(args)
     texts = texts_of(args)
     gold = gold_of(args, texts)
@@ -77,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
         scores.append((hypothesis.file.name, score_files(hypothesis, gold)))
         results.append(_result(hypothesis, gold, scores[-1][1], args.hyp_allow_possible, resampling))
-    if args.per_sentence:
+    if args.per_sentence is not None:
         write_lines(args.per_sentence, _per_sentence(scores))
     for line in _FORMATS[args.format](results):
         print(line)

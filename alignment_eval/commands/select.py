@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from alignment_eval.commands._alignment_args import (
     add_gold_reading,
@@ -24,9 +23,9 @@ from alignment_eval.commands._record_args import (
     open_reverse,
     warn_skipped,
 )
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import words_of
-from alignment_eval.files import STANDARD, write_lines
+from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR
 from alignment_eval.records.store import Records
@@ -133,12 +132,12 @@ def check_free(output: str | None, overwrite: bool) -> None:
 
     Raises:
         UsageError: to the standard output, which has the report.
-        InputError: there is such a file, which is not to be overwritten.
+        InputError: as :func:`alignment_eval.files.check_new`.
     """
     if output == STANDARD:
         raise UsageError("--output -: the standard output has the report; expected the name of a file")
-    if output is not None and Path(output).exists() and not overwrite:
-        raise InputError(f"{output}: is there already: expected a new file; name another or give --overwrite")
+    if output is not None:
+        check_new(output, overwrite)
 
 
 def _by_gold(

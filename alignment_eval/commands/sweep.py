@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +24,8 @@ from alignment_eval.commands._record_args import (
     gold_of_records,
     warn_skipped,
 )
-from alignment_eval.errors import InputError
 from alignment_eval.figures.heatmap import CONFIGURATION, layer_label, save_heatmaps
+from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, sweep
 from alignment_eval.signature import signature
@@ -46,7 +42,7 @@ Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 --out out/sweep
 """
 _BEST_ROWS = 10
-_OWN_FILE = re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)")
+_OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)"), mark="sweep.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score everything, write DIR, print the table."""
-    out = Path(args.out).resolve()
-    check_free(out, args.overwrite)
+    check_directory(args.out, args.overwrite, _OWN_FILES)
     records = Records(args.records)
     check_forced(records)
     options = configurations_of(args, records)
@@ -81,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         **reading_fields("gold", gold),
         **configuration_fields(options),
     )
-    with new_directory(out, args.overwrite) as directory:
+    with new_directory(args.out, args.overwrite, _OWN_FILES) as directory:
         write_result(result, signed, records, directory)
     print(report(result.table, records.info.size))
     print(signed, file=sys.stderr)
@@ -99,7 +94,7 @@ def write_result(result: SweepResult, signed: str, records: Records, directory: 
         "rows": result.table.astype(object).where(result.table.notna(), None).to_dict("records"),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    (directory / "sweep.json").write_text(text + "\n", encoding="utf-8")
+    write_lines(directory / "sweep.json", [text])
     save_heatmaps(result.table, directory)
 
 
@@ -133,49 +128,3 @@ def _layer_table(rows: pd.DataFrame) -> str:
             line["best head (layer, head)"] = f"{100 * best['aer']:.2f} ({best['layer']}, {best['head']})"
         lines[f"{setting.upper()} {kind}"] = line
     return str(pd.DataFrame.from_dict(lines, orient="index").to_string())
-
-
-def check_free(out: Path, overwrite: bool) -> None:
-    """Check that a sweep may write the directory ``out``.
-
-    Raises:
-        InputError: it is a file, or holds something and is not to be overwritten or not a sweep's.
-    """
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise InputError(f"{out}: a file: expected a directory, or nothing; name another --out")
-    names = sorted(path.name for path in out.iterdir())
-    if names and not overwrite:
-        raise InputError(f"{out}: the directory is not empty: expected a new one; name another or give --overwrite")
-    strange = [name for name in names if not _OWN_FILE.fullmatch(name)]
-    if strange:
-        raise InputError(
-            f"{out}: holds {strange[0]!r}, which no sweep wrote: expected only a sweep's files to overwrite; "
-            f"name another --out"
-        )
-
-
-@contextmanager
-def new_directory(out: Path, overwrite: bool) -> Iterator[Path]:
-    """A directory to fill, which becomes ``out`` if the block ends well and is removed if it does not.
-
-    Raises:
-        InputError: see :func:`check_free`; or ``out`` cannot be written.
-    """
-    temporary, old = (out.with_name(f".{out.name}.{os.getpid()}.{ending}") for ending in ("tmp", "old"))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        yield temporary
-        check_free(out, overwrite)
-        if out.exists():
-            out.rename(old)
-        temporary.rename(out)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        if old.exists() and not out.exists():
-            old.rename(out)
-        raise InputError(f"{out}: cannot be written ({error}): expected a directory that can be made") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

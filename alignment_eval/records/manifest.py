@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import ContentHash, write_lines
+from alignment_eval.files import file_hash, write_lines
 
 SCHEMA_VERSION = 2
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
@@ -38,7 +38,7 @@ class Part:
     @classmethod
     def of(cls, path: Path, sentences: int) -> Part:
         """The part that lies at ``path``, whole."""
-        return cls(path.name, sentences, _hash(path))
+        return cls(path.name, sentences, file_hash(path))
 
 
 @dataclass(frozen=True)
@@ -171,23 +171,12 @@ def check_part(directory: Path, part: Part) -> None:
     Raises:
         InputError: it is not.
     """
-    found = _hash(directory / part.name)
+    found = file_hash(directory / part.name)
     if found != part.hash:
         raise InputError(
             f"{directory / part.name}: checksum {found}: expected {part.hash}, as the manifest says; the part is "
             f"damaged, run its shard again with {OVERWRITE}"
         )
-
-
-def _hash(path: Path) -> str:
-    content = ContentHash()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(2**20):
-                content.update(block)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}): expected a part") from error
-    return content.short
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -28,8 +28,8 @@ from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.generation.generator import MAPS_KEY, Hypotheses, record_hypotheses
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
 
 
 @dataclass(frozen=True, eq=False)

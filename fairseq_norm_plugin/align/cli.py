@@ -35,14 +35,14 @@ from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import JOINS
 from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
-from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.selection.choice_file import Choice, other_model_warning, read_choice
-from alignment_eval.signature import Value, file_hash, signature
+from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.aligner import Aligner, Both, Direction
 from fairseq_norm_plugin.align.text import ParallelText, Segmenter
 from fairseq_norm_plugin.api import NormModel, load

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +22,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.analyze.run import Analysis, analyse
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
@@ -30,6 +31,12 @@ logger = logging.getLogger(__name__)
 
 #: The five kinds of Kobayashi et al. 2021; those through the feed-forward network can be asked for.
 DEFAULT_MIXING = MIXING_KINDS[:5]
+_TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
+_OWN_FILES = OwnFiles(
+    "analyze",
+    re.compile(rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.png"),
+    mark="summary.json",
+)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -70,43 +77,33 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
 
     Raises:
-        UsageError: an unknown kind, no or several checkpoints, or the output is there.
-        InputError: the checkpoint or the data cannot be used.
+        UsageError: an unknown kind, no or several checkpoints.
+        InputError: the checkpoint or the data cannot be used, or the output cannot be written.
     """
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
     for kind in kinds:
         require_known("kind of mixing ratio", kind, MIXING_KINDS)
-    out = Path(args.out)
-    if out.exists() and not args.overwrite:
-        raise UsageError(f"{out} is there already: give another --out, or --overwrite")
+    check_directory(args.out, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
         raise UsageError(f"--path {args.path}: expected one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).is_file():
         raise InputError(f"{args.path}: no such file: expected a fairseq checkpoint")
     cfg = convert_namespace_to_omegaconf(args)
     analysis, summary = analyse(cfg, args.path, kinds)
-    _write(out, analysis, summary)
+    _write(args, analysis, summary)
 
 
-def _write(out: Path, analysis: Analysis, summary: dict[str, Any]) -> None:
-    """Write everything to a temporary name, then rename."""
+def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
+    """Write all tables and figures, or nothing."""
     from fairseq_norm_plugin.analyze.figures import save_figures
 
     tables = analysis.tables()
-    temporary = out.with_name(f".{out.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
+    with new_directory(args.out, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
-            table.to_csv(temporary / f"{name}.csv", index=False)
+            table.to_csv(directory / f"{name}.csv", index=False)
         layers = tables["mixing"].query("head.isna() and token_class == 'all'")
         summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
-        (temporary / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-        save_figures(tables, temporary)
-        if out.exists():
-            shutil.rmtree(out)
-        temporary.rename(out)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
+        save_figures(tables, directory)
     print(layers.set_index(["block", "layer", "kind"])["mean"].mul(100).round(1).unstack(sort=False).to_string())
-    logger.info("wrote %s", out)
+    logger.info("wrote %s", args.out)

@@ -24,6 +24,8 @@ from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
 
+#: Key of a hypothesis under which its recorded quantities lie.
+MAPS_KEY = "norm_maps"
 #: Quantities that take the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
 #: Kinds whose map ``--print-alignment`` can carry through beam search, step by step.

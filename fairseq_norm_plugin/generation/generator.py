@@ -21,13 +21,17 @@ from torch import Tensor
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import capturing, teacher_forcing
-from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, layer_capture, real_positions
+from fairseq_norm_plugin.capture.recorder import (
+    MAPS_KEY,
+    BatchMaps,
+    RecordedMaps,
+    Recorder,
+    layer_capture,
+    real_positions,
+)
 from fairseq_norm_plugin.generation.printing import hard_alignment, soft_alignment
 
 Hypotheses = list[list[dict[str, Any]]]
-
-#: Key of a hypothesis under which its recorded quantities lie.
-MAPS_KEY = "norm_maps"
 
 
 @dataclass(frozen=True)

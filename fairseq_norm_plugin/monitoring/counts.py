@@ -30,7 +30,7 @@ from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Record
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
 from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, GoldPair
-from fairseq_norm_plugin.options import MonitorOptions
+from fairseq_norm_plugin.monitoring.options import MonitorOptions
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.formats.reading import ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.sweep import GoldMatrix, check_words
-from fairseq_norm_plugin.tokens import side
+from fairseq_norm_plugin.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +69,7 @@ def with_gold(
     subset: str,
     path: str | Path,
     options: ReadOptions,
-    dictionaries: Sequence[Any],
-    marks: Sequence[str],
-    specials: Sequence[Collection[int]],
+    vocabularies: Sequence[Vocabulary],
 ) -> GoldDataset:
     """Join a subset and its gold.
 
@@ -80,9 +78,7 @@ def with_gold(
         subset: its name, for messages.
         path: gold alignments, line k those of sentence k.
         options: how to read them.
-        dictionaries: of source and target.
-        marks: how subwords are marked in each.
-        specials: the ids of each that belong to no word.
+        vocabularies: of source and target.
 
     Raises:
         InputError: the gold cannot be read, has another number of sentences than the subset, or links words that a
@@ -103,8 +99,7 @@ def with_gold(
     pairs = []
     for id_, links in enumerate(gold):
         source, target = (
-            side(tokens[id_], dictionary, mark, specials=special)
-            for tokens, dictionary, mark, special in zip((dataset.src, dataset.tgt), dictionaries, marks, specials)
+            vocabulary.side(tokens[id_]) for tokens, vocabulary in zip((dataset.src, dataset.tgt), vocabularies)
         )
         sentence = SentenceMaps(id_, source, target, layers=())
         try:

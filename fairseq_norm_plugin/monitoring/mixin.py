@@ -14,8 +14,8 @@ from torch import nn
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.monitoring.counts import Listening, Monitor, Tally, monitored_layers
 from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, with_gold
-from fairseq_norm_plugin.options import resolve_monitor
-from fairseq_norm_plugin.tokens import dictionary_mark
+from fairseq_norm_plugin.monitoring.options import resolve_monitor
+from fairseq_norm_plugin.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +33,13 @@ class MonitorMixin:
     datasets: dict[str, Any]
     source_dictionary: Any
     target_dictionary: Any
-    specials: tuple[frozenset[int], frozenset[int]]  #: sides.special_ids of source and target
+    vocabularies: tuple[Vocabulary, Vocabulary]  #: of source and target
 
-    _built: Optional[nn.Module] = None
-    _monitor: Optional[Monitor] = None
-    _errors = 0
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._built: Optional[nn.Module] = None
+        self._monitor: Optional[Monitor] = None
+        self._errors = 0
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """The norm task's model; remembered until the criterion is built, which checks the options against it."""
@@ -72,10 +74,8 @@ class MonitorMixin:
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._monitor.options.gold:
             options = self._monitor.options
-            dictionaries = self.source_dictionary, self.target_dictionary
-            marks = [dictionary_mark(dictionary, str(self.cfg.norm_subword_mark)) for dictionary in dictionaries]
             self.datasets[split] = with_gold(
-                self.datasets[split], split, options.gold[split], options.reading, dictionaries, marks, self.specials
+                self.datasets[split], split, options.gold[split], options.reading, self.vocabularies
             )
         return result
 

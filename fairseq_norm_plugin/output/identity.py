@@ -12,8 +12,95 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
+from alignment_eval import __version__
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.records.manifest import Manifest
+from alignment_eval.records.store import RunInfo
+from fairseq_norm_plugin.output.run import Plan
+from fairseq_norm_plugin.tokens import Vocabulary
+
 # Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
+
+
+def run_signature(
+    task: str,
+    cfg: Any,
+    plan: Plan,
+    models: Sequence[nn.Module],
+    vocabularies: Sequence[Vocabulary],
+    input_options: Mapping[str, Any],
+    generation: Any,
+) -> dict[str, Any]:
+    """What every output of a run depends on.
+
+    Args:
+        task: name of the task's class.
+        cfg: options of the task.
+        plan: the sentences of the run.
+        models: the models of the ensemble.
+        vocabularies: of source and target.
+        input_options: further options of the task that change what the model is given.
+        generation: fairseq's options of generation.
+    """
+    languages = (cfg.source_lang, cfg.target_lang)
+    generation_fields = generation_options(generation)
+    return {
+        "version": __version__,
+        "task": task,
+        "model": model_hash(models),
+        "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+        "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
+        "subset": plan.subset,
+        "languages": list(languages),
+        "marks": [vocabulary.mark for vocabulary in vocabularies],
+        "special_tokens": [sorted(vocabulary.specials) for vocabulary in vocabularies],
+        **input_options,
+        "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+        "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+        "truncate_source": cfg.truncate_source,
+        "shards": plan.shards,
+        "generation": generation_fields,
+        **(plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}),
+    }
+
+
+def run_info(
+    signature: Mapping[str, Any],
+    plan: Plan,
+    kinds: tuple[str, ...],
+    layers: tuple[int, ...],
+    heads: int,
+    dtype: str,
+    nbest: int,
+) -> RunInfo:
+    """What the records of a run say of themselves; ``signature`` is that of :func:`run_signature`."""
+    signature = {**signature, "kinds": list(kinds), "layers": list(layers), "dtype": dtype}
+    return RunInfo(
+        signature=signature,
+        signature_hash=signature_hash(signature),
+        kinds=kinds,
+        layers=layers,
+        heads=heads,
+        dtype=dtype,
+        size=plan.size,
+        nbest=nbest,
+        shard=plan.shard,
+        shards=plan.shards,
+    )
+
+
+def alignments_manifest(signature: Mapping[str, Any], plan: Plan, extraction: ExtractionOptions) -> Manifest:
+    """What a shard's word alignments say of themselves, before their first part."""
+    signature = {**signature, "extraction": extraction.fields()}
+    return Manifest(
+        content="alignments",
+        signature=signature,
+        signature_hash=signature_hash(signature),
+        size=plan.size,
+        shard=plan.shard,
+        shards=plan.shards,
+    )
 
 
 def signature_hash(signature: Mapping[str, Any]) -> str:

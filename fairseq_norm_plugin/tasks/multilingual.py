@@ -17,8 +17,9 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 
 from alignment_eval.errors import UsageError
 from fairseq_norm_plugin.monitoring.mixin import MonitorMixin
-from fairseq_norm_plugin.options import MonitorConfig, NormConfig, fill_interpolations
-from fairseq_norm_plugin.tasks.translation import NormMixin
+from fairseq_norm_plugin.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.options import NormConfig, fill_interpolations
+from fairseq_norm_plugin.tasks.norm_mixin import NormMixin
 
 
 class ArgparseMixin:

@@ -76,8 +76,8 @@ def test_an_output_that_is_there_is_kept_unless_told(translation, command, data,
     out, _ = translation
     words = (*ANALYZE, data, "--path", checkpoint, "--out", out, *CPU)
     result = command(*words, check=False)
-    assert result.returncode == 2
-    assert "is there already: give another --out, or --overwrite" in result.stderr
+    assert result.returncode == 1
+    assert "already exists; choose another path or pass --overwrite" in result.stderr
     assert command(*words, "--overwrite").returncode == 0
 
 

@@ -14,25 +14,27 @@ CFG = NormConfig()
 def test_defaults_print_norms_of_the_last_layer_but_one():
     options = resolve(CFG, layers=6, heads=8)
     assert (options.kind, options.layer, options.heads, options.setting) == ("attn_n", 4, None, "awo")
-    assert options.extraction is None
+    assert options.output.extraction is None
     assert resolve(CFG, layers=1, heads=8).layer == 0
 
 
 def test_records_hold_everything_unless_told_otherwise():
     options = resolve(replace(CFG, norm_records="out"), 3, 4)
-    assert options.record_layers == (0, 1, 2)
-    assert options.record_kinds == ("attn_w", "attn_n")
+    assert options.output.layers == (0, 1, 2)
+    assert options.output.kinds == ("attn_w", "attn_n")
     options = resolve(replace(CFG, norm_records="out", norm_record_layers="2,0", norm_record_kinds="attn_w"), 3, 4)
-    assert options.record_layers == (0, 2)
-    assert options.record_kinds == ("attn_w",)
+    assert options.output.layers == (0, 2)
+    assert options.output.kinds == ("attn_w",)
 
 
 def test_an_alignments_file_alone_records_only_its_map():
     cfg = replace(CFG, norm_alignments="hyp", norm_layer=2, norm_map="attn_w", norm_heads="3", norm_rule="shift-att")
     options = resolve(cfg, 3, 4)
-    assert options.record_layers == (2,)
-    assert options.record_kinds == ("attn_w",)
-    assert options.extraction == ExtractionOptions("attn_w", 2, head=3, setting="awo", rule="shift-att", null="mask")
+    assert options.output.layers == (2,)
+    assert options.output.kinds == ("attn_w",)
+    assert options.output.extraction == ExtractionOptions(
+        "attn_w", 2, head=3, setting="awo", rule="shift-att", null="mask"
+    )
 
 
 @pytest.mark.parametrize(

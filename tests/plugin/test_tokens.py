@@ -6,7 +6,7 @@ from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, Language
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.tokens import dictionary_mark, side, special_ids, surface
+from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids, surface
 
 
 def dictionary_of(*symbols):
@@ -14,6 +14,10 @@ def dictionary_of(*symbols):
     for symbol in symbols:
         dictionary.add_symbol(symbol)
     return dictionary
+
+
+def side(ids, dictionary, mark, surface=None, specials=None):
+    return Vocabulary(dictionary, mark, specials or special_ids(dictionary)).side(ids, surface)
 
 
 def test_tokens_and_words_of_ids():

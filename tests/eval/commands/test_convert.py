@@ -38,7 +38,7 @@ def test_end_to_end(align_eval) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Path("out").read_text() == "1 1 1 S\n1 2 2 P\n3 2 1 S\n3 3 4 S\n"
     done = align_eval("convert", "talp", *options, "-o", "out")
-    message = "out: there is a file already: expected a new one; name another or give --overwrite"
+    message = "out: already exists; choose another path or pass --overwrite"
     assert (done.returncode, done.stderr) == (1, f"align-eval convert: {message}\n")
     assert align_eval("convert", "talp", *options, "-o", "out", "--overwrite").returncode == 0
 
@@ -114,7 +114,7 @@ def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, 
             "three has 3 lines, blank has 2: expected as many",
         ),
         (("none", "--to", "talp"), 1, "none: no such file"),
-        (("sure", "--to", "talp", "-o", "no/where"), 1, "no/where: cannot be written (No such file or directory)"),
+        (("sure", "--to", "talp", "-o", "no/where"), 1, "/no does not exist; create it"),
     ],
 )
 def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from alignment_eval.cli import main
-from alignment_eval.signature import file_hash
+from alignment_eval.files import file_hash
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
 Run = Callable[..., tuple[int, str, str]]
@@ -135,8 +135,8 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "--subset", "test,valid"], 2, "--subset: valid has no such metric in any log: expected some"),
         (["training-a.log", "small.log", "--subset", "test1"], 1, "small.log: no metric aer,aer_l* of subset test1"),
         (["small.log", "-o", "a.gif"], 2, "a.gif: ends in 'gif': expected a file name in .png"),
-        (["small.log", "-o", "there.png"], 1, "there.png: there is a file already"),
-        (["small.log", "--csv", "there.png"], 1, "there.png: there is a file already"),
+        (["small.log", "-o", "there.png"], 1, "there.png: already exists"),
+        (["small.log", "--csv", "there.png"], 1, "there.png: already exists"),
         (["small.log", "-o", "b.png", "--csv", "b.png"], 2, "-o and --csv are both b.png"),
         (["small.log", "--metrics", "a|b"], 1, "no metric a|b"),
     ],

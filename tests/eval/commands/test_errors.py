@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval.files import file_hash
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
-from alignment_eval.signature import file_hash
 
 Call = Callable[..., tuple[int, str, str]]
 STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "--source", "source", "--target", "target")

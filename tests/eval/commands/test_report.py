@@ -45,7 +45,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
         options = ["--kind", place["kind"], "--layer", place["layer"], "--setting", place["setting"]]
         options += [] if place["head"] is None else ["--head", place["head"]]
         hyp = tmp_path / "hyp.pharaoh"
-        align_eval("extract", inputs[0], *options, "--rule", "kobayashi2020", "--output", hyp)
+        align_eval("extract", inputs[0], *options, "--rule", "kobayashi2020", "--output", hyp, "--overwrite")
         lines = hyp.read_text(encoding="utf-8").split("\n")
         for k in (0, 2, 3):
             links = [f"{i}-{j}" for i, j in zip(*page.sentence(k)[2][number].nonzero())]
@@ -74,7 +74,7 @@ def test_a_page_that_is_there(inputs: tuple[Path, Path], tmp_path: Path, call: C
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--output", out, "--resamples", 100)
     status, _, messages = call("report", *command)
     assert status == 1
-    assert "report.html: is there already: expected a new file; name another or give --overwrite" in messages
+    assert "report.html: already exists; choose another path or pass --overwrite" in messages
     assert out.read_text() == "ten years"
     assert call("report", *command, "--overwrite")[0] == 0
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")

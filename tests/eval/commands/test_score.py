@@ -11,7 +11,7 @@ import pytest
 
 from alignment_eval import __version__
 from alignment_eval.cli import COMMANDS
-from alignment_eval.signature import file_hash
+from alignment_eval.files import file_hash
 
 Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"

@@ -179,7 +179,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         (
             (*GOLD_OPTIONS, "-o", "gold"),
             1,
-            "gold: is there already: expected a new file; name another or give --overwr",
+            "gold: already exists; choose another path or pass --overwrite",
         ),
         (
             ("--reverse", "dev-back", "--source", "gold", "--target", "gold"),

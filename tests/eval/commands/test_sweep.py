@@ -168,19 +168,19 @@ def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, call: 
     (out / "heads-old-awi-rule-mask.svg").write_text("old")
     status, _, messages = call("sweep", *command)
     assert status == 1
-    assert "the directory is not empty: expected a new one; name another or give --overwrite" in messages
+    assert "out: already exists; choose another path or pass --overwrite" in messages
     assert (out / "heads-old-awi-rule-mask.svg").exists()
     assert call("sweep", *command, "--overwrite")[0] == 0
     assert not (out / "heads-old-awi-rule-mask.svg").exists()
     (out / "thesis.tex").write_text("ten years")
     status, _, messages = call("sweep", *command, "--overwrite")
     assert status == 1
-    assert "holds 'thesis.tex', which no sweep wrote: expected only a sweep's files to overwrite" in messages
+    assert "'thesis.tex' in it was not written by align-eval sweep" in messages
     assert (out / "thesis.tex").read_text() == "ten years"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
     status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--out", inputs[1])
     assert status == 1
-    assert "gold.talp: a file: expected a directory, or nothing" in messages
+    assert "gold.talp: is a file: expected a directory" in messages
 
 
 def test_nothing_is_left_of_a_sweep_that_fails(
@@ -196,46 +196,8 @@ def test_nothing_is_left_of_a_sweep_that_fails(
     monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", full)
     status, text, messages = call("sweep", *command, "--overwrite")
     assert (status, text) == (1, "")
-    assert "out: cannot be written ([Errno 28] No space left on device)" in messages
+    assert "out: cannot be written (No space left on device)" in messages
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
-
-
-def test_directory_that_appears_during_the_sweep(
-    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-
-    def appear(*_: object) -> None:
-        out.mkdir()
-        (out / "sweep.csv").write_text("of another sweep")
-
-    monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", appear)
-    status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    assert status == 1
-    assert "the directory is not empty" in messages
-    assert [path.read_text() for path in out.iterdir()] == ["of another sweep"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
-
-
-def test_old_directory_comes_back_if_the_new_one_cannot_be_put_there(
-    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    assert call("sweep", *command)[0] == 0
-    rename = Path.rename
-
-    def refuse(path: Path, target: Path) -> Path:
-        if path.name.endswith(".tmp"):
-            raise OSError(5, "Input/output error")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    status, _, messages = call("sweep", *command, "--overwrite")
-    assert status == 1
-    assert "out: cannot be written ([Errno 5] Input/output error)" in messages
-    assert (out / "sweep.csv").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
 
 

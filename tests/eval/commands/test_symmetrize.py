@@ -95,7 +95,7 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
         (
             ("fwd", "rev", "--method", "union", "--output", "rev"),
             1,
-            "rev: there is a file already: expected a new one; name another or give --overwrite",
+            "rev: already exists; choose another path or pass --overwrite",
         ),
         (
             ("fwd", "rev", "--method", "union", "--source", "text", "--target", "text"),

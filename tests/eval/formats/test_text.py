@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import write_lines
+from alignment_eval.files import file_hash, write_lines
 from alignment_eval.formats import text as textfiles
 from alignment_eval.formats.text import TextFile, token_counts
-from alignment_eval.signature import file_hash
 
 
 def test_line_ends(tmp_path: Path) -> None:

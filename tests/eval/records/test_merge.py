@@ -90,7 +90,7 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert signed.startswith("run:beef|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-")
     done = align_eval("merge", directory, "-o", out)
     assert done.returncode == 1
-    assert "out.pharaoh: there is a file already: expected a new one; name another or give --overwrite" in done.stderr
+    assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr
     assert align_eval("merge", directory, "-o", out, "--overwrite").returncode == 0
     assert align_eval("merge", directory, "-o", "-").returncode == 2
 

@@ -61,5 +61,5 @@ def test_a_finished_run_is_kept(run):
     for options in ((), ("--resume",)):
         done = run(*options)
         assert done.status == 1
-        assert "there is a file already: expected a new one; name another or give --overwrite" in done.err
+        assert "already exists; choose another path or pass --overwrite" in done.err
     assert run("--overwrite").lines == before

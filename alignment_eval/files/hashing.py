@@ -1,0 +1,59 @@
+"""Hashes of content: of bytes, of files, of streams."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import BinaryIO
+
+from alignment_eval.errors import InputError
+
+_BLOCK_BYTES = 2**20
+
+
+class ContentHash:
+    """A running hash of content: blake2b.
+
+    Args:
+        size: bytes of the whole hash; another size gives other digits.
+    """
+
+    def __init__(self, size: int = 64) -> None:
+        self._hash = hashlib.blake2b(digest_size=size)
+
+    def update(self, data: bytes) -> None:
+        """Add content."""
+        self._hash.update(data)
+
+    def update_from(self, stream: BinaryIO) -> None:
+        """Add the rest of a stream, in blocks."""
+        while block := stream.read(_BLOCK_BYTES):
+            self._hash.update(block)
+
+    @property
+    def short(self) -> str:
+        """The first 12 hexadecimal digits of the hash of all content so far."""
+        return self.whole[:12]
+
+    @property
+    def whole(self) -> str:
+        """All hexadecimal digits of it."""
+        return self._hash.hexdigest()
+
+
+def file_hash(content: str | Path | bytes) -> str:
+    """Short hash of a file's content: of the file at a path, or of bytes that are the content.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    result = ContentHash()
+    if isinstance(content, bytes):
+        result.update(content)
+        return result.short
+    try:
+        with Path(content).open("rb") as file:
+            result.update_from(file)
+    except OSError as error:
+        raise InputError(f"{content}: cannot be read ({error.strerror}): expected a file") from error
+    return result.short

@@ -1,0 +1,82 @@
+"""Locks that end with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from types import TracebackType
+
+from alignment_eval.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: no locks
+    fcntl = None  # type: ignore[assignment]
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file or directory: True if that worked, False if another holds the lock, None without locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def names(path: Path, descriptor: int) -> bool:
+    """Whether ``path`` is a name of the open file or directory, itself and not a link to it."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+class WriterLock:
+    """The right to write the output ``path``: from construction to :meth:`release`, or to the end of the process.
+
+    The lock is on a file ``.NAME.align-eval-lock`` beside the output, which :meth:`release` removes.  Where the system
+    or the file system has no locks, every process gets the right.
+
+    Raises:
+        InputError: another process has the right, or the lock file cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.with_name(f".{path.name}.align-eval-lock")
+        self._descriptor: int | None = None
+        while self._descriptor is None:
+            try:
+                descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            except OSError as error:
+                raise InputError(f"{path}: cannot be written ({error.strerror}: {self._file})") from error
+            if try_lock(descriptor) is False:
+                os.close(descriptor)
+                raise InputError(
+                    f"{path}: another process is writing it; wait until that has ended, or choose another path"
+                )
+            if names(self._file, descriptor):
+                self._descriptor = descriptor
+            else:  # its last owner removed it in between
+                os.close(descriptor)
+
+    def release(self) -> None:
+        """Give the right back; more than once does nothing."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                if names(self._file, self._descriptor):
+                    self._file.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> WriterLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

@@ -1,0 +1,66 @@
+"""Temporary names beside an output, and what killed runs left under such names.
+
+A name is ``.NAME.RANDOM.align-eval-tmp``: hidden, marked as ours, not to be guessed.  Its owner holds a lock on it, so
+that a later run can tell what a killed one left from what is being written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from alignment_eval.files.locks import names, try_lock
+
+ENDING = "align-eval-tmp"
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+def temporary_name(target: Path, ending: str = ENDING) -> Path:
+    """A name beside ``target`` that nothing has."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.{ending}")
+
+
+def left_over(target: Path, ending: str = ENDING) -> list[Path]:
+    """What lies beside ``target`` under names of :func:`temporary_name`."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.{re.escape(ending)}")
+    return [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]
+
+
+def new_temporary_file(target: Path) -> tuple[Path, int]:
+    """An empty file beside ``target``, open, locked, with the mode of ``target`` if that is a file; and its descriptor.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    while True:
+        path = temporary_name(target)
+        descriptor = os.open(path, _NEW, 0o666)
+        try_lock(descriptor)
+        if names(path, descriptor):  # if not, another run removed it before it was locked
+            break
+        os.close(descriptor)
+    if target.is_file() and hasattr(os, "fchmod"):
+        os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+    return path, descriptor
+
+
+def remove_left_over_files(target: Path) -> None:
+    """Remove the temporary files beside ``target`` that no process is writing any more.
+
+    Raises:
+        OSError: the directory cannot be read or changed.
+    """
+    for path in left_over(target):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError:  # a link, another's file, or gone
+            continue
+        try:
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if regular and try_lock(descriptor) and names(path, descriptor):
+                path.unlink()
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,158 @@
+"""The options of monitoring in training, and what they mean once checked."""
+
+# No `from __future__ import annotations` here: fairseq reads the field types at run time.
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import II
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.formats.detection import GOLD_FORMATS
+from alignment_eval.formats.reading import ReadOptions
+from alignment_eval.maps.sentence import DEFAULT_KINDS
+from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+from fairseq_norm_plugin.options import extraction_options, parse_kinds, parse_numbers, resolve
+
+
+@dataclass
+class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
+    """Options of monitoring in training; without ``--aer-gold`` nothing is monitored."""
+
+    aer_gold: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation "
+            "of SUBSET then logs aer (of --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}"
+        },
+    )
+    aer_gold_base: Optional[str] = field(
+        default=None, metadata={"help": "indices of the gold count from 0 or 1; required with --aer-gold"}
+    )
+    aer_gold_format: Optional[str] = field(
+        default=None, metadata={"help": f"format of the gold: {', '.join(GOLD_FORMATS)}; default: told from the file"}
+    )
+    aer_gold_swap: bool = field(
+        default=False, metadata={"help": "the gold links target to source: exchange its indices"}
+    )
+    aer_layers: Optional[str] = field(
+        default=None, metadata={"help": "decoder layers whose AER is logged, counted from 0, e.g. 0,2; default: all"}
+    )
+    aer_mixing: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MIXING_KINDS)}, as "
+            f"mixing_<block>_l<layer>_<kind>"
+        },
+    )
+    aer_strict: bool = field(
+        default=False,
+        metadata={"help": "stop training when monitoring fails; default: log the error, AER is inf in that validation"},
+    )
+    # What else a validation is steered by: interpolations, so that the task sees it.  Of a field of type bool fairseq
+    # takes the text of the interpolation for its value, which is true.
+    aer_valid_subset: str = II("dataset.valid_subset")
+    aer_combine_valid_subsets: Any = field(default=II("dataset.combine_valid_subsets"))
+    aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
+    aer_best_metric: str = II("checkpoint.best_checkpoint_metric")
+    aer_maximize_best: Any = field(default=II("checkpoint.maximize_best_checkpoint_metric"))
+
+
+@dataclass(frozen=True)
+class MonitorOptions:
+    """:class:`MonitorConfig`, checked.
+
+    Attributes:
+        gold: subset -> file of its gold alignments.
+        reading: how to read them.
+        extraction: kind, layer and setting of ``aer``; its rule is that of every figure.
+        layers: whose AER is logged, that of ``extraction`` among them.
+        mixing: kinds of mixing ratios.
+        strict: whether an error in monitoring stops training.
+    """
+
+    gold: Mapping[str, str]
+    reading: ReadOptions
+    extraction: ExtractionOptions
+    layers: tuple[int, ...]
+    mixing: tuple[str, ...]
+    strict: bool
+
+
+def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
+    """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads.
+
+    Raises:
+        UsageError: an option is missing, names what is not there, or another makes its figure wrong.
+    """
+    gold = {}
+    for part in str(cfg.aer_gold).split(","):
+        subset, equals, path = part.partition("=")
+        if not (subset and equals and path) or subset in gold:
+            raise UsageError(
+                f"--aer-gold {cfg.aer_gold!r}: expected SUBSET=FILE, each subset once, several separated by commas"
+            )
+        gold[subset] = path
+    _check_validation(cfg, gold)
+    if cfg.aer_gold_base not in ("0", "1"):
+        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
+        raise UsageError(
+            f"--aer-gold-base {found}: expected 0 or 1, what the indices of the gold count from; a wrong one gives a "
+            f"wrong AER"
+        )
+    if cfg.aer_gold_format not in (None, *GOLD_FORMATS):
+        raise UsageError(f"--aer-gold-format {cfg.aer_gold_format!r}: expected one of {', '.join(GOLD_FORMATS)}")
+    options = resolve(cfg, layers, heads)
+    if options.kind not in DEFAULT_KINDS or options.heads is not None:
+        raise UsageError(
+            f"--aer-gold with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}: monitoring reads whole "
+            f"layers, by {' or '.join(DEFAULT_KINDS)}; leave --norm-heads out"
+        )
+    wanted = set(range(layers))
+    if cfg.aer_layers is not None:
+        wanted = {*parse_numbers(cfg.aer_layers, "--aer-layers", layers), options.layer}
+    return MonitorOptions(
+        gold=gold,
+        reading=ReadOptions(cfg.aer_gold_format, str(cfg.aer_gold_base), bool(cfg.aer_gold_swap)),
+        extraction=extraction_options(cfg, options.kind, options.layer, None),
+        layers=tuple(sorted(wanted)),
+        mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MIXING_KINDS),
+        strict=bool(cfg.aer_strict),
+    )
+
+
+def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
+    """Check that validation shows the gold's subsets, whole, and the one that steers first."""
+    subsets = str(cfg.aer_valid_subset).split(",")
+    for subset in gold:
+        if subset not in subsets:
+            raise UsageError(
+                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not validated: --valid-subset is "
+                f"{cfg.aer_valid_subset}, expected {subset} in it, such as --valid-subset {subset},valid"
+            )
+    if cfg.aer_combine_valid_subsets:
+        raise UsageError(
+            "--aer-gold with --combine-valid-subsets: sentences of all subsets in one would have the ids of others; "
+            "leave the latter out"
+        )
+    if cfg.aer_max_valid_steps is not None:
+        raise UsageError(
+            f"--aer-gold with --max-valid-steps {cfg.aer_max_valid_steps}: the AER would be that of a part of the "
+            f"gold; leave the latter out"
+        )
+    metric = str(cfg.aer_best_metric)
+    if not metric.startswith("aer"):
+        return
+    if subsets[0] not in gold:
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {cfg.aer_valid_subset} steers, and "
+            f"it has no gold: expected --valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
+        )
+    lower = not any(metric.endswith(name) for name in ("precision", "recall"))
+    if lower == bool(cfg.aer_maximize_best):
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: the {'smaller' if lower else 'larger'} the better: "
+            f"{'leave out' if lower else 'expected'} --maximize-best-checkpoint-metric"
+        )

@@ -1,0 +1,182 @@
+"""A run of generation or forced scoring that writes its maps: opened with the generator, ended by its last sentence."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.maps.sentence import SentenceMaps
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.output.identity import alignments_manifest, run_info
+from fairseq_norm_plugin.output.run import Output, Plan
+from fairseq_norm_plugin.output.writers import (
+    AlignmentParts,
+    IfExists,
+    RecordParts,
+    ShardParts,
+    parts_directory,
+    pharaoh_line,
+    written_ids,
+)
+from fairseq_norm_plugin.tokens import Vocabulary, surface
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What a run writes, and where.
+
+    Attributes:
+        records: directory of records, if they are wanted.
+        alignments: file of word alignments, if they are wanted.
+        kinds: map kinds that are recorded, for either.
+        layers: decoder layers that are recorded, from 0.
+        heads: number of heads of a layer.
+        dtype: type of the values in records.
+        extraction: how links are read from the maps; None without ``alignments``.
+        if_exists: what becomes of earlier output.
+        part_sentences: sentences in a part.
+    """
+
+    records: Optional[Path]
+    alignments: Optional[Path]
+    kinds: tuple[str, ...]
+    layers: tuple[int, ...]
+    heads: int
+    dtype: str
+    extraction: Optional[ExtractionOptions]
+    if_exists: IfExists
+    part_sentences: int
+
+
+class RecordingSession:
+    """Takes what the hypotheses of a run carry to its records and word alignments.
+
+    Args:
+        plan: the sentences to come.
+        dataset: their data set, which may know the surface forms of their tokens.
+        vocabularies: of source and target.
+        options: what is written.
+        signature: what every output depends on (identity.run_signature).
+
+    Raises:
+        InputError: earlier output is in the way (:class:`~fairseq_norm_plugin.output.writers.ShardParts`).
+        UsageError: a run that samples cannot be resumed.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        dataset: Any,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        options: OutputOptions,
+        signature: Mapping[str, Any],
+        models: int,
+    ) -> None:
+        self._dataset = dataset
+        self._source, self._target = vocabularies
+        logger.info("subword marks: source %s, target %s", self._source.mark, self._target.mark)
+        generation = signature["generation"]
+        self._forced = bool(generation.get("score_reference"))
+        self.recorded = RecordedMaps(
+            options.layers,
+            recorded_quantities(options.kinds, models),
+            nbest=int(generation["nbest"]) if options.records and not self._forced else 1,
+            source_words=self.source_words,
+        )
+        writers = _open_writers(plan, options, signature, self.recorded)
+        if plan.kept and generation.get("sampling") and not all(writer.manifest.finished for writer in writers):
+            raise UsageError(
+                "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
+                "begin anew with --norm-records-overwrite"
+            )
+        self._output = Output(plan, options.layers, writers, options.part_sentences)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all sentences of the run are written."""
+        return self._output.finished
+
+    def source_words(self, id_: int, tokens: Tensor) -> list[int]:
+        """The word of each token of a row of source tokens, -1 for pads and special tokens."""
+        return list(self._source.side(tokens, surface(self._dataset, "src", id_)).words)
+
+    def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
+        """Write a batch; after the last one the run's output is finished.
+
+        Args:
+            sample: the batch.
+            hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
+
+        Raises:
+            InputError: a sentence came twice, or was not asked for.
+        """
+        ids = sample["id"].tolist()
+        sentences = [
+            self._sentence(id_, rank, tokens, hypothesis)
+            for id_, tokens, nbest in zip(ids, sample["net_input"]["src_tokens"], hypotheses)
+            for rank, hypothesis in enumerate(nbest)
+            if MAPS_KEY in hypothesis
+        ]
+        self._output.write(ids, sentences)
+
+    def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
+        source_ids = src_tokens[src_tokens.ne(self._source.dictionary.pad())]
+        reference = surface(self._dataset, "tgt", id_) if self._forced else None
+        return SentenceMaps(
+            id=id_,
+            rank=rank,
+            score=float(hypothesis["score"]),
+            source=self._source.side(source_ids, surface(self._dataset, "src", id_)),
+            target=self._target.side(hypothesis["tokens"], reference),
+            layers=self.recorded.layers,
+            arrays=hypothesis.pop(MAPS_KEY),
+        )
+
+
+def _open_writers(
+    plan: Plan, options: OutputOptions, signature: Mapping[str, Any], recorded: RecordedMaps
+) -> list[ShardParts]:
+    writers: list[ShardParts] = []
+    if options.records is not None:
+        info = run_info(
+            signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
+        )
+        writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
+    if options.alignments is not None and options.extraction is not None:
+        manifest = alignments_manifest(signature, plan, options.extraction)
+        line_of = functools.partial(pharaoh_line, options=options.extraction)
+        writers.append(AlignmentParts(options.alignments, manifest, line_of, options.if_exists))
+    return writers
+
+
+def ids_in_all(
+    records: Optional[str], alignments: Optional[str], batching: Mapping[str, Any]
+) -> NDArray[np.int64] | tuple[()]:
+    """The ids that every output of this shard holds; whether they are of this run is checked with the model.
+
+    Args:
+        records: directory of records, if they are wanted.
+        alignments: file of word alignments, if they are wanted.
+        batching: fairseq's arguments of the batch iterator.
+
+    Raises:
+        InputError: earlier output cannot be read.
+    """
+    outputs = [(Path(records), "records")] if records else []
+    if alignments:
+        outputs.append((parts_directory(Path(alignments)), "alignments"))
+    shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+    written = [written_ids(directory, content, shard, shards) for directory, content in outputs]
+    return functools.reduce(np.intersect1d, written) if written else ()

@@ -1,0 +1,157 @@
+"""The hooks of fairseq's by which the plugin adds maps to any translation task."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+from torch import nn
+
+from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path, swap_attention
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
+from fairseq_norm_plugin.checkpoints import check_vocabulary
+from fairseq_norm_plugin.generation.generator import Hypotheses, carry_maps
+from fairseq_norm_plugin.options import check_command, resolve, vocabularies
+from fairseq_norm_plugin.output.identity import run_signature
+from fairseq_norm_plugin.output.run import Plan
+from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.tokens import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+
+class NormMixin:
+    """Adds the maps to a translation task; list it before the task's own class.
+
+    The call order of fairseq-generate is what this rests on: ``build_model``, ``load_dataset``,
+    ``get_batch_iterator``, ``build_generator``, then ``inference_step`` a batch, with no hook at the end.  So the
+    plan of the run is made with the iterator, its session is opened with the generator, and finished in the step
+    that brings the last expected sentence.
+
+    A task whose data sets hold language tags says so in :attr:`language_tags` and :attr:`input_options`.
+    """
+
+    cfg: Any
+    datasets: dict[str, Any]
+    source_dictionary: Any
+    target_dictionary: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._training = False
+        self._skipped: Mapping[int, str] = {}
+        self._plan: Optional[Plan] = None
+        self._session: Optional[RecordingSession] = None
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
+        model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
+        swap_attention(model)
+        disable_encoder_fast_path(model)
+        check_vocabulary(model)
+        return model
+
+    def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's; only training and validation build one, which tells them from generation."""
+        self._training = True
+        return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
+
+    @property
+    def language_tags(self) -> Sequence[str]:
+        """The tokens by which the task names languages to the model; they belong to no word."""
+        return ()
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """Further options of the task that change what the model is given."""
+        return {}
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """What the token ids of source and target mean; errors as for :func:`options.vocabularies`."""
+        return vocabularies(self.cfg, self.source_dictionary, self.target_dictionary, self.language_tags)
+
+    def filter_indices_by_size(
+        self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
+    ) -> Any:
+        """fairseq's; keeps which sentences it leaves out."""
+        kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)  # type: ignore[misc]
+        reason = f"skipped: longer than max_positions={max_positions}"
+        self._skipped = {int(id_): reason for id_ in np.setdiff1d(indices, kept)}
+        return kept
+
+    def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, without its loss of the last batch outside of training.
+
+        fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
+        """
+        if not (self._training and dataset is self.datasets.get(self.cfg.train_subset)):
+            kwargs["required_batch_size_multiple"] = 1
+        self._skipped = {}
+        iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
+        if self._training or subset is None:  # fairseq-interactive's sentences are of no subset
+            return iterator
+        _ = iterator.frozen_batches  # some tasks filter their sentences only now
+        resumed = self.cfg.norm_records_resume
+        written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
+        self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
+        return self._plan.iterator(iterator)
+
+    def build_generator(
+        self,
+        models: Sequence[nn.Module],
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> Any:
+        """fairseq's generator or scorer; one that carries maps if any are asked for."""
+        style = getattr(args, "print_alignment", None)
+        wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
+        if not (style or wanted):
+            return super().build_generator(  # type: ignore[misc]
+                models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
+            )
+        if seq_gen_cls is not None:
+            raise UsageError(f"a norm task brings its own generator: {seq_gen_cls.__name__} cannot be used with maps")
+        check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
+        layers, heads = layers_and_heads(models)
+        options = resolve(self.cfg, layers, heads)
+        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
+        printed = options.printed(str(style), self.vocabularies) if style else None
+        recorded = self._open_session(models, args, options.output) if wanted else None
+        stock_args = copy.copy(args)
+        stock_args.print_alignment = None
+        generator = super().build_generator(  # type: ignore[misc]
+            models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
+        )
+        return carry_maps(generator, printed, recorded)
+
+    def _open_session(self, models: Sequence[nn.Module], args: Any, options: OutputOptions) -> RecordedMaps:
+        plan = self._plan
+        if plan is None:
+            raise UsageError(
+                "--norm-records and --norm-alignments need sentence ids, which fairseq-generate alone gives: "
+                "binarise the text with fairseq-preprocess and use fairseq-generate"
+            )
+        known, name = self.vocabularies, type(self).__name__
+        signature = run_signature(name, self.cfg, plan, models, known, self.input_options, args)
+        self._session = RecordingSession(plan, self.datasets[plan.subset], known, options, signature, len(models))
+        if self._session.finished:
+            # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
+            raise SystemExit(0)
+        return self._session.recorded
+
+    def inference_step(
+        self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
+    ) -> Hypotheses:
+        """fairseq's; takes what the hypotheses carry to the run's output."""
+        hypotheses: Hypotheses = super().inference_step(generator, models, sample, **kwargs)  # type: ignore[misc]
+        if self._session is not None and not self._training:
+            self._session.write(sample, hypotheses)
+        return hypotheses

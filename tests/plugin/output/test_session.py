@@ -1,0 +1,117 @@
+"""A run that writes its maps: what of a batch goes into records and word alignments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from alignment_eval.errors import UsageError
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.output.run import Plan
+from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.output.writers import IfExists
+from fairseq_norm_plugin.tokens import Vocabulary, special_ids
+from tests.plugin.output.parts import OPTIONS, QUANTITIES
+
+SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
+SCORING = {"generation": {"nbest": 1, "score_reference": True}}
+
+
+def vocabulary():
+    dictionary = Dictionary()
+    for symbol in ("a@@", "b", "c"):
+        dictionary.add_symbol(symbol)
+    return Vocabulary(dictionary, "auto", special_ids(dictionary))
+
+
+def plan_of(size, kept=()):
+    ids = [[i] for i in range(size)]
+    return Plan.of("test", SimpleNamespace(dataset=range(size), frozen_batches=ids), {}, {}, kept)
+
+
+def options_of(directory, **changes):
+    options = OutputOptions(
+        records=directory / "r",
+        alignments=directory / "a",
+        kinds=("attn_w", "attn_n"),
+        layers=(0,),
+        heads=2,
+        dtype="float32",
+        extraction=OPTIONS,
+        if_exists=IfExists(),
+        part_sentences=10,
+    )
+    return replace(options, **changes)
+
+
+def session_of(directory, size=1, kept=(), signature=SIGNATURE, dataset=None, **changes):
+    known = vocabulary()
+    options = options_of(directory, **changes)
+    return RecordingSession(plan_of(size, kept), dataset, (known, known), options, signature, models=1)
+
+
+def ids_of(text, pads=0):
+    dictionary = vocabulary().dictionary
+    return torch.tensor([dictionary.pad()] * pads + [dictionary.index(t) for t in text.split()] + [dictionary.eos()])
+
+
+def hypothesis(text, source=4):
+    ids = ids_of(text)
+    maps = np.eye(len(ids), source, dtype=np.float32)
+    arrays = dict(zip(QUANTITIES, (np.stack([[maps, maps]]), np.ones((1, 2, source), np.float32), maps[None])))
+    return {"tokens": ids, "score": torch.tensor(-0.5), MAPS_KEY: arrays}
+
+
+def batch(id_, text, pads=0):
+    return {"id": torch.tensor([id_]), "net_input": {"src_tokens": ids_of(text, pads)[None]}}
+
+
+def test_a_batch_becomes_records_and_links(tmp_path):
+    session = session_of(tmp_path, size=2)
+    assert session.recorded.quantities == QUANTITIES
+    assert session.recorded.nbest == 2
+    session.write(batch(1, "a@@ b c", pads=2), [[hypothesis("c b"), hypothesis("c"), {"tokens": ids_of("b")}]])
+    assert not session.finished
+    session.write(batch(0, "b c c"), [[hypothesis("a@@ b")]])
+    assert session.finished
+    records = {(s.id, s.rank): s for s in Records(tmp_path / "r")}
+    assert sorted(records) == [(0, 0), (1, 0), (1, 1)]
+    first = records[1, 0]
+    assert (first.source.tokens, first.source.words.tolist()) == (("a@@", "b", "c", "</s>"), [0, 0, 1, -1])
+    assert (first.target.tokens, first.target.words.tolist()) == (("c", "b", "</s>"), [0, 1, -1])
+    assert (first.score, first.layers) == (-0.5, (0,))
+    assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n"
+
+
+def test_source_words_of_a_padded_row(tmp_path):
+    session = session_of(tmp_path)
+    assert session.source_words(0, ids_of("a@@ b c", pads=2)) == [-1, -1, 0, 0, 1, -1]
+
+
+@pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])
+def test_ranks_that_are_recorded(tmp_path, signature, nbest):
+    assert session_of(tmp_path, signature=signature).recorded.nbest == nbest
+    assert session_of(tmp_path, signature=signature, records=None).recorded.nbest == 1
+
+
+def test_a_run_that_samples_is_not_resumed(tmp_path):
+    sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
+    with pytest.raises(UsageError, match="--norm-records-resume with --sampling"):
+        session_of(tmp_path, size=2, kept=[0], signature=sampling, if_exists=IfExists(resume=True))
+
+
+def test_ids_that_every_output_holds(tmp_path):
+    session = session_of(tmp_path, size=3, part_sentences=1)
+    session.write(batch(2, "b c c"), [[hypothesis("b")]])
+    links = session_of(tmp_path / "x", size=3, part_sentences=1, records=None)
+    links.write(batch(1, "b c c"), [[hypothesis("b")]])
+    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "a"), {}).tolist() == [2]
+    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "x" / "a"), {}).tolist() == []
+    assert ids_in_all(None, str(tmp_path / "x" / "a"), {}).tolist() == [1]
+    assert len(ids_in_all(None, None, {})) == 0

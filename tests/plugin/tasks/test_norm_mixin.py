@@ -1,0 +1,92 @@
+"""fairseq's hooks, on a task that is none of fairseq's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from fairseq.data import Dictionary
+
+from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.options import NormConfig
+from fairseq_norm_plugin.tasks.norm_mixin import NormMixin
+
+
+class Stock:
+    """Notes what it is asked for."""
+
+    def __init__(self, cfg):
+        self.cfg = cfg
+        self.datasets = {"test": range(3)}
+        self.source_dictionary = self.target_dictionary = Dictionary()
+        self.calls = []
+
+    def build_criterion(self, *args):
+        return "criterion"
+
+    def get_batch_iterator(self, dataset, **kwargs):
+        self.calls.append(kwargs)
+        return SimpleNamespace(dataset=dataset, frozen_batches=[[0, 2], [1]])
+
+    def build_generator(self, models, args, **kwargs):
+        self.calls.append(kwargs)
+        return "generator"
+
+    def inference_step(self, generator, models, sample, **kwargs):
+        return [["hypothesis"]]
+
+
+class Task(NormMixin, Stock):
+    pass
+
+
+@pytest.fixture
+def task():
+    cfg = NormConfig()
+    cfg.train_subset, cfg.source_lang, cfg.target_lang, cfg.norm_num_shards = "train", "xx", "yy", 1
+    return Task(cfg)
+
+
+def test_without_options_of_the_plugin_all_is_fairseqs(task):
+    iterator = task.get_batch_iterator(task.datasets["test"], num_shards=1)
+    assert iterator.frozen_batches == [[0, 2], [1]]
+    assert task.build_generator(["model"], SimpleNamespace(), seq_gen_cls=list, prefix=3) == "generator"
+    assert task.calls[1] == {"seq_gen_cls": list, "extra_gen_cls_kwargs": None, "prefix": 3}
+    assert task.inference_step(None, [], {}) == [["hypothesis"]]
+
+
+def test_no_batch_is_lost_outside_of_training(task):
+    task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
+    task.build_criterion()
+    task.datasets["train"] = range(9)
+    task.get_batch_iterator(task.datasets["train"], required_batch_size_multiple=8)
+    task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
+    assert [call["required_batch_size_multiple"] for call in task.calls] == [1, 8, 1]
+
+
+def test_tasks_share_no_state(task):
+    other = Task(task.cfg)
+    before = dict(vars(other))
+    task.build_criterion()
+    task.get_batch_iterator(task.datasets["test"])
+    assert vars(other) == before
+    assert not vars(task).keys() & vars(NormMixin).keys()
+
+
+@pytest.mark.parametrize(
+    ("norm", "generation", "text"),
+    [
+        ({"norm_records": "r"}, {}, "need sentence ids, which fairseq-generate alone gives"),
+        ({}, {"print_alignment": "soft"}, "fairseq-interactive .* crashes on --print-alignment soft"),
+    ],
+)
+def test_what_fairseq_interactive_cannot_do(task, build, norm, generation, text):
+    for name, value in norm.items():
+        setattr(task.cfg, name, value)
+    with pytest.raises(UsageError, match=text):
+        task.build_generator([build()], SimpleNamespace(**generation))
+
+
+def test_another_generator_cannot_carry_maps(task):
+    with pytest.raises(UsageError, match="brings its own generator: list cannot be used with maps"):
+        task.build_generator([], SimpleNamespace(print_alignment="hard"), seq_gen_cls=list)
