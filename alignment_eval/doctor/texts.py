@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.doctor.retokenise import Lines, TokenWords, joined, subword_mark, token_words
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.doctor.retokenise import Lines, TokenWords, token_words
+from alignment_eval.errors import InputError
 from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.text import token_lines
-
-IntArray = NDArray[np.int64]
+from alignment_eval.maps.subwords import detect_mark, word_indices, word_strings
 
 #: With more than this part of tokens that could not be found in the gold's text, the texts are not the same.
 _MAX_LOST = 0.1
@@ -32,78 +30,64 @@ class GivenTexts:
     """
 
     texts: Texts
-    lengths: tuple[IntArray, IntArray]
+    lengths: tuple[NDArray[np.int64], NDArray[np.int64]]
     words: tuple[TokenWords, TokenWords] | None
     notes: tuple[str, ...]
 
 
-def given_texts(args: argparse.Namespace) -> GivenTexts | None:
-    """What the texts say.
+def read_given(source: str, target: str, hyp_source: str | None, hyp_target: str | None) -> GivenTexts:
+    """Read the texts; those of the hypothesis are the gold's if they are not named.
 
     Raises:
-        UsageError: a text lacks its other side, or the hypothesis's texts are given without the gold's.
-        InputError: a text cannot be read, or they are not of as many lines.
+        InputError: a text cannot be read, mixes subword marks, or has another number of lines.
     """
-    names = args.source, args.target, args.hyp_source, args.hyp_target
-    if (args.source is None) != (args.target is None) or (args.hyp_source is None) != (args.hyp_target is None):
-        raise UsageError("only the source or only the target text is given: expected both or neither")
-    if args.source is None:
-        if args.hyp_source is not None:
-            raise UsageError("--hyp-source without --source: expected the texts of the gold too")
-        return None
-    lines = {name: [[token.decode() for token in line] for line in token_lines(name)] for name in names if name}
-    for name, its in lines.items():
-        if len(its) != len(lines[args.source]):
-            raise InputError(
-                f"{args.source} has {len(lines[args.source])} lines, {name} has {len(its)}: expected as many, one line "
-                f"a sentence; are they of one text?"
-            )
     notes: list[str] = []
-    found = [
-        _side(name, lines[name], hyp_name or name, lines[hyp_name or name], notes)
-        for name, hyp_name in ((args.source, args.hyp_source), (args.target, args.hyp_target))
-    ]
-    counts = [np.array([len(line) for line in lines[name]], dtype=np.int64) for name in (args.source, args.target)]
-    (source_lengths, source), (target_lengths, target) = found
-    words = None if source is None or target is None or (source.identity and target.identity) else (source, target)
-    texts = Texts(args.source, counts[0], args.target, counts[1])
-    return GivenTexts(texts, (source_lengths, target_lengths), words, tuple(notes))
+    lines: dict[str, Lines] = {}
+    for name in filter(None, (source, target, hyp_source, hyp_target)):
+        lines[name] = [[token.decode() for token in line] for line in token_lines(name)]
+        if len(lines[name]) != len(lines[source]):
+            raise InputError(
+                f"{source} has {len(lines[source])} lines, {name} has {len(lines[name])}: expected the same number, "
+                f"one line a sentence; are they of one text?"
+            )
+    words = _words(source, lines[source], notes), _words(target, lines[target], notes)
+    names = hyp_source or source, hyp_target or target
+    found = _found(names[0], lines[names[0]], words[0], notes), _found(names[1], lines[names[1]], words[1], notes)
+    known = all(map(len, found)) and any(map(_differs, found))
+    texts = Texts(source, _lengths(lines[source]), target, _lengths(lines[target]))
+    return GivenTexts(texts, (_lengths(words[0]), _lengths(words[1])), found if known else None, tuple(notes))
 
 
-def _side(
-    name: str, lines: Lines, hyp_name: str, hyp_lines: Lines, notes: list[str]
-) -> tuple[IntArray, TokenWords | None]:
-    """Number of words of each line of a text, and the words of the hypothesis's tokens (None: another text)."""
-    mark = subword_mark(lines, name)
-    words = joined(lines, mark)
-    lengths = np.array([len(line) for line in words], dtype=np.int64)
-    if mark != "none":
-        notes.append(f"{name} carries the subword mark {mark}: its words, joined, are taken for the gold's")
-    hyp_mark = subword_mark(hyp_lines, hyp_name)
-    if hyp_name != name:
-        notes += _comparison(name, words, hyp_name, joined(hyp_lines, hyp_mark))
-    found = token_words(hyp_lines, words, hyp_mark)
-    lost = float((found.first < 0).mean()) if len(found.first) else 0.0
-    if lost > _MAX_LOST:
-        notes.append(f"{hyp_name} is not the text of {name} tokenised otherwise: {lost:.0%} of its tokens are in lines "
-                     f"of other characters; are its lines in the same order?")  # fmt: skip
-        return lengths, None
-    return lengths, found
+def _lengths(lines: Lines) -> NDArray[np.int64]:
+    return np.array([len(line) for line in lines], dtype=np.int64)
 
 
-def _comparison(name: str, words: Lines, hyp_name: str, hyp_words: Lines) -> list[str]:
-    """What differs between two texts, subwords joined."""
-    case = other = 0
-    for line, hyp_line in zip(words, hyp_words):
-        if list(line) != list(hyp_line):
-            same = [word.lower() for word in line] == [word.lower() for word in hyp_line]
-            case, other = case + same, other + (not same)
-    notes = []
-    if case:
-        notes.append(
-            f"{hyp_name} and {name} differ only in case in {case} lines: that changes no link, but a model of "
-            f"lowercased text does not know cased words"
-        )
-    if other:
-        notes.append(f"{hyp_name} and {name} have other words in {other} lines")
-    return notes
+def _words(name: str, lines: Lines, notes: list[str]) -> Lines:
+    """The words of a text of the gold."""
+    try:
+        mark = detect_mark({token for line in lines for token in line})
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    if mark == "none":
+        return lines
+    notes.append(f"{name} carries the subword mark {mark}: its words, joined, are taken for the gold's")
+    return [word_strings(line, word_indices(line, mark)) for line in lines]
+
+
+def _found(name: str, lines: Lines, words: Lines, notes: list[str]) -> TokenWords:
+    """The words of the hypothesis's tokens; nothing if they are of another text."""
+    found = token_words(lines, words)
+    tokens = [token for line in found for token in line]
+    lost = sum(not token for token in tokens) / max(len(tokens), 1)
+    if lost <= _MAX_LOST:
+        return found
+    notes.append(
+        f"{name} is not the gold's text tokenised otherwise: {lost:.0%} of its tokens are in lines of other "
+        f"characters; are its lines in the same order?"
+    )
+    return ()
+
+
+def _differs(found: TokenWords) -> bool:
+    """Whether a token is not the word of its own number."""
+    return any(token != range(n, n + 1) for line in found for n, token in enumerate(line))

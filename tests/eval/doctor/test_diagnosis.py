@@ -9,19 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from alignment_eval.doctor.diagnosis import (
-    Candidate,
-    Diagnosis,
-    changed_sentences,
-    corpus_aer,
-    diagnose,
-    diagonal,
-    explains,
-    leading,
-    linked_lengths,
-    outside_of,
-)
-from alignment_eval.doctor.misreadings import MARGIN, Changed, Facts, Reading, move_lines
+from alignment_eval.doctor.diagnosis import Diagnosis, changed_sentences, diagnose, explains, leading
+from alignment_eval.doctor.misreadings import Correction, FileEvidence, Reading, move_lines, plausible_bases
+from alignment_eval.doctor.orientation import diagonal
 from alignment_eval.links.table import GoldTable, LinkTable
 from alignment_eval.scoring.aer import Counts, score
 
@@ -55,8 +45,9 @@ class Corpus:
 
     def random(self, rng: np.random.Generator) -> LinkTable:
         links = diagonal(self.lengths)
-        source = rng.integers(0, self.lengths[0][links.sentence])
-        return LinkTable.build(links.sentence, source, links.target, SENTENCES)
+        return LinkTable.build(
+            links.sentence, rng.integers(0, self.lengths[0][links.sentence]), links.target, SENTENCES
+        )
 
 
 def plain(table: LinkTable) -> GoldTable:
@@ -71,10 +62,10 @@ def doctor(
     unused_zero: bool = False,
 ) -> Diagnosis:
     """Diagnose links as they stand in two files, read with ``bases``."""
-    facts = Facts.of(plain(gold), plain(hypothesis), lengths)
-    if unused_zero:
-        facts = replace(facts, gold_bases=frozenset({0, 1}), hyp_bases=frozenset({0, 1}))
-    return diagnose(Reading.of(plain(gold), plain(hypothesis), bases), facts)
+    either = frozenset({0, 1})
+    plausible = [either if unused_zero else plausible_bases(links) for links in (gold, hypothesis)]
+    evidence = FileEvidence(plain(gold), plain(hypothesis), plausible[0], plausible[1], lengths)
+    return diagnose(evidence, {"gold-base": bases[0], "hyp-base": bases[1], "gold-swap": False, "hyp-swap": False})
 
 
 def name(diagnosis: Diagnosis) -> str | None:
@@ -82,8 +73,8 @@ def name(diagnosis: Diagnosis) -> str | None:
 
 
 Files = tuple[LinkTable, LinkTable]
-#: Name of the changes that take a corruption back -> (the corruption, the bases that the files are then read with).
-CORRUPTIONS: dict[str, tuple[Callable[[Files], Files], tuple[int, int]]] = {
+#: Name of the corrections -> (what they take back, the bases that the files are then read with).
+FAULTS: dict[str, tuple[Callable[[Files], Files], tuple[int, int]]] = {
     "gold-base": (lambda files: (files[0].shifted(1), files[1]), (0, 0)),
     "hyp-base": (lambda files: (files[0], files[1].shifted(1)), (0, 0)),
     "hyp-swap": (lambda files: (files[0], files[1].transposed()), (0, 0)),
@@ -91,23 +82,22 @@ CORRUPTIONS: dict[str, tuple[Callable[[Files], Files], tuple[int, int]]] = {
     "lines": (lambda files: (files[0], move_lines(files[1], 1, 20)), (0, 0)),
     "gold-base + hyp-base": (lambda files: (files[0].shifted(1), files[1]), (0, 1)),
     "hyp-base + hyp-swap": (lambda files: (files[0], files[1].transposed().shifted(1)), (0, 0)),
-    "hyp-swap + lines": (lambda files: (files[0], move_lines(files[1].transposed(), -1, 20)), (0, 0)),
     "gold-base + lines": (lambda files: (files[0].shifted(1), move_lines(files[1], 2, 0)), (0, 0)),
 }
 
 
 @settings(max_examples=15, deadline=None)
-@pytest.mark.parametrize("fault", CORRUPTIONS)
+@pytest.mark.parametrize("fault", FAULTS)
 @given(st.integers(0, 10**6))
-def test_each_corruption_is_named(fault: str, seed: int) -> None:
+def test_each_fault_is_named(fault: str, seed: int) -> None:
     corpus = Corpus(seed)
-    corrupt, bases = CORRUPTIONS[fault]
+    corrupt, bases = FAULTS[fault]
     right = score(corpus.hypothesis, plain(corpus.gold)).aer
     found = doctor(*corrupt((corpus.gold, corpus.hypothesis)), bases, corpus.lengths)
     assert name(found) == fault
     assert found.explanation is not None
     assert found.explanation.aer <= right + 0.05  # moved lines lose a sentence or two
-    assert found.aer > found.explanation.aer + 0.1
+    assert found.read.aer > found.explanation.aer + 0.1
 
 
 @settings(max_examples=40, deadline=None)
@@ -121,9 +111,8 @@ def test_nothing_is_named_where_nothing_is_wrong(seed: int, with_lengths: bool) 
         corpus.near_the_diagonal(rng, 3.0),
     ):
         found = doctor(corpus.gold, hypothesis, (0, 0), corpus.lengths if with_lengths else None)
-        assert found.explanation is None
-        assert found.equal == ()
-        assert found.aer == score(hypothesis, plain(corpus.gold)).aer
+        assert (found.explanation, found.equal) == (None, ())
+        assert found.read.aer == score(hypothesis, plain(corpus.gold)).aer
 
 
 @settings(max_examples=20, deadline=None)
@@ -139,43 +128,38 @@ def test_even_bases_that_the_data_leave_open_are_not_named_without_cause(seed: i
 def test_direction_without_texts_is_an_open_question() -> None:
     corpus = Corpus(0)
     found = doctor(corpus.gold, corpus.hypothesis.transposed())
-    assert name(found) == "hyp-swap"
-    assert [candidate.name for candidate in found.equal] == ["gold-swap"]
-    known = doctor(corpus.gold, corpus.hypothesis.transposed(), lengths=corpus.lengths)
-    assert known.equal == ()
+    assert (name(found), [other.name for other in found.equal]) == ("hyp-swap", ["gold-swap"])
+    assert doctor(corpus.gold, corpus.hypothesis.transposed(), lengths=corpus.lengths).equal == ()
 
 
 def test_a_contradicted_base_is_named_however_little_it_changes() -> None:
     """Index 1 in every sentence, index 0 in none: AER falls by less than the criterion asks for."""
     corpus = Corpus(1)
-    rng = np.random.default_rng(1)
-    poor = corpus.random(rng) | LinkTable(corpus.hypothesis.keys[::20], SENTENCES)
+    poor = corpus.random(np.random.default_rng(1)) | LinkTable(corpus.hypothesis.keys[::20], SENTENCES)
     found = doctor(corpus.gold, poor.shifted(1))
     assert name(found) == "hyp-base"
     assert found.explanation is not None
-    assert found.explanation.aer < found.aer
-    assert not explains(found.counts, found.explanation.counts)
+    assert found.explanation.aer < found.read.aer
+    assert not explains(found.read.counts, found.explanation.counts)
 
 
-@pytest.mark.parametrize("start", [0, 10, 30, 45])
+@pytest.mark.parametrize("start", [0, 10, 45])
 @pytest.mark.parametrize("by", [-2, -1, 1, 2])
 def test_the_line_is_found(by: int, start: int) -> None:
     corpus = Corpus(by + 5)
-    found = doctor(corpus.gold, move_lines(corpus.hypothesis, by, start))
-    assert found.explanation is not None
-    fault = found.explanation.changes[0].fault
+    found = doctor(corpus.gold, move_lines(corpus.hypothesis, by, start)).explanation
+    assert found is not None
+    fault = found.corrections[0].fault
     assert fault.startswith(f"{abs(by)} line{'s are' if abs(by) > 1 else ' is'} {'too many' if by > 0 else 'missing'} ")
-    line = int(fault.split("about line ")[1].split(":")[0])
-    assert abs(line - (start + 1)) <= 1
+    assert abs(int(fault.split("about line ")[1].split(":")[0]) - (start + 1)) <= 1
 
 
 @pytest.mark.parametrize("missing", [1, 8])
 def test_a_hypothesis_that_lacks_its_first_lines(missing: int) -> None:
     corpus = Corpus(missing)
-    sentences = corpus.hypothesis.to_sentences()[missing:]
-    found = doctor(corpus.gold, LinkTable.of(sentences))
-    assert found.explanation is not None
-    assert found.explanation.changes[0].fault.startswith(f"{missing} line")
+    found = doctor(corpus.gold, LinkTable.of(corpus.hypothesis.to_sentences()[missing:])).explanation
+    assert found is not None
+    assert found.corrections[0].fault.startswith(f"{missing} line")
 
 
 def counts(*rows: tuple[int, int, int, int]) -> Counts:
@@ -203,53 +187,35 @@ def test_criterion(before: list[tuple[int, ...]], after: list[tuple[int, ...]], 
     assert explains(counts(*before), counts(*after)) == expected  # type: ignore[arg-type]
 
 
-def candidate(name: str, *rows: tuple[int, int, int, int], outside: int = 0) -> Candidate:
-    reading = Reading(plain(LinkTable.of([()])), plain(LinkTable.of([()])), 0, 0)
-    its = counts(*rows)
-    return Candidate((Changed(name, "", "", reading),), its, corpus_aer(its), outside)
+EMPTY = LinkTable.of([()])
+EVIDENCE = FileEvidence(plain(EMPTY), plain(EMPTY), frozenset({0}), frozenset({0}))
+
+
+def reading(name: str, *rows: tuple[int, int, int, int]) -> Reading:
+    made = Reading({}, plain(EMPTY), EMPTY, (Correction(name, "", ""),))
+    vars(made)["counts"] = counts(*rows)
+    return made
 
 
 def test_the_leading_one_needs_a_lead_where_it_matters() -> None:
     before = counts(*[BAD] * 20, *[GOOD] * 80)
-    best, close, far = (candidate(n, *[r] * 20, *[GOOD] * 80) for n, r in zip("bcf", (GOOD, (10, 10, 8, 7), MIDDLE)))
-    assert leading([far, best], before) == (best, ())
+    best, close, far = (reading(n, *[r] * 20, *[GOOD] * 80) for n, r in zip("bcf", (GOOD, (10, 10, 8, 7), MIDDLE)))
+    assert leading([far, best], before, EVIDENCE) == (best, ())
     # 2.5 points in a fifth of the sentences: AER of the corpus would differ by half a point
-    assert leading([far, best, close], before) == (None, ())
+    assert leading([far, best, close], before, EVIDENCE) == (None, ())
     assert far.aer - best.aer < 0.1
-    assert leading([], before) == (None, ())
 
 
 def test_of_equals_the_one_that_fits_the_texts_leads() -> None:
-    first, second, third = (candidate(name, GOOD, outside=n) for name, n in (("a", 3), ("b", 1), ("c", 1)))
-    assert leading([first, second, third], counts(BAD)) == (second, (third,))
+    """Two sentences of two words: the first reading has a link outside."""
+    first, second, third = (
+        replace(reading(n, GOOD), hypothesis=LinkTable.of([{(i, 1)}])) for n, i in (("a", 3), ("b", 1), ("c", 2))
+    )
+    for one in (first, second, third):
+        vars(one)["counts"] = counts(GOOD)
+    evidence = replace(EVIDENCE, lengths=(np.array([2]), np.array([2])))
+    assert leading([first, second, third], counts(BAD), evidence) == (second, (third,))
 
 
 def test_changed_sentences() -> None:
     assert changed_sentences(counts(GOOD, BAD, GOOD), counts(GOOD, GOOD, BAD)).tolist() == [1, 2]
-    assert corpus_aer(counts(GOOD, BAD)) == 1 - 18 / 40
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        (3, 3, [(0, 0), (1, 1), (2, 2)]),
-        (2, 4, [(0, 0), (0, 1), (1, 2), (1, 3)]),
-        (5, 1, [(2, 0)]),
-        (0, 3, []),
-        (3, 0, []),
-    ],
-)
-def test_diagonal(source: int, target: int, expected: list[tuple[int, int]]) -> None:
-    found = diagonal((np.array([1, source]), np.array([1, target])))
-    assert found.to_sentences() == [{(0, 0)}, set(expected)]
-
-
-def test_lengths_and_what_is_outside_them() -> None:
-    links = LinkTable.of([{(0, 3), (2, 1)}, ()])
-    source, target = linked_lengths(links)
-    assert (source.tolist(), target.tolist()) == ([3, 0], [4, 0])
-    reading = links.shifted(MARGIN)
-    assert not outside_of(reading, (source, target)).any()
-    assert outside_of(reading, (target, source)).tolist() == [True, False]
-    assert outside_of(links, (source, target)).tolist() == [True, False]  # index 0 - MARGIN
-    assert outside_of(reading, (source[:0], target[:0])).all()
