@@ -35,7 +35,17 @@ def files(tmp_path: Path, make_records: Callable[..., Path], make_sentence: Call
 
 def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
     rows = files / "rows"
-    arguments = ("--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", "--per-sentence", rows)
+    arguments = (
+        "--gold",
+        files / "gold",
+        "--gold-base",
+        0,
+        "--hyp",
+        files / "hyp",
+        "--per-sentence",
+        rows,
+        "--overwrite",
+    )
     names = documented("Output of `align-eval score`")
     assert list(json.loads(align_eval("score", *arguments, "--confidence").stdout)) == names
     assert list(json.loads(align_eval("score", *arguments).stdout)) == [name for name in names if name != "confidence"]
