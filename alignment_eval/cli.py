@@ -1,18 +1,17 @@
 """The ``align-eval`` command: one subcommand a module of :mod:`alignment_eval.commands`.
 
-Exit status: 0 success, 1 bad data, 2 bad usage.  Results go to stdout, messages to stderr.
+Results go to stdout, messages to stderr (exit status: :mod:`alignment_eval.exit_status`).
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.exit_status import exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
@@ -36,7 +35,11 @@ DESCRIPTION = "Word alignments from recorded attention maps, and word alignments
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    return exit_status("align-eval", lambda: _parser(words).parse_args(words), lambda args: args.run(args))
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="align-eval", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"align-eval {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -50,20 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             module = importlib.import_module(f"alignment_eval.commands.{name}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
-    args = parser.parse_args(argv)
-    try:
-        args.run(args)
-        sys.stdout.flush()
-    except UsageError as error:
-        print(f"align-eval {args.command}: {error}", file=sys.stderr)
-        return 2
-    except InputError as error:
-        print(f"align-eval {args.command}: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # the reader of stdout (head, less) has gone: no error of ours
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 0
+    return parser
 
 
 if __name__ == "__main__":

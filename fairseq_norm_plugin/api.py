@@ -17,6 +17,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, Array, SentenceMaps
 from alignment_eval.maps.words import require_known
+from fairseq_norm_plugin.bpe import read_bpe
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_SELF, ENCODER_SELF
@@ -217,7 +218,7 @@ def load(
     _warn_of_languages(trained, task.cfg, names[-1])
     for model in models:
         model.float().eval()  # fp16 checkpoints are computed in float32
-    return NormModel(task, models, subword_mark, _read_bpe(bpe_codes))
+    return NormModel(task, models, subword_mark, None if bpe_codes is None else read_bpe(bpe_codes))
 
 
 def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
@@ -229,15 +230,6 @@ def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
             f"{path} was trained from {before[0]} to {before[1]} and is read from {now[0]} to {now[1]}: its maps mean "
             f"little then; expected a model of that direction (are two paths exchanged?)"
         )
-
-
-def _read_bpe(bpe_codes: Union[str, Path, None]) -> Any:
-    if bpe_codes is None:
-        return None
-    from subword_nmt.apply_bpe import BPE
-
-    with Path(bpe_codes).open(encoding="utf-8") as codes:
-        return BPE(codes)
 
 
 class MaskedLM:

@@ -12,7 +12,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import RULES, ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS

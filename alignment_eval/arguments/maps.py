@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
+from alignment_eval.selection.choice_file import Choice
 
 MAX_NORM = "max-norm"
 #: The options that a choice file takes the place of.
@@ -95,11 +98,11 @@ def given_map_options(args: argparse.Namespace) -> list[str]:
     return given
 
 
-def stated_options(args: argparse.Namespace) -> ExtractionOptions:
-    """The extraction that the options name; layer 0 stands for ``max-norm``."""
+def stated_options(args: argparse.Namespace, max_norm: int = 0) -> ExtractionOptions:
+    """The extraction that the options name; ``max_norm`` is the layer of ``--layer max-norm``."""
     return ExtractionOptions(
         kind=args.kind,
-        layer=0 if args.layer == MAX_NORM else args.layer,
+        layer=max_norm if args.layer == MAX_NORM else args.layer,
         head=args.head,
         setting=args.setting,
         rule=args.rule,
@@ -108,3 +111,29 @@ def stated_options(args: argparse.Namespace) -> ExtractionOptions:
         heads=() if args.heads is None else parse_maps(args.heads),
         combine=args.combine or "mean",
     )
+
+
+def reverse_options(args: argparse.Namespace, forward: ExtractionOptions, choice: Choice | None) -> ExtractionOptions:
+    """The extraction of the other direction: other maps by ``--reverse-heads``, those of a choice, or the same."""
+    if args.reverse_heads is not None:
+        return forward.with_maps(parse_maps(args.reverse_heads))
+    return forward if choice is None else choice.reverse_extraction
+
+
+def add_line_arguments(group: argparse._ArgumentGroup) -> None:
+    """Declare the options that say what is written of a sentence; :func:`line_style` reads them."""
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
+    group.add_argument(
+        "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
+    )
+
+
+def line_style(args: argparse.Namespace) -> LineStyle:
+    """What is written of a sentence.
+
+    Raises:
+        UsageError: ``--min-confidence`` is no share.
+    """
+    if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
+        raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
+    return LineStyle(args.confidences, args.min_confidence)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.formats.reading import Alignments, warn_of_gaps
 from alignment_eval.maps.sentence import KINDS

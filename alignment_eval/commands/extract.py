@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from alignment_eval.arguments.maps import (
     MAX_NORM,
     add_lexicon_argument,
+    add_line_arguments,
     add_map_arguments,
     check_lexicon_passes,
     given_map_options,
+    line_style,
+    reverse_options,
     stated_options,
 )
-from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.commands._record_args import open_reverse, warn_skipped
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import JOINS, Words, check_join, check_same_text, join, words_of
-from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, max_norm_layer, parse_maps, word_links
-from alignment_eval.extraction.lexicon import check_lexicon, with_lexicon, without_maps
+from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
+from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction
+from alignment_eval.extraction.extract import max_norm_layer
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
@@ -38,7 +38,7 @@ from alignment_eval.selection.choice_file import (
     same_sentences,
     text_hash,
 )
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import signature
 
 _EPILOG = """\
 Examples, after make demo:
@@ -71,61 +71,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the text as a whole")
     add_lexicon_argument(group, "0")
     group = parser.add_argument_group("output")
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p the share of the link in its row")
-    group.add_argument(
-        "--min-confidence", type=finite_number, metavar="P", help="leave out links of a smaller share (0 to 1)"
-    )
+    add_line_arguments(group)
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
     group.add_argument("--overwrite", action="store_true", help="replace FILE")
-
-
-@dataclass(frozen=True)
-class Reverse:
-    """The other direction, read: links and words of each sentence that has maps, status of each that has none."""
-
-    records: Records
-    options: ExtractionOptions
-    join: str
-    links: Mapping[int, WordLinks]
-    words: Mapping[int, Words]
-    skipped: Mapping[int, str]
-
-    def fields(self) -> dict[str, Value]:
-        """What a signature says of it."""
-        return {
-            "join": self.join,
-            "reverse": self.records.info.signature_hash,
-            "reverse_heads": self.options.map_names,
-        }
 
 
 def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
     check_usage(args)
     check_new(args.output, args.overwrite)
+    style = line_style(args)
     choice = None if args.choice is None else read_choice(args.choice)
-    options = stated_options(args) if choice is None else choice.extraction
-    if args.reverse is not None:
-        check_join(args.join, options)
-    if args.lexicon:
-        check_lexicon(options, args.join)
+    method = method_of(args, choice)
     records = Records(args.records)
     if args.layer == MAX_NORM:
-        options = replace(options, layer=max_norm_layer(records.best(), options.setting))
+        method = method_of(args, choice, max_norm_layer(records.best(), method.forward.setting))
+    reverse = None if args.reverse is None else open_reverse(args.reverse, records)
     if choice is not None:
-        check_maps(choice, args.choice, options.maps, records.info, args.records)
-    reverse = None if args.reverse is None else read_reverse(args, records, options, choice)
-    keep_words = reverse is not None or choice is not None
-    lines, skipped, words = extract_all(
-        records,
-        options,
-        LineStyle(args.confidences, args.min_confidence),
-        reverse,
-        keep_words,
-        args.level,
-        args.lexicon or 0,
-    )
-    write_lines(args.output, (lines.get(id_, "") for id_ in range(records.info.size)))
+        check_chosen_maps(choice, args, method, records, reverse)
+
+    words: dict[int, tuple[Words, Words | None]] = {}
+    pairs = directed_pairs(records, reverse, method, args.level)
+    if choice is not None or reverse is not None:
+        pairs = with_words(pairs, words)
+    lines, skipped = {}, {}
+    for pair in align_corpus(pairs, method):
+        lines[pair.id] = style.line(pair.links)
+        if pair.links is None:
+            skipped[pair.id] = pair.status
+    check_same_text((forward, back) for forward, back in words.values() if back is not None)
+    write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
+
     warn_skipped(skipped, records.info.size, "their lines are blank")
     if not records.info.forced:
         warn_on_stderr(
@@ -133,15 +109,14 @@ def run(args: argparse.Namespace) -> None:
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
     if choice is not None:
-        for warning in choice_warnings(choice, args.choice, records, words):
+        for warning in choice_warnings(choice, args.choice, records, {id_: mine for id_, (mine, _) in words.items()}):
             warn_on_stderr(warning)
     print(
         signature(
             records=records.info.signature_hash,
-            **options.fields(),
+            **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
+            **method.fields(),
             **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
-            **({} if reverse is None else reverse.fields()),
-            **({"lexicon": args.lexicon} if args.lexicon else {}),
             **({} if args.level == "word" else {"level": args.level}),
             **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
             **({} if choice is None else choice.fields()),
@@ -167,79 +142,61 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
     check_lexicon_passes(args)
-    if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
-        raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a share of a row, from 0 to 1")
 
 
-def read_reverse(
-    args: argparse.Namespace, records: Records, options: ExtractionOptions, choice: Choice | None
-) -> Reverse:
-    """Read the records of the other direction of ``records``.
+def method_of(args: argparse.Namespace, choice: Choice | None, max_norm: int = 0) -> AlignmentMethod:
+    """The way to links that the options name; ``max_norm`` is the layer of ``--layer max-norm``.
 
     Raises:
-        InputError: an error of the records, of :func:`extraction.extract.extract` or of the choice's maps.
+        UsageError: the options do not go together.
     """
-    back = open_reverse(args.reverse, records)
-    if args.reverse_heads is not None:
-        options = options.with_maps(parse_maps(args.reverse_heads))
-    elif choice is not None:
-        options = choice.reverse_extraction
-        check_maps(choice, args.choice, options.maps, back.info, args.reverse)
-    links: dict[int, WordLinks] = {}
-    words: dict[int, Words] = {}
-    skipped: dict[int, str] = {}
-    try:
-        for sentence in best_of_each(back, options, args.level):
-            if sentence.ok:
-                links[sentence.id], words[sentence.id] = word_links(sentence, options), words_of(sentence)
-            else:
-                skipped[sentence.id] = f"{sentence.status} in the other direction"
-    except InputError as error:
-        raise InputError(f"{args.reverse}: {error}") from error
-    return Reverse(back, options, args.join, links, words, skipped)
+    forward = stated_options(args, max_norm) if choice is None else choice.extraction
+    if args.reverse is None:
+        return AlignmentMethod(forward, lexicon_passes=args.lexicon or 0)
+    reverse = reverse_options(args, forward, choice)
+    return AlignmentMethod(forward, reverse, BidirectionalOptions(args.join), args.lexicon or 0)
 
 
-def extract_all(
-    records: Records,
-    options: ExtractionOptions,
-    style: LineStyle,
-    reverse: Reverse | None,
-    keep_words: bool,
-    level: str,
-    lexicon: int,
-) -> tuple[dict[int, str], dict[int, str], dict[int, Words]]:
-    """By id: the line of each sentence that has maps, the status of each that has none, and the words of the former.
-
-    Words are gathered only with ``keep_words``; ``lexicon`` is the number of passes over the text's lexicon
-    (:mod:`alignment_eval.extraction.lexicon`), 0 for none.
+def check_chosen_maps(
+    choice: Choice, args: argparse.Namespace, method: AlignmentMethod, records: Records, reverse: Records | None
+) -> None:
+    """Check that the records have the maps that were chosen.
 
     Raises:
-        InputError: a sentence has no best hypothesis, the other direction is of other sentences, or an error of
-            :func:`alignment_eval.extraction.extract.extract` or of the records.
+        InputError: they have not.
     """
-    done: dict[int, str] = {}
-    words: dict[int, Words] = {}
-    skipped: dict[int, str] = {}
-    maps: dict[int, tuple[SentenceMaps, Words, NDArray[np.float64]]] = {}
-    for sentence in best_of_each(records, options, level):
-        status = sentence.status if reverse is None or not sentence.ok else reverse.skipped.get(sentence.id, "ok")
-        if status != "ok":
-            skipped[sentence.id] = status
-            continue
-        found = word_links(sentence, options)
-        if reverse is not None:
-            found = join(reverse.join, sentence, options, found, reverse.links[sentence.id])
-        if keep_words:
-            words[sentence.id] = words_of(sentence)
-        if not lexicon:
-            done[sentence.id] = style.line(found)
-        else:
-            maps[sentence.id] = without_maps(sentence), words_of(sentence), found.shares
-    if reverse is not None:
-        check_same_text((words[id_], reverse.words[id_]) for id_ in words)
-    if lexicon:
-        done = {id_: style.line(found) for id_, found in with_lexicon(maps, options, lexicon)}
-    return done, skipped, words
+    check_maps(choice, args.choice, method.forward.maps, records.info, args.records)
+    if reverse is not None and method.reverse is not None and args.reverse_heads is None:
+        check_maps(choice, args.choice, method.reverse.maps, reverse.info, args.reverse)
+
+
+def directed_pairs(
+    records: Records, reverse: Records | None, method: AlignmentMethod, level: str
+) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+    """What the maps of one run or of two say of each sentence pair, in the order of the first.
+
+    Raises:
+        InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
+    """
+    back: dict[int, DirectedLinks] = {}
+    if reverse is not None and method.reverse is not None:
+        try:
+            back = {s.id: read_direction(s, method.reverse) for s in best_of_each(reverse, method.reverse, level)}
+        except InputError as error:
+            raise InputError(f"{reverse.directory}: {error}") from error
+    for sentence in best_of_each(records, method.forward, level):
+        yield read_direction(sentence, method.forward), back.get(sentence.id)
+
+
+def with_words(
+    pairs: Iterable[tuple[DirectedLinks, DirectedLinks | None]], words: dict[int, tuple[Words, Words | None]]
+) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+    """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
+    for forward, reverse in pairs:
+        if forward.links is not None and (reverse is None or reverse.links is not None):
+            other = None if reverse is None else words_of(reverse.sentence)
+            words[forward.sentence.id] = words_of(forward.sentence), other
+        yield forward, reverse
 
 
 def best_of_each(records: Records, options: ExtractionOptions, level: str) -> Iterator[SentenceMaps]:

@@ -16,7 +16,7 @@ from alignment_eval.commands._alignment_args import (
 )
 from alignment_eval.commands._record_args import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure

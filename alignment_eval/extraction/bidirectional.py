@@ -6,43 +6,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, word_map_links
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import WordLinks, word_map_links
+from alignment_eval.extraction.method import check_join
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.subwords import word_strings
-from alignment_eval.maps.words import require_known
-
-#: How two directions become one alignment (:func:`join`).
-JOINS = ("mutual", "average", "product")
 
 #: Below this share of equal words two runs are said to be of different texts.
 SAME_TEXT = 0.5
 
 #: The words of a sentence pair, source and target.
 Words = tuple[list[str], list[str]]
-
-
-def check_join(how: str, options: ExtractionOptions) -> None:
-    """Check that two directions can be joined so under the rule of ``options``.
-
-    Raises:
-        UsageError: ``how`` is unknown, or it makes one word map of two and the rule reads none, or null may win in
-            ``product``, which has no null.
-    """
-    require_known("join", how, JOINS)
-    if how == "mutual":
-        return
-    if rule_of(options.rule).units != "words":
-        raise UsageError(
-            f"join {how!r} with rule {options.rule!r}: that rule reads maps between subwords, which the two models "
-            f"may cut differently: expected a rule of words, such as kobayashi2020; or take join 'mutual'"
-        )
-    if how == "product" and options.null != "mask":
-        raise UsageError(
-            "join 'product' with null 'allow': the reverse model says nothing of target words and null, so that there "
-            "is no product; expected null 'mask'"
-        )
 
 
 def join(

@@ -15,28 +15,13 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, word_map_links
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.extraction.extract import WordLinks, word_map_links
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import two_way_shares
 
 #: Added to each sum, so that words that meet nowhere else keep the order that their map gives them.
 PRIOR = 0.1
-
-
-def check_lexicon(options: ExtractionOptions, join: str | None) -> None:
-    """Check that links can be read from word maps that a lexicon has weighed.
-
-    Raises:
-        UsageError: the rule does not read word maps, null may win, or ``join`` draws links before.
-    """
-    if rule_of(options.rule).units != "words" or options.null != "mask":
-        raise UsageError(
-            f"a lexicon with rule {options.rule!r} and null {options.null!r}: it weighs maps between words, and null "
-            f"is none: expected a rule of words and null 'mask', such as rule two-way=0.3"
-        )
-    if join == "mutual":
-        raise UsageError("a lexicon with join 'mutual': links are drawn before; expected join 'average' or 'product'")
 
 
 class Lexicon:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions, choose, links_of, named_maps, unit_maps
+from alignment_eval.extraction.extract import choose, links_of, named_maps, unit_maps
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.table import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings

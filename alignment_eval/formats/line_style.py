@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alignment_eval.extraction.extract import WordLinks
+from alignment_eval.extraction.extract import SentenceLinks
 from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line
 
 
@@ -20,7 +20,15 @@ class LineStyle:
     confidences: bool = False
     min_confidence: float | None = None
 
-    def line(self, found: WordLinks) -> str:
-        """The line of a sentence."""
+    def line(self, found: SentenceLinks | None) -> str:
+        """The line of a sentence; blank if it is not aligned.
+
+        Raises:
+            UsageError: confidences are asked of links that have none.
+        """
+        if found is None:
+            return ""
+        if not self.confidences and self.min_confidence is None:
+            return format_pharaoh_line(found.links)
         links = found.confidences(self.min_confidence or 0)
         return format_scored_line(links) if self.confidences else format_pharaoh_line(links)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, choose, stacked_maps
+from alignment_eval.extraction.extract import choose, stacked_maps
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence, Links

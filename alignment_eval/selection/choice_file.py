@@ -10,7 +10,7 @@ from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.extract import ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
 from alignment_eval.files import ContentHash
 from alignment_eval.records.store import RunInfo
 from alignment_eval.signature import Value
@@ -58,16 +58,7 @@ class Choice:
     def to_json(self) -> str:
         """The content of a choice file."""
         content: dict[str, Any] = {"choice": VERSION, **asdict(self)}
-        options = self.extraction
-        content["extraction"] = {
-            "kind": options.kind,
-            "heads": options.map_names,
-            "combine": options.combine,
-            "setting": options.setting,
-            "rule": options.rule,
-            "null": options.null,
-            "final_punctuation": options.final_punctuation,
-        }
+        content["extraction"] = self.extraction.to_dict()
         named = {FIGURES[self.chosen_by] if key == "figure" else key: value for key, value in content.items()}
         return json.dumps(named, indent=1, ensure_ascii=False)
 
@@ -105,9 +96,7 @@ def _parsed(content: Any) -> Choice:
         raise ValueError(f"version {content['choice']!r}")
     fields = {key: value for key, value in content.items() if key != "choice"}
     fields["figure"] = float(fields.pop(FIGURES[fields["chosen_by"]]))
-    extraction = dict(fields["extraction"])
-    extraction["heads"] = parse_maps(extraction["heads"])
-    choice = Choice(**{**fields, "extraction": ExtractionOptions(**extraction)})
+    choice = Choice(**{**fields, "extraction": ExtractionOptions.from_dict(fields["extraction"])})
     _ = choice.reverse_extraction  # its maps are checked too
     return choice
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import check_same_size, check_same_text, words_of
-from alignment_eval.extraction.extract import ExtractionOptions, MapName, choose_units, stacked_maps, unit_maps
+from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
+from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Optional
 
@@ -15,6 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.text import TextFile, token_lines
 from alignment_eval.maps.subwords import word_indices
+from fairseq_norm_plugin.bpe import read_bpe
 
 #: Stands between source and target where both are in one file, as in fast_align's input.
 SEPARATOR = b"|||"
@@ -109,7 +109,7 @@ class Segmenter:
     """
 
     def __init__(self, codes: Optional[str], mark: str = "none") -> None:
-        self._bpe = None if codes is None else _read_codes(codes)
+        self._bpe = None if codes is None else read_bpe(codes)
         self._mark = mark
 
     def __call__(self, tokens: Tokens) -> tuple[Tokens, NDArray[np.int32]]:
@@ -125,18 +125,3 @@ class Segmenter:
         """Forget the words seen so far, which subword-nmt keeps all of otherwise."""
         if self._bpe is not None:
             self._bpe.cache.clear()
-
-
-def _read_codes(path: str) -> Any:
-    try:
-        from subword_nmt.apply_bpe import BPE
-    except ImportError as error:
-        raise InputError(
-            "subword-nmt is not installed: expected it for --bpe-codes; pip install subword-nmt, or give text in "
-            "subwords and --bpe none"
-        ) from error
-    try:
-        with Path(path).open(encoding="utf-8") as codes:
-            return BPE(codes)
-    except (OSError, UnicodeDecodeError, SystemExit) as error:  # subword-nmt exits at a line of another form
-        raise InputError(f"{path}: cannot be read as BPE codes: expected a file of subword-nmt learn-bpe") from error

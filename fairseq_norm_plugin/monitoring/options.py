@@ -9,7 +9,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.formats.detection import GOLD_FORMATS
 from alignment_eval.formats.reading import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS

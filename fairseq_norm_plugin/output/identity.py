@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from alignment_eval import __version__
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.output.writers import ShardParts
+from fairseq_norm_plugin.output.writers import SentenceWriter
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,9 @@ class Output:
     Checks that each expected id came once, and finishes the writers after the last.
     """
 
-    def __init__(self, plan: Plan, layers: tuple[int, ...], writers: Sequence[ShardParts], part_sentences: int) -> None:
+    def __init__(
+        self, plan: Plan, layers: tuple[int, ...], writers: Sequence[SentenceWriter], part_sentences: int
+    ) -> None:
         self._plan = plan
         self._expected = np.zeros(plan.size, dtype=np.bool_)
         for batch in plan.batches:

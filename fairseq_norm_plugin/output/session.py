@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.output.identity import alignments_manifest, run_info
 from fairseq_norm_plugin.output.run import Output, Plan
 from fairseq_norm_plugin.output.writers import (
     AlignmentParts,
+    ExtractedAlignments,
     IfExists,
     RecordParts,
-    ShardParts,
+    SentenceWriter,
     parts_directory,
-    pharaoh_line,
     written_ids,
 )
 from fairseq_norm_plugin.tokens import Vocabulary, surface
@@ -147,8 +147,8 @@ class RecordingSession:
 
 def _open_writers(
     plan: Plan, options: OutputOptions, signature: Mapping[str, Any], recorded: RecordedMaps
-) -> list[ShardParts]:
-    writers: list[ShardParts] = []
+) -> list[SentenceWriter]:
+    writers: list[SentenceWriter] = []
     if options.records is not None:
         info = run_info(
             signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
@@ -156,8 +156,8 @@ def _open_writers(
         writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
     if options.alignments is not None and options.extraction is not None:
         manifest = alignments_manifest(signature, plan, options.extraction)
-        line_of = functools.partial(pharaoh_line, options=options.extraction)
-        writers.append(AlignmentParts(options.alignments, manifest, line_of, options.if_exists))
+        parts = AlignmentParts(options.alignments, manifest, options.if_exists)
+        writers.append(ExtractedAlignments(parts, options.extraction))
     return writers
 
 

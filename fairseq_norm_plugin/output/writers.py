@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import atexit
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Generic, Optional, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import write_lines
 from alignment_eval.formats.reading import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
@@ -63,7 +64,22 @@ def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArr
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ids]))
 
 
-class ShardParts(ABC):
+class Written(Protocol):
+    """What parts are made of: something of a sentence."""
+
+    @property
+    def id(self) -> int:
+        """The sentence's number, from 0."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are maps of it."""
+
+
+Item = TypeVar("Item", bound=Written)
+
+
+class ShardParts(ABC, Generic[Item]):
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
     :meth:`write` adds sentences, :meth:`commit` makes a part of what was added, :meth:`finish` declares the shard
@@ -96,7 +112,7 @@ class ShardParts(ABC):
         """Of which ids the sentences were there at the beginning, [size]."""
         return self._written
 
-    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+    def write(self, sentences: Sequence[Item]) -> None:
         """Add sentences, all hypotheses of each."""
         new = [sentence for sentence in sentences if not self._written[sentence.id]]
         if new:
@@ -151,18 +167,18 @@ class ShardParts(ABC):
         self.manifest = replace(self.manifest, **changes)
         self.manifest.write(self.directory)
 
-    def _open(self, path: Path) -> None:  # noqa: B027  # not all parts are written bit by bit
+    def _open(self, path: Path) -> None:  # not all parts are written bit by bit
         """Begin a part at ``path``."""
 
     @abstractmethod
-    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
+    def _add(self, sentences: Sequence[Item]) -> None:
         """Add sentences to the part."""
 
     @abstractmethod
     def _close(self, path: Path) -> None:
         """Have the whole part at ``path``."""
 
-    def _drop(self) -> None:  # noqa: B027
+    def _drop(self) -> None:
         """Let go of the part, which will not be ended."""
 
 
@@ -191,7 +207,7 @@ def _begun(directory: Path, manifest: Manifest, existing: IfExists) -> Optional[
     return begun
 
 
-class RecordParts(ShardParts):
+class RecordParts(ShardParts[SentenceMaps]):
     """Records of all hypotheses, as Parquet, compressed and written by a thread while the next batches are computed.
 
     What goes wrong there is raised by the next :meth:`write`, or by :meth:`commit`: a part that failed never counts.
@@ -236,23 +252,28 @@ def _write(writer: Any, sentences: Sequence[SentenceMaps], schema: Any) -> None:
     writer.write_table(to_table(sentences, schema))
 
 
-def pharaoh_line(sentence: SentenceMaps, options: ExtractionOptions) -> str:
-    """The links of a sentence as a line of a Pharaoh file."""
-    return format_pharaoh_line(extract(sentence, options))
+@dataclass(frozen=True)
+class AlignmentLine:
+    """The line of a sentence in an alignments file; blank, with the reason as status, if it is not aligned."""
+
+    id: int
+    line: str
+    status: str = "ok"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the sentence is aligned."""
+        return self.status == "ok"
 
 
-class AlignmentParts(ShardParts):
-    """Word alignments of the best hypotheses; a run of one shard makes its alignments file of them at the end.
-
-    ``line_of`` gives the line of a sentence that has maps; the others have blank ones.
+class AlignmentParts(ShardParts[AlignmentLine]):
+    """Word alignments; a run of one shard makes its alignments file of them at the end.
 
     Raises:
         InputError: see :class:`ShardParts`; or a run of one shard has its file already.
     """
 
-    def __init__(
-        self, file: Path, manifest: Manifest, line_of: Callable[[SentenceMaps], str], existing: IfExists
-    ) -> None:
+    def __init__(self, file: Path, manifest: Manifest, existing: IfExists) -> None:
         if manifest.shards == 1 and file.exists() and not existing.overwrite:
             raise InputError(
                 f"{file}: there is a file already, which does not say what run it is of: expected a new one for "
@@ -261,8 +282,7 @@ class AlignmentParts(ShardParts):
             )
         super().__init__(parts_directory(file), manifest, existing)
         self.file = file
-        self._line_of = line_of
-        self._links: dict[int, str] = {}
+        self._lines: dict[int, str] = {}
 
     @property
     def path(self) -> Path:
@@ -280,12 +300,55 @@ class AlignmentParts(ShardParts):
             if not any(self.directory.iterdir()):
                 self.directory.rmdir()
 
-    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
-        for sentence in sentences:
-            if sentence.rank == 0:
-                self._links[sentence.id] = self._line_of(sentence) if sentence.ok else ""
+    def _add(self, sentences: Sequence[AlignmentLine]) -> None:
+        self._lines.update((sentence.id, sentence.line) for sentence in sentences)
 
     def _close(self, path: Path) -> None:
         with path.open("w", encoding="utf-8") as part:
-            part.writelines(f"{line}\n" for line in merge.part_lines(self._links))
-        self._links = {}
+            part.writelines(f"{line}\n" for line in merge.part_lines(self._lines))
+        self._lines = {}
+
+
+class SentenceWriter(Protocol):
+    """Takes the recorded sentences of a shard."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is written, and how far."""
+
+    @property
+    def path(self) -> Path:
+        """Where the output is, for messages."""
+
+    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences, all hypotheses of each."""
+
+    def commit(self) -> None:
+        """Make a part of what was added since the last one."""
+
+    def finish(self) -> None:
+        """Make the last part and declare the shard finished."""
+
+
+class ExtractedAlignments:
+    """A :class:`SentenceWriter` of word alignments: the links of the best hypotheses."""
+
+    def __init__(self, parts: AlignmentParts, options: ExtractionOptions) -> None:
+        self._parts = parts
+        self._options = options
+        self.path = parts.path
+        self.commit = parts.commit
+        self.finish = parts.finish
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is written, and how far."""
+        return self._parts.manifest
+
+    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences, all hypotheses of each."""
+        best = [sentence for sentence in sentences if sentence.rank == 0]
+        self._parts.write([AlignmentLine(one.id, self._line(one), one.status) for one in best])
+
+    def _line(self, sentence: SentenceMaps) -> str:
+        return format_pharaoh_line(extract(sentence, self._options)) if sentence.ok else ""

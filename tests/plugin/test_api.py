@@ -10,7 +10,8 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from fairseq_norm_plugin.options import NormConfig, resolve
 
 CFG = NormConfig()

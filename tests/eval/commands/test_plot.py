@@ -13,7 +13,8 @@ import pytest
 from matplotlib import font_manager
 
 from alignment_eval.cli import main
-from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures import sentence as plot
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records

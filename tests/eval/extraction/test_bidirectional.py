@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import JOINS, check_same_text, join, words_of
-from alignment_eval.extraction.extract import ExtractionOptions, WordLinks, extract, word_links
+from alignment_eval.extraction.bidirectional import check_same_text, join, words_of
+from alignment_eval.extraction.extract import WordLinks, extract, word_links
+from alignment_eval.extraction.method import JOINS
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.table import transpose
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 

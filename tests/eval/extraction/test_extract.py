@@ -11,16 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    RULES,
-    Choices,
-    ExtractionOptions,
-    choose,
-    extract,
-    final_marks,
-    max_norm_layer,
-    stacked_maps,
-)
+from alignment_eval.extraction.extract import Choices, choose, extract, final_marks, max_norm_layer, stacked_maps
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
 

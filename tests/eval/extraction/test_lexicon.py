@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import join, words_of
-from alignment_eval.extraction.extract import ExtractionOptions, word_links, word_map_links
-from alignment_eval.extraction.lexicon import Lexicon, check_lexicon, with_lexicon, without_maps
+from alignment_eval.extraction.extract import word_links, word_map_links
+from alignment_eval.extraction.lexicon import Lexicon, with_lexicon, without_maps
+from alignment_eval.extraction.method import check_lexicon
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import two_way_shares

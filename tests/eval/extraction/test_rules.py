@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, choose, stacked_maps
+from alignment_eval.extraction.extract import choose, stacked_maps
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, word_map

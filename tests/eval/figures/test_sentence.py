@@ -17,7 +17,8 @@ from matplotlib import font_manager
 from matplotlib.colors import to_rgb
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.sentence import (
     FONT,

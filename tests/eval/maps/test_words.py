@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, MapName, extract, parse_maps, stacked_maps, word_links
+from alignment_eval.extraction.extract import extract, stacked_maps, word_links
+from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
 

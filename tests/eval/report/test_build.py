@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, extract, stacked_maps
+from alignment_eval.extraction.extract import extract, stacked_maps
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.build import Report, ReportOptions, build, shown_ids

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, extract
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.aer import score

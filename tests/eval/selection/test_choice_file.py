@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import ExtractionOptions, parse_maps
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.records.store import RunInfo
 from alignment_eval.selection.choice_file import (
     Choice,

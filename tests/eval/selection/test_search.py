@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, MapName, extract, parse_maps
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
 from alignment_eval.links.table import GoldSentence, transpose
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score

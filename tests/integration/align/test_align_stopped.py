@@ -13,11 +13,11 @@ def stopped(run, monkeypatch):
     """A run that was stopped in its third window of 4 sentences."""
     maps, batches = Direction.maps, []
 
-    def counted(self, pairs):
+    def counted(self, pairs, *what):
         batches.append(sorted(pairs))
         if len(batches) == 3:
             raise RuntimeError("the disk is full")
-        return maps(self, pairs)
+        return maps(self, pairs, *what)
 
     monkeypatch.setattr(Direction, "maps", counted)
     with pytest.raises(RuntimeError, match="the disk is full"):

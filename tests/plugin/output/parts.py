@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from alignment_eval.extraction.extract import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.identity import signature_hash
-from fairseq_norm_plugin.output.writers import AlignmentParts, IfExists, RecordParts, pharaoh_line
+from fairseq_norm_plugin.output.writers import AlignmentParts, ExtractedAlignments, IfExists, RecordParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 
@@ -46,7 +44,10 @@ def record_parts(directory, resume=False, overwrite=False, **fields):
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     manifest = Manifest("alignments", signature, signature_hash(signature), size, shard, shards)
-    return AlignmentParts(file, manifest, partial(pharaoh_line, options=OPTIONS), IfExists(resume, overwrite))
+    parts = AlignmentParts(file, manifest, IfExists(resume, overwrite))
+    writer = ExtractedAlignments(parts, OPTIONS)
+    writer.abandon = parts.abandon
+    return writer
 
 
 def names(directory):

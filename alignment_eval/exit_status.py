@@ -1,0 +1,44 @@
+"""How a command ends: its exit status, one line for an error, and quietly if nobody reads its output any more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from alignment_eval.errors import InputError, UsageError
+
+#: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
+CLOSED_PIPE = 141
+
+
+def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
+    """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 141 nobody reads the output any more.
+
+    Args:
+        name: the program, for messages; the subcommand is added.
+        parse: gives the arguments, an ``argparse.Namespace``.
+        run: takes them.
+    """
+    try:
+        try:
+            args = parse()
+            name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
+            run(args)
+        finally:  # also after --help, which ends by SystemExit
+            sys.stdout.flush()
+    except (InputError, UsageError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:  # head or less has gone: no error of ours
+        _discard_output()
+        return CLOSED_PIPE
+    return 0
+
+
+def _discard_output() -> None:
+    """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())

@@ -1,0 +1,169 @@
+"""Which maps are read, how they are combined, and by which rule they become links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Union
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.rules import NULLS, rule_of
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
+
+Value = Union[str, int, float, bool, None]
+
+
+@dataclass(frozen=True, order=True)
+class MapName:
+    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0.
+
+    ``setting``, if it is given, is that of this map alone, ``LAYER.HEAD:SETTING``.
+    """
+
+    layer: int
+    head: int | None = None
+    setting: str | None = None
+
+    def __str__(self) -> str:
+        name = str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+        return name if self.setting is None else f"{name}:{self.setting}"
+
+
+def parse_maps(text: str) -> tuple[MapName, ...]:
+    """The maps that ``1.2,0.3:awi,1`` names: heads 2 of layer 1 and 3 of layer 0, this in AWI, and the whole layer 1.
+
+    Raises:
+        UsageError: the text is of another form.
+    """
+    pattern = rf"([0-9]+)(?:\.([0-9]+))?(?::({'|'.join(SETTINGS)}))?"
+    matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
+    names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
+    if len(names) < len(matches):
+        raise UsageError(
+            f"heads {text!r}: expected LAYER.HEAD for a head or LAYER for the map of a whole layer, from 0, separated "
+            f"by commas, such as 1.2,0.3,1; a setting of its own is named behind it, such as 0.3:awi"
+        )
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """Which maps, and how links are read from them; names are checked on construction.
+
+    One map is named by ``layer`` and ``head``, several by ``heads``; of ``heads`` with a single name, ``layer``
+    and ``head`` are made.
+
+    Attributes:
+        kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
+        layer: the layer's fairseq number, from 0.
+        head: the head's number, from 0; None: the map of the whole layer.
+        setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
+            alignment with input: the row after, where it is the decoder input.  Maps of ``heads`` may name their own.
+        rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
+        null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
+            ``mask``: they are barred.  None becomes the rule's default.
+        final_punctuation: tie the final marks to each other (:func:`final_marks`).
+        heads: maps to be combined.
+        combine: how (:func:`alignment_eval.maps.words.combine`); without meaning for a single map.
+
+    Raises:
+        UsageError: an unknown name, a ``null`` that the rule does not know, no map named, or one named twice.
+    """
+
+    kind: str
+    layer: int | None = None
+    head: int | None = None
+    setting: str = "awi"
+    rule: str = "kobayashi2020"
+    null: str | None = None
+    final_punctuation: bool = False
+    heads: tuple[MapName, ...] = ()
+    combine: str = "mean"
+
+    def __post_init__(self) -> None:
+        require_known("map kind", self.kind, KINDS)
+        require_known("setting", self.setting, SETTINGS)
+        require_known("combination", self.combine, COMBINATIONS)
+        self._name_maps()
+        rule = rule_of(self.rule)
+        object.__setattr__(self, "rule", rule.name)
+        object.__setattr__(self, "null", rule.nulls[0] if self.null is None else self.null)
+        require_known("null", str(self.null), NULLS)
+        if self.null not in rule.nulls:
+            raise UsageError(
+                f"null {self.null!r} with rule {self.rule!r}: that rule always masks the special source tokens, "
+                f"expected null 'mask'; leave it out or take rule 'kobayashi2020'"
+            )
+
+    def _name_maps(self) -> None:
+        if (self.layer is None) == (not self.heads):
+            raise UsageError("maps are named by a layer (and a head) or by heads: expected one of the two")
+        if self.heads and self.head is not None:
+            raise UsageError(f"head {self.head} beside heads {self.map_names}: expected one of the two")
+        for name in self.heads:
+            if name.setting is not None:
+                require_known("setting", name.setting, SETTINGS)
+        # one name for one map
+        heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        if len(set(heads)) < len(heads):
+            given = ",".join(map(str, self.heads))
+            raise UsageError(f"heads {given}, in setting {self.setting}: one is named twice: expected each once")
+        object.__setattr__(self, "heads", heads)
+        if len(self.heads) == 1:
+            object.__setattr__(self, "layer", self.heads[0].layer)
+            object.__setattr__(self, "head", self.heads[0].head)
+            object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
+            object.__setattr__(self, "heads", ())
+
+    @property
+    def maps(self) -> tuple[MapName, ...]:
+        """The maps that are read, in the order in which they are combined."""
+        return (MapName(self.layer, self.head),) if self.layer is not None else self.heads
+
+    @property
+    def map_names(self) -> str:
+        """The maps as :func:`parse_maps` reads them."""
+        return ",".join(map(str, self.maps))
+
+    def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
+        """The same extraction from other maps."""
+        return replace(self, layer=None, head=None, heads=tuple(maps))
+
+    def fields(self) -> dict[str, str | int | float | bool | None]:
+        """What a signature says of the extraction."""
+        maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
+        if self.heads:
+            floor = {"floor": FLOOR} if self.combine == "product" else {}
+            maps = {"heads": self.map_names, "combine": self.combine, **floor}
+        return {
+            "kind": self.kind,
+            **maps,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as JSON knows them; :meth:`from_dict` reads them."""
+        return {
+            "kind": self.kind,
+            "heads": self.map_names,
+            "combine": self.combine,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ExtractionOptions:
+        """The options that :meth:`to_dict` gave.
+
+        Raises:
+            UsageError: an option has an unknown value.
+            TypeError, KeyError, AttributeError: the content is of another form.
+        """
+        return cls(**{**content, "heads": parse_maps(content["heads"])})

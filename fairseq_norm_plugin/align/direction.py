@@ -1,0 +1,127 @@
+"""One direction of translation: its models, the subwords that they take, and the maps of a batch of sentence pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data.language_pair_dataset import collate
+from torch import Tensor, nn
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
+from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSide:
+    """One side of a pair as a model takes it: token ids with ``</s>``, and tokens with their words."""
+
+    ids: Tensor
+    side: SentenceSide
+    unknown: int
+
+
+#: A sentence pair as a model takes it, source and target.
+EncodedPair = tuple[EncodedSide, EncodedSide]
+
+
+class Direction:
+    """A model (or an ensemble) of one direction, and how text is cut for it.
+
+    Args:
+        models: the models, in evaluation mode.
+        dictionaries: fairseq's dictionaries of source and target.
+        segmenters: what cuts the words of source and target.
+        name: the checkpoint, for messages.
+
+    Attributes:
+        limits: the longest source and target that the models take, in tokens with ``</s>``.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        dictionaries: tuple[Any, Any],
+        segmenters: tuple[Segmenter, Segmenter],
+        name: str,
+    ) -> None:
+        self._models: list[Any] = list(models)
+        self._dictionaries = dictionaries
+        self._segmenters = segmenters
+        self._name = name
+        self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
+
+    def check(self, options: ExtractionOptions) -> None:
+        """Check that the models have the maps that ``options`` name.
+
+        Raises:
+            UsageError: they lack a layer or head, or the kind has no maps of heads.
+        """
+        layers, heads = layers_and_heads(self._models)
+        for map_ in options.maps:
+            if map_.head is not None and options.kind not in HEAD_KINDS:
+                raise UsageError(f"head {map_} of kind {options.kind}: that kind has maps of whole layers only")
+            if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
+                raise UsageError(
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole one): {self._name} has {layers} decoder layers of "
+                    f"{heads} heads, counted from 0; name maps that it has"
+                )
+
+    def encode(self, pair: TokenPair) -> EncodedPair:
+        """A pair's source and target as the models take them."""
+        source, target = map(_encode, pair, self._segmenters, self._dictionaries)
+        return source, target
+
+    def forget(self) -> None:
+        """Free what was kept of the words so far."""
+        for segmenter in self._segmenters:
+            segmenter.forget()
+
+    @torch.no_grad()
+    def maps(
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
+    ) -> dict[int, SentenceMaps]:
+        """The maps of a batch of pairs, given and returned by id: one teacher-forced pass without the output layer.
+
+        Args:
+            pairs: the pairs.
+            kinds: which kinds (:data:`alignment_eval.maps.sentence.KINDS`).
+            layers: of which layers, from 0.
+        """
+
+        def source_words(id_: int, row: Tensor) -> list[int]:
+            words: list[int] = pairs[id_][0].side.words.tolist()
+            return [-1] * (len(row) - len(words)) + words  # pads are on the left
+
+        quantities = recorded_quantities(list(kinds), len(self._models))
+        recorded = RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
+        source_dictionary, target_dictionary = self._dictionaries
+        items = [{"id": id_, "source": source.ids} for id_, (source, _) in pairs.items()]
+        sample = dict(collate(items, source_dictionary.pad(), source_dictionary.eos()))
+        device = next(self._models[0].parameters()).device
+        sample["net_input"] = {
+            name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)
+        }
+        ids = sample["id"].tolist()
+        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
+        pad, eos = target_dictionary.pad(), target_dictionary.eos()
+        record_hypotheses(self._models, sample, hypotheses, recorded, pad, eos)
+        return {
+            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
+            for id_, (hypothesis,) in zip(ids, hypotheses)
+        }
+
+
+def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:
+    pieces, words = segmenter(tokens)
+    # a word of the text that looks like </s> or <pad> is none
+    ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces]
+    side = SentenceSide((*pieces, dictionary[dictionary.eos()]), np.append(words, np.int32(-1)))
+    return EncodedSide(torch.tensor([*ids, dictionary.eos()]), side, ids.count(dictionary.unk()))
