@@ -52,7 +52,7 @@ def extracted(records, tmp_path, capsys):
     """The links of ``align-eval extract``."""
 
     def start(*options, records=records / "forward"):
-        words = ["extract", records, *options, "--output", tmp_path / "extracted"]
+        words = ["extract", records, *options, "--output", tmp_path / "extracted", "--overwrite"]
         assert cli.main([str(word) for word in words]) == 0, capsys.readouterr().err
         return (tmp_path / "extracted").read_text().splitlines()
 
