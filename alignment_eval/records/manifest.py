@@ -7,15 +7,16 @@ Records (maps) and alignments (links) are both kept so; what a part holds is the
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash, write_lines
+from alignment_eval.files import ContentHash, file_hash, write_lines
 
 SCHEMA_VERSION = 2
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
@@ -23,6 +24,11 @@ CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 #: What goes on with a shard, and what begins it anew: options of fairseq-generate, and of fairseq_norm_plugin.align.
 RESUME = "--norm-records-resume (align: --resume)"
 OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
+_TYPES = {
+    **{"content": str, "signature": dict, "details": dict, "finished": bool, "parts": list},
+    **dict.fromkeys(("size", "shard", "shards", "skipped", "schema_version"), int),
+}
+_PART_TYPES = {"name": str, "sentences": int, "hash": str}
 # Readers of Parquet directories (pandas) pass over names that start with an underscore.
 _MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
 
@@ -48,7 +54,6 @@ class Manifest:
     Attributes:
         content: what the parts hold, of :data:`CONTENTS`.
         signature: every option that changes the content, with the hashes of model and data.
-        signature_hash: hash of it; identifies the run.
         size: sentences of the data set, over all shards; their ids are 0 … size - 1.
         shard: number of the shard, from 0.
         shards: number of shards.
@@ -60,7 +65,6 @@ class Manifest:
 
     content: str
     signature: Mapping[str, Any]
-    signature_hash: str
     size: int
     shard: int
     shards: int
@@ -69,6 +73,11 @@ class Manifest:
     finished: bool = False
     parts: tuple[Part, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def signature_hash(self) -> str:
+        """Hash of the signature; identifies the run."""
+        return json_hash(self.signature)
 
     @property
     def name(self) -> str:
@@ -81,8 +90,9 @@ class Manifest:
         return f"part-{self.shard:05d}-of-{self.shards:05d}-{number:05d}.{suffix}"
 
     def write(self, directory: Path) -> None:
-        """Write or replace the manifest; whole or not at all."""
-        write_lines(directory / self.name, [json.dumps(asdict(self), indent=1)])
+        """Write or replace the manifest, with the hashes of its signature and of itself; whole or not at all."""
+        content = {**asdict(self), "signature_hash": self.signature_hash}
+        write_lines(directory / self.name, [json.dumps({**content, "hash": json_hash(content)}, indent=1)])
 
 
 def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
@@ -101,23 +111,56 @@ def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
 
 def _read(path: Path, content: str) -> Manifest:
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        version = fields["schema_version"]
-        if version == SCHEMA_VERSION:
-            manifest = Manifest(**{**fields, "parts": tuple(Part(**part) for part in fields["parts"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["schema_version"]
+        manifest = _parsed(found) if version == SCHEMA_VERSION else None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
             f"{path}: cannot be read as the manifest of a shard ({error!r}): remove it and run its shard again"
         ) from error
-    if version != SCHEMA_VERSION:
+    if manifest is None:
         raise InputError(
-            f"{path}: schema version {version}: expected {SCHEMA_VERSION}; run it again with this version of the plugin"
+            f"{path}: schema version {abbreviated(version)}: expected {SCHEMA_VERSION}; run it again with this version "
+            f"of the plugin"
         )
+    if manifest.name != path.name:
+        raise InputError(f"{path}: is the manifest {manifest.name} by its content: expected the same name; rename it")
     if manifest.content != content:
         raise InputError(
             f"{path.parent}: holds {manifest.content}: expected {content}, the {CONTENTS[content]} directory of a run"
         )
     return manifest
+
+
+def _parsed(found: dict[str, Any]) -> Manifest:
+    """The manifest of what JSON holds.
+
+    Raises:
+        ValueError, TypeError, KeyError: it is damaged, or is no manifest.
+    """
+    found = dict(found)
+    # Manifests of earlier versions have no hash of themselves.
+    if "hash" in found and found.pop("hash") != json_hash(found):
+        raise ValueError("its hash is not that of its content")
+    if found.pop("signature_hash") != json_hash(found["signature"]):
+        raise ValueError("signature_hash is not the hash of signature")
+    _check_types(found, _TYPES)
+    for part in found["parts"]:
+        _check_types(part, _PART_TYPES)
+    manifest = Manifest(**{**found, "parts": tuple(Part(**part) for part in found["parts"])})
+    if not (0 <= manifest.shard < manifest.shards and manifest.size >= 0 and manifest.content in CONTENTS):
+        raise ValueError("content, size, shard or shards out of range")
+    # Parts are read and deleted by their names: no name but our own.
+    strange = [part.name for number, part in enumerate(manifest.parts) if part.name != manifest.part_name(number)]
+    if strange:
+        raise ValueError(f"a part is called {abbreviated(strange[0])}")
+    return manifest
+
+
+def _check_types(found: Mapping[str, Any], types: Mapping[str, type]) -> None:
+    for name, expected in types.items():
+        if type(found[name]) is not expected:
+            raise TypeError(f"{name} is {abbreviated(found[name])}")
 
 
 def finished_run(directory: str | Path, content: str) -> list[Manifest]:
@@ -143,17 +186,23 @@ def finished_run(directory: str | Path, content: str) -> list[Manifest]:
                 f"{first.signature_hash} (their {differing(manifest.signature, first.signature)} differ): expected the "
                 f"shards of one run; keep one run a directory"
             )
-    missing = sorted(set(range(first.shards)) - {manifest.shard for manifest in manifests})
-    if missing:
+        if (manifest.size, manifest.shards, manifest.details) != (first.size, first.shards, first.details):
+            raise InputError(
+                f"{directory / manifest.name}: its size, shards or details differ from those of {first.name}: expected "
+                f"the shards of one run; run it again with {OVERWRITE}"
+            )
+    there = {manifest.shard for manifest in manifests}
+    if len(there) < first.shards:
+        missing = abbreviate((n for n in range(first.shards) if n not in there), first.shards - len(there))
         raise InputError(
-            f"{directory}: shards {abbreviate(missing)} of {first.shards} are missing: expected the output of each; "
+            f"{directory}: shards {missing} of {first.shards} are missing: expected the output of each; "
             f"run them (--distributed-rank)"
         )
     unfinished = [manifest.shard for manifest in manifests if not manifest.finished]
     if unfinished:
         raise InputError(
-            f"{directory}: shards {abbreviate(unfinished)} of {first.shards} are unfinished: expected all sentences of "
-            f"each; run them again with {RESUME}"
+            f"{directory}: shards {abbreviate(unfinished, len(unfinished))} of {first.shards} are unfinished: expected "
+            f"all sentences of each; run them again with {RESUME}"
         )
     for manifest in manifests:
         for part in manifest.parts:
@@ -195,7 +244,20 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def abbreviate(ids: Sequence[int]) -> str:
-    """The first few of ``ids``, for an error text."""
-    shown = ", ".join(map(str, ids[:5]))
-    return shown if len(ids) <= 5 else f"{shown}, … ({len(ids)} in all)"
+def abbreviate(ids: Iterable[int], count: int) -> str:
+    """The first few of ``count`` ids, for an error text; no more of them are taken."""
+    shown = ", ".join(map(str, itertools.islice(ids, 5)))
+    return shown if count <= 5 else f"{shown}, … ({count} in all)"
+
+
+def abbreviated(value: Any) -> str:
+    """A foreign value for an error text: escaped, and 80 characters of it."""
+    text = ascii(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def json_hash(value: Any) -> str:
+    """Hash of a value as JSON has it, whatever the order of its keys."""
+    content = ContentHash(size=8)
+    content.update(json.dumps(value, sort_keys=True).encode())
+    return content.whole

@@ -5,7 +5,7 @@ The plugin writes it, ``align-eval`` reads it; both take the schema from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
-from alignment_eval.records.manifest import Manifest, abbreviate, check_part, finished_run
+from alignment_eval.records.manifest import Manifest, abbreviate, abbreviated, check_part, finished_run, json_hash
 
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
 _HALF = np.finfo(np.float16)
@@ -26,13 +26,11 @@ _HALF = np.finfo(np.float16)
 class RunInfo:
     """What records say of themselves.
 
-    ``signature`` holds every option that changes the numbers, with the hashes of model and data;
-    ``signature_hash`` identifies the run.  ``size`` is the number of sentences of the data set,
-    over all shards; their ids are 0 … size - 1.
+    ``signature`` holds every option that changes the numbers, with the hashes of model and data.  ``size`` is the
+    number of sentences of the data set, over all shards; their ids are 0 … size - 1.
     """
 
     signature: Mapping[str, Any]
-    signature_hash: str
     kinds: tuple[str, ...]
     layers: tuple[int, ...]
     heads: int
@@ -41,6 +39,11 @@ class RunInfo:
     nbest: int
     shard: int
     shards: int
+
+    @property
+    def signature_hash(self) -> str:
+        """Hash of the signature; identifies the run."""
+        return json_hash(self.signature)
 
     @property
     def forced(self) -> bool:
@@ -54,7 +57,6 @@ class RunInfo:
         return Manifest(
             content="records",
             signature=self.signature,
-            signature_hash=self.signature_hash,
             size=self.size,
             shard=self.shard,
             shards=self.shards,
@@ -63,11 +65,21 @@ class RunInfo:
 
     @classmethod
     def of(cls, manifest: Manifest) -> RunInfo:
-        """What a manifest says."""
+        """What a manifest says.
+
+        Raises:
+            InputError: its details are not those of records, or contradict its signature.
+        """
         details = manifest.details
+        wrong = [name for name, valid in _DETAILS.items() if name not in details or not valid(details[name])]
+        wrong += [name for name in _DETAILS if name in manifest.signature and manifest.signature[name] != details[name]]
+        if wrong:
+            raise InputError(
+                f"{manifest.name}: {wrong[0]} in details is {abbreviated(details.get(wrong[0]))}: the manifest is "
+                f"damaged; remove it and run its shard again"
+            )
         return cls(
             signature=manifest.signature,
-            signature_hash=manifest.signature_hash,
             kinds=tuple(details["kinds"]),
             layers=tuple(details["layers"]),
             heads=details["heads"],
@@ -77,6 +89,20 @@ class RunInfo:
             shard=manifest.shard,
             shards=manifest.shards,
         )
+
+
+def _number(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+#: What the details of records are.
+_DETAILS: dict[str, Callable[[Any], bool]] = {
+    "kinds": lambda kinds: isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds),
+    "layers": lambda layers: isinstance(layers, list) and all(map(_number, layers)) and len({*layers}) == len(layers),
+    "heads": _number,
+    "dtype": lambda dtype: isinstance(dtype, str) and dtype in DTYPES,
+    "nbest": _number,
+}
 
 
 def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
@@ -178,6 +204,12 @@ class Records:
         self.directory = Path(directory)
         self._manifests = finished_run(self.directory, "records")
         self.info = RunInfo.of(self._manifests[0])
+        held = sum(part.sentences for manifest in self._manifests for part in manifest.parts)
+        if held != self.info.size:  # before anyone makes room for so many
+            raise InputError(
+                f"{self.directory}: its parts hold {held} sentences: expected {self.info.size}, the size of the data "
+                f"set; run the shards again with --norm-records-overwrite"
+            )
 
     def __iter__(self) -> Iterator[SentenceMaps]:
         seen: set[tuple[int, int]] = set()
@@ -194,12 +226,15 @@ class Records:
                     seen.add(key)
                     yield sentence
         ids = {id_ for id_, _ in seen}
-        missing = sorted(set(range(self.info.size)) - ids)
-        strange = sorted(ids - set(range(self.info.size)))
+        size = self.info.size
+        strange = sorted(id_ for id_ in ids if not 0 <= id_ < size)
+        missing = size - len(ids) + len(strange)
         if missing or strange:
-            what = f"ids {abbreviate(missing)} are missing" if missing else f"ids {abbreviate(strange)} are unknown"
+            what = f"ids {abbreviate(strange, len(strange))} are unknown"
+            if missing:
+                what = f"ids {abbreviate((id_ for id_ in range(size) if id_ not in ids), missing)} are missing"
             raise InputError(
-                f"{self.directory}: {what}: expected every id from 0 to {self.info.size - 1}; "
+                f"{self.directory}: {what}: expected every id from 0 to {size - 1}; "
                 f"run again with --norm-records-overwrite"
             )
 
@@ -242,6 +277,12 @@ def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[Sen
     for i, row in enumerate(light):
         arrays = {}
         if row["status"] == "ok":
+            expected = [len(info.layers), info.heads, len(row["target_tokens"]), len(row["source_tokens"])]
+            if row["shape"] != expected:
+                raise InputError(
+                    f"{part}: sentence {row['id']}: shape {abbreviated(row['shape'])}: expected {expected}, as layers, "
+                    f"heads and tokens say; the part is damaged, run its shard again"
+                )
             sizes = dict(zip("LHTS", row["shape"]))
             for name in quantities:
                 shape = tuple(sizes[axis] for axis in QUANTITIES[name])

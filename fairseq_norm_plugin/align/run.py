@@ -32,7 +32,7 @@ from fairseq_norm_plugin.align.direction import Direction
 from fairseq_norm_plugin.align.text import ParallelText, Segmenter
 from fairseq_norm_plugin.api import NormModel, load
 from fairseq_norm_plugin.options import default_layers
-from fairseq_norm_plugin.output.identity import model_hash, signature_hash
+from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.output.run import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.output.writers import AlignmentLine, AlignmentParts, IfExists
 from fairseq_norm_plugin.tokens import dictionary_mark
@@ -142,7 +142,7 @@ def _manifest(
         "text": list(text.hashes),
         "extraction": fields,
     }
-    return Manifest("alignments", signed, signature_hash(signed), size=text.size, shard=0, shards=1)
+    return Manifest("alignments", signed, size=text.size, shard=0, shards=1)
 
 
 def _dictionary_files(model: NormModel) -> list[Path]:

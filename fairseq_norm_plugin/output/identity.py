@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
@@ -14,6 +12,7 @@ from torch import Tensor, nn
 
 from alignment_eval import __version__
 from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.files import ContentHash
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
@@ -78,7 +77,6 @@ def run_info(
     signature = {**signature, "kinds": list(kinds), "layers": list(layers), "dtype": dtype}
     return RunInfo(
         signature=signature,
-        signature_hash=signature_hash(signature),
         kinds=kinds,
         layers=layers,
         heads=heads,
@@ -96,16 +94,10 @@ def alignments_manifest(signature: Mapping[str, Any], plan: Plan, extraction: Ex
     return Manifest(
         content="alignments",
         signature=signature,
-        signature_hash=signature_hash(signature),
         size=plan.size,
         shard=plan.shard,
         shards=plan.shards,
     )
-
-
-def signature_hash(signature: Mapping[str, Any]) -> str:
-    """Hash of a signature."""
-    return hashlib.blake2b(json.dumps(signature, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def generation_options(args: Any) -> dict[str, Any]:
@@ -123,23 +115,23 @@ def _plain(value: Any) -> Any:
 
 def model_hash(models: Sequence[nn.Module]) -> str:
     """Hash of all parameters and buffers, in their dtype."""
-    digest = hashlib.blake2b(digest_size=8)
+    digest = ContentHash(size=8)
     for model in models:
         for name, tensor in sorted(model.state_dict().items()):
             if name.endswith("._float_tensor"):
                 continue  # fairseq 0.12.2 keeps one float of uninitialised memory with sinusoidal positions
             digest.update(name.encode())
             digest.update(_bytes(tensor))
-    return digest.hexdigest()
+    return digest.whole
 
 
 def dictionary_hash(*dictionaries: Any) -> str:
     """Hash of the symbols of fairseq dictionaries, by id."""
-    digest = hashlib.blake2b(digest_size=8)
+    digest = ContentHash(size=8)
     for dictionary in dictionaries:
         digest.update("\n".join(dictionary.symbols).encode())
         digest.update(b"\0")
-    return digest.hexdigest()
+    return digest.whole
 
 
 def _bytes(tensor: Tensor) -> bytes:
@@ -149,7 +141,7 @@ def _bytes(tensor: Tensor) -> bytes:
 
 def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:
     """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
-    digest = hashlib.blake2b(digest_size=8)
+    digest = ContentHash(size=8)
     root = Path(directory)
     source, target = languages
     if source is None:  # text of one language
@@ -159,6 +151,5 @@ def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -
     for file in sorted({file for pattern in patterns for file in root.glob(pattern)}):
         digest.update(file.name.encode())
         with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+            digest.update_from(stream)
+    return digest.whole

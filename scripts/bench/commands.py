@@ -153,7 +153,6 @@ def write_records(directory: Path, sentences: Sequence[SentenceMaps]) -> None:
     """Write the records of a finished run, as the plugin does."""
     info = RunInfo(
         signature={"model": "synthetic"},
-        signature_hash="synthetic",
         kinds=DEFAULT_KINDS,
         layers=tuple(range(LAYERS)),
         heads=HEADS,

@@ -60,16 +60,19 @@ def records(
     sentences: Iterable[SentenceMaps],
     shards: int = 1,
     quantities: Sequence[str] = ("head_attn_w", "transformed_norm", "layer_attn_n"),
+    held: Sequence[int] | None = None,
     **info: Any,
 ) -> Path:
-    """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``."""
+    """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``.
+
+    Each shard has a part, of which its manifest says that it holds so many sentences as there are, or as ``held`` says.
+    """
     sentences = list(sentences)
     directory.mkdir(parents=True, exist_ok=True)
     layers = sentences[0].layers if sentences else (0, 1)
     heads = next((s.heads for s in sentences if s.ok), 0)
     known = {
         "signature": {"model": "synthetic"},
-        "signature_hash": "0123abcd",
         "kinds": DEFAULT_KINDS,
         "layers": layers,
         "heads": heads,
@@ -79,10 +82,12 @@ def records(
     }
     for shard in range(shards):
         run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
-        table = to_table(sentences[shard::shards], arrow_schema(run, quantities))
+        of_shard = sentences[shard::shards]
+        table = to_table(of_shard, arrow_schema(run, quantities))
         part = directory / run.manifest.part_name(0)
         pq.write_table(table, part)
-        replace(run.manifest, parts=(Part.of(part, len(table)),), finished=True).write(directory)
+        count = len({s.id for s in of_shard}) if held is None else held[shard]
+        replace(run.manifest, parts=(Part.of(part, count),), finished=True).write(directory)
     return directory
 
 

@@ -14,6 +14,7 @@ from alignment_eval.extraction.bidirectional import join
 from alignment_eval.extraction.extract import extract, word_links
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.manifest import json_hash
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
@@ -55,7 +56,7 @@ def test_lines_in_corpus_order(
     warning, signature = done.stderr.splitlines()
     assert warning == "warning: 2 of 5 sentences have no maps, their lines are blank (2 too long)"
     assert signature.startswith(
-        "records:0123abcd|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
+        "records:9e5d467ff709ca60|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
     )
     again = align_eval("extract", directory, *OPTIONS, "--output", tmp_path / "out.pharaoh")
     assert again.stdout == ""
@@ -234,7 +235,7 @@ def test_both_directions(
     align_eval: Callable[..., Any],
     how: str,
 ) -> None:
-    back = make_records(tmp_path / "back", reverse_corpus(make_sentence), signature_hash="9999")
+    back = make_records(tmp_path / "back", reverse_corpus(make_sentence), signature={"model": "other"})
     done = align_eval("extract", directory, *OPTIONS, "--reverse", back, "--join", how, "--reverse-heads", "5.1")
     assert done.returncode == 0, done.stderr
     options = ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020")
@@ -250,7 +251,8 @@ def test_both_directions(
     assert warning == (
         "warning: 3 of 5 sentences have no maps, their lines are blank (2 too long, 1 too short in the other direction)"
     )
-    assert signature.startswith("records:0123abcd|reverse:9999|kind:")
+    hashes = [json_hash({"model": model}) for model in ("synthetic", "other")]
+    assert signature.startswith(f"records:{hashes[0]}|reverse:{hashes[1]}|kind:")
     assert f"|final_punctuation:no|join:{how}|reverse_heads:5.1|version:" in signature
 
 

@@ -88,7 +88,7 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     signature = done.stderr.rstrip("\n")
     assert re.fullmatch(
-        r"records:0123abcd\|sentence:0\|kinds:attn_w,attn_n\|layer:1\|head:none\|setting:awo\|level:word"
+        r"records:9e5d467ff709ca60\|sentence:0\|kinds:attn_w,attn_n\|layer:1\|head:none\|setting:awo\|level:word"
         r"\|rule:kobayashi2020\|null:mask\|final_punctuation:no"
         r"\|gold:[0-9a-f]{12}\|gold_format:talp\|gold_base:1\|gold_swap:no\|version:align-eval-.*",
         signature,

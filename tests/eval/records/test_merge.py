@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.records import merge
-from alignment_eval.records.manifest import Manifest, Part, finished_run
+from alignment_eval.records.manifest import Manifest, Part, finished_run, json_hash
 from alignment_eval.records.merge import merged_lines, part_ids, part_lines
 
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
@@ -23,7 +23,7 @@ def write(directory: Path, shards: Sequence[Sequence[dict[int, str]]], size: int
     """Shards of parts of links."""
     directory.mkdir(exist_ok=True)
     for shard, contents in enumerate(shards):
-        manifest = Manifest("alignments", SIGNATURE, "beef", size, shard, len(shards), skipped=skipped, finished=True)
+        manifest = Manifest("alignments", SIGNATURE, size, shard, len(shards), skipped=skipped, finished=True)
         parts = []
         for number, links in enumerate(contents):
             path = directory / manifest.part_name(number)
@@ -87,7 +87,9 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert out.read_text() == "0-0 1-1\n0-1\n\n2-0\n"
     warning, signed = done.stderr.splitlines()
     assert warning == "warning: 2 of 4 sentences have no maps, their lines are blank"
-    assert signed.startswith("run:beef|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-")
+    assert signed.startswith(
+        f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
+    )
     done = align_eval("merge", directory, "-o", out)
     assert done.returncode == 1
     assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr

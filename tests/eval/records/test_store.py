@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -146,7 +147,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 def test_parts_are_written_value_byte_by_value_byte(tmp_path: Path, make_sentence: Factory) -> None:
     """Which makes them shorter; and any reader of Parquet reads them."""
-    info = RunInfo({}, "0", ("attn_w",), (0, 1), 3, "float32", 200, 1, 0, 1)
+    info = RunInfo({}, ("attn_w",), (0, 1), 3, "float32", 200, 1, 0, 1)
     schema = arrow_schema(info, ("head_attn_w",))
     table = to_table([make_sentence(i) for i in range(200)], schema)
     with parquet_writer(tmp_path / "part", schema) as writer:
@@ -193,7 +194,9 @@ def test_listed_part_that_is_no_parquet_file(tmp_path: Path, make_sentence: Fact
 
 
 def test_doubled_id_over_shards(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    make_records(tmp_path, [make_sentence(0), make_sentence(1), make_sentence(2), make_sentence(0)], shards=2)
+    make_records(
+        tmp_path, [make_sentence(0), make_sentence(1), make_sentence(2), make_sentence(0)], shards=2, held=(2, 1)
+    )
     with pytest.raises(
         InputError,
         match=r"part-00001-of-00002-00000.parquet: sentence 0 \(rank 0\) is there twice: expected each id once",
@@ -212,7 +215,46 @@ def test_doubled_id_over_shards(tmp_path: Path, make_sentence: Factory, make_rec
 def test_ids_are_complete(
     tmp_path: Path, make_sentence: Factory, make_records: Writer, ids: list[int], size: int, text: str
 ) -> None:
-    make_records(tmp_path, [make_sentence(i) for i in ids], size=size)
+    make_records(tmp_path, [make_sentence(i) for i in ids], size=size, held=[size])
+    with pytest.raises(InputError, match=text):
+        list(Records(tmp_path))
+
+
+@pytest.mark.parametrize("size", [3, 300_000_000, 10**18])
+def test_a_size_that_the_parts_do_not_hold(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, size: int
+) -> None:
+    make_records(tmp_path, [make_sentence(0), make_sentence(1)], size=size)
+    with pytest.raises(InputError, match=f"its parts hold 2 sentences: expected {size}"):
+        Records(tmp_path)
+
+
+@pytest.mark.parametrize("size", [300_000_000, 10**18])
+def test_a_size_that_the_parts_only_say_to_hold(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, size: int
+) -> None:
+    make_records(tmp_path, [make_sentence(0), make_sentence(2)], size=size, held=[size])
+    with pytest.raises(InputError, match=rf"ids 1, 3, 4, 5, 6, … \({size - 2} in all\) are missing"):
+        list(Records(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("details", "text"),
+    [
+        ({"layers": (1, 1)}, r"layers in details is \[1, 1\]"),
+        ({"layers": (0,)}, r"layers in details is \[0\]"),  # not those of the signature
+        ({"layers": (0, -1), "signature": {}}, r"layers in details is \[0, -1\]"),
+        ({"layers": (0, 1, 2), "signature": {}}, r"sentence 0: shape \[2, 3, 5, 5\]: expected \[3, 3, 5, 5\]"),
+        ({"heads": 4, "signature": {}}, r"sentence 0: shape \[2, 3, 5, 5\]: expected \[2, 4, 5, 5\]"),
+        ({"heads": -1}, "heads in details is -1"),
+        ({"dtype": "float32", "signature": {"dtype": "float16"}}, "dtype in details is 'float32'"),
+        ({"kinds": 3}, "kinds in details is 3"),
+    ],
+)
+def test_details_fit_signature_and_shapes(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, details: dict[str, Any], text: str
+) -> None:
+    make_records(tmp_path, [make_sentence(0)], **{"signature": {"layers": [0, 1]}, **details})
     with pytest.raises(InputError, match=text):
         list(Records(tmp_path))
 

@@ -8,7 +8,6 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.identity import signature_hash
 from fairseq_norm_plugin.output.writers import AlignmentParts, ExtractedAlignments, IfExists, RecordParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
@@ -28,9 +27,7 @@ def sentence(id_, rank=0, status="ok"):
 
 
 def info(shard=0, shards=1, size=3, **signature):
-    return RunInfo(
-        signature, signature_hash(signature), ("attn_w", "attn_n"), (0,), 2, "float32", size, 1, shard, shards
-    )
+    return RunInfo(signature, ("attn_w", "attn_n"), (0,), 2, "float32", size, 1, shard, shards)
 
 
 OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
@@ -43,7 +40,7 @@ def record_parts(directory, resume=False, overwrite=False, **fields):
 
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
-    manifest = Manifest("alignments", signature, signature_hash(signature), size, shard, shards)
+    manifest = Manifest("alignments", signature, size, shard, shards)
     parts = AlignmentParts(file, manifest, IfExists(resume, overwrite))
     writer = ExtractedAlignments(parts, OPTIONS)
     writer.abandon = parts.abandon
