@@ -13,18 +13,21 @@ from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 def save_figures(tables: dict[str, pd.DataFrame], directory: Path) -> list[Path]:
     """Draw, for each block type, mixing ratios by layer, those of single heads, and norms against frequency.
 
+    Kinds that are constant, and special tokens whose frequency is not known, are left out.
+
     Args:
-        tables: of :meth:`fairseq_norm_plugin.analyze.cli.Analysis.tables`.
+        tables: of :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
         directory: where they go; it exists.
 
     Returns:
         The paths written.
     """
     paths = []
-    mixing = tables["mixing"]
+    mixing, correlated = tables["mixing"], tables["mixing_by_frequency"]
     for block, rows in mixing[mixing["token_class"] == "all"].groupby("block", sort=False):
         name = str(block).replace(".", "-")
-        paths.append(_save(_lines(rows[rows["head"].isna()], str(block)), directory / f"mixing-{name}.png"))
+        layers = rows[rows["head"].isna() & ~rows["kind"].isin(_constant_kinds(correlated, str(block)))]
+        paths.append(_save(_lines(layers, str(block)), directory / f"mixing-{name}.png"))
         heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
         if len(heads):
             paths.append(_save(_heatmap(heads, str(block)), directory / f"mixing-heads-{name}.png"))
@@ -32,6 +35,13 @@ def save_figures(tables: dict[str, pd.DataFrame], directory: Path) -> list[Path]
         name = str(block).replace(".", "-")
         paths.append(_save(_scatter(rows, str(block)), directory / f"norm-frequency-{name}.png"))
     return paths
+
+
+def _constant_kinds(correlated: pd.DataFrame, block: str) -> set[str]:
+    """Kinds that have no correlation in any layer of ``block``, where others have."""
+    of_block = correlated[correlated["block"] == block]
+    varying = set(of_block["kind"][of_block["spearman"].notna()])
+    return set(of_block["kind"]) - varying if varying else set()
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:
@@ -76,7 +86,7 @@ def _scatter(rows: pd.DataFrame, block: str) -> Any:
     figure, axes = _figure(6.0, 3.8)
     # A dictionary that does not count its tokens has the same count for all.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
-    counted = rows[rows[column] > 0]
+    counted = rows[rows[column].fillna(0) > 0]
     for token_class, of_class in counted.groupby("token_class", sort=False):
         axes.scatter(of_class[column], of_class["norm"], s=4, alpha=0.4, label=token_class)
     axes.set_xscale("log")

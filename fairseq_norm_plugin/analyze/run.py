@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.analyze.statistics import BlockStatistics, Vocabulary
+from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
@@ -109,8 +109,8 @@ class Analysis:
         source, target = task.source_dictionary, getattr(task, "target_dictionary", None)
         translation = hasattr(model, "decoder")
         self.languages = (task.cfg.source_lang, task.cfg.target_lang) if translation else (None, None)
-        source_words = Vocabulary.of(source)
-        target_words = Vocabulary.of(target) if translation else source_words
+        source_words = TokenTypes.of(source)
+        target_words = TokenTypes.of(target) if translation else source_words
         self.statistics: dict[tuple[str, int], BlockStatistics] = {}
         self._captures: list[MapCapture[None]] = []
         self._tokens: dict[str, torch.Tensor] = {}
@@ -171,13 +171,18 @@ class Analysis:
             for name, rows in parts.items():
                 collected.setdefault(name, []).extend({**place, **row} for row in rows)
         tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
-        broken = tables["mixing"][tables["mixing"]["mean"].isna()]
-        if len(broken):
-            where = f"{broken['block'].iloc[0]} {broken['layer'].iloc[0]}"
-            raise InputError(f"the maps of {where} hold NaN: expected finite ones; are there NaN in the checkpoint?")
-        for table in tables.values():
-            if "head" in table:
-                table["head"] = table["head"].astype("Int64")
+        broken = [place for place, statistics in self.statistics.items() if statistics.broken]
+        if broken:
+            block, number = min(
+                broken, key=lambda place: (place[0] != ENCODER_SELF, place[1])
+            )  # as a forward pass runs
+            raise InputError(
+                f"the maps of {block} {number} hold NaN: expected finite ones; are there NaN in the checkpoint?"
+            )
+        for name, table in tables.items():  # whole numbers with gaps, which pandas would make floats
+            column = "frequency" if name == "token_norms" else "head"
+            if column in table:
+                table[column] = table[column].astype("Int64")
         return tables
 
 

@@ -11,6 +11,7 @@ their own) are left out of mixing ratios.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,26 +33,31 @@ from fairseq_norm_plugin.maps.norms import transformed_norms
 TOKEN_CLASSES = ("<s>", "</s>", "punctuation", "other")
 #: (α, ‖f(x)‖) pairs of a block that are kept, a uniform sample of all, for their rank correlation.
 SAMPLED_PAIRS = 20_000
+#: Values that differ by less than this, relative to the largest, are the same number in float32 arithmetic.
+ROUNDING = 1e-5
 _HEAD_MIXING_KINDS = ("attn_w", "attn_n")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TokenTypes:
     """What is known of each token of a dictionary: arrays [V]."""
 
     tokens: tuple[str, ...]
     classes: Tensor  #: index into :data:`TOKEN_CLASSES`
+    special: NDArray[np.bool_]  #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``: fairseq counts none of them
     frequency: NDArray[np.int64]  #: count in the training text, as the dictionary has it; all equal: not known
     pad: int
 
     @classmethod
-    def of(cls, dictionary: Any) -> Vocabulary:
+    def of(cls, dictionary: Any) -> TokenTypes:
         """That of a fairseq dictionary."""
         tokens = tuple(dictionary.symbols)
         special = {dictionary.bos(): 0, dictionary.eos(): 1}
         classes = [special.get(i, 2 if _is_punctuation(token) else 3) for i, token in enumerate(tokens)]
         frequency = np.asarray(dictionary.count, dtype=np.int64)
-        return cls(tokens, torch.tensor(classes), frequency, dictionary.pad())
+        return cls(
+            tokens, torch.tensor(classes), np.arange(len(tokens)) < dictionary.nspecial, frequency, dictionary.pad()
+        )
 
 
 def _is_punctuation(token: str) -> bool:
@@ -71,7 +77,7 @@ class BlockStatistics:
         seed: of the sample of pairs.
     """
 
-    def __init__(self, type_: str, kinds: Sequence[str], rows: Vocabulary, columns: Vocabulary, seed: int = 0) -> None:
+    def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes, seed: int = 0) -> None:
         self.type = type_
         self.kinds = tuple(kinds)
         self.rows, self.columns = rows, columns
@@ -144,6 +150,12 @@ class BlockStatistics:
 
     # -- results -------------------------------------------------------------------------------------------------
 
+    @property
+    def broken(self) -> bool:
+        """Whether a map held NaN or infinite values."""
+        sums = [self._norms, *self._mixing.values(), *self._head_mixing.values(), *self._mass.values()]
+        return not all(bool(total.isfinite().all()) for total in sums)
+
     def mixing(self) -> list[dict[str, Any]]:
         """Mean mixing ratios: rows of kind, head (None: the block's), token class (``all`` too), mean, positions."""
         classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()
@@ -201,31 +213,40 @@ class BlockStatistics:
         return _correlation(self._norms, self._column_counts, self.columns)
 
     def token_norms(self) -> pd.DataFrame:
-        """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred."""
-        seen = (self._column_counts > 0).numpy()
+        """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred.
+
+        A special token has no ``frequency``: the count that fairseq's dictionary has for it is a placeholder.
+        """
+        columns, counts = self.columns, self._column_counts.numpy()
+        seen = counts > 0
         return pd.DataFrame(
             {
-                "token": np.asarray(self.columns.tokens, dtype=object)[seen],
-                "frequency": self.columns.frequency[seen],
-                "occurrences": self._column_counts.numpy()[seen].astype(int),
-                "norm": (self._norms.numpy()[seen] / self._column_counts.numpy()[seen]),
-                "token_class": np.asarray(TOKEN_CLASSES, dtype=object)[self.columns.classes.numpy()[seen]],
+                "token": np.asarray(columns.tokens, dtype=object)[seen],
+                "frequency": pd.Series(columns.frequency[seen]).astype("Int64").mask(columns.special[seen]),
+                "occurrences": counts[seen].astype(int),
+                "norm": self._norms.numpy()[seen] / counts[seen],
+                "token_class": np.asarray(TOKEN_CLASSES, dtype=object)[columns.classes.numpy()[seen]],
             }
         )
 
 
-def _correlation(total: Tensor, counts: Tensor, vocabulary: Vocabulary) -> dict[str, Any]:
+def _correlation(total: Tensor, counts: Tensor, types: TokenTypes) -> dict[str, Any]:
     """Over the types that occurred, without special tokens; frequencies are this text's where others are not known."""
-    ordinary = (vocabulary.classes >= TOKEN_CLASSES.index("punctuation")).numpy()
-    used = (counts > 0).numpy() & ordinary
+    used = (counts > 0).numpy() & ~types.special
     means = total.numpy()[used] / counts.numpy()[used]
-    known = len(set(vocabulary.frequency[used].tolist())) > 1
-    frequency = vocabulary.frequency if known else counts.numpy()
+    known = len(set(types.frequency[used].tolist())) > 1
+    frequency = types.frequency if known else counts.numpy()
     where = "training text" if known else "this text"
     return {"spearman": spearman(means, frequency[used]), "types": int(used.sum()), "frequency": where}
 
 
 def spearman(x: Any, y: Any) -> float:
-    """Spearman's rank correlation, ties with mean ranks; NaN where a side is constant or has fewer than two values."""
+    """Spearman's rank correlation, ties with mean ranks.
+
+    NaN where a side has fewer than two values or is constant, apart from rounding (:data:`ROUNDING`): the ranks of
+    rounding errors say nothing.
+    """
+    if any(len(side) < 2 or np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y)):
+        return math.nan
     correlation = pd.DataFrame({"x": x, "y": y}).corr(method="spearman")
     return float(correlation.to_numpy()[0, 1])

@@ -48,6 +48,12 @@ def test_tables_figures_and_summary(translation, data, checkpoint):
     assert set(summary["positions_with_nothing_to_mix"].values()) == {12}
     model = fairseq_norm_plugin.load(checkpoint, data)
     assert len(summary["mixing_ratio"]) == model.layers * (8 + 5 + 6)
+    constant = tables["mixing_by_frequency"].query(f"block == '{DECODER_CROSS}'").groupby("kind")["spearman"].unique()
+    assert list(constant["attnres_w"]) == [""]
+    assert "" not in constant["attnres_n"]
+    frequency = tables["token_norms"].groupby("token")["frequency"].first()
+    assert frequency["</s>"] == ""
+    assert frequency.drop("</s>").str.isdecimal().all()
     mixing = tables["mixing"]
     for kind, half in (("attn_w", "attnres_w"),):
         both = [mixing[(mixing["kind"] == k) & (mixing["head"] == "")] for k in (kind, half)]
@@ -81,19 +87,11 @@ def test_an_output_that_is_there_is_kept_unless_told(translation, command, data,
     assert command(*words, "--overwrite").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "text"),
-    [
-        (("--mixing-kinds", "attn_w,alti"), 2, "unknown kind of mixing ratio 'alti'"),
-        (("--gen-subset", "nosuch"), 1, "expected a subset that fairseq-preprocess made; name it with --gen-subset"),
-        (("--path", "no-such.pt"), 1, "no-such.pt: no such file: expected a fairseq checkpoint"),
-        (("--path", "a.pt:b.pt"), 2, "--path a.pt:b.pt: expected one checkpoint"),
-    ],
-)
-def test_bad_input(command, data, checkpoint, tmp_path, options, code, text):
-    words = (*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, *options)
+def test_a_subset_that_is_not_there(command, data, checkpoint, tmp_path):
+    words = (*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
     result = command(*words, check=False)
-    assert (result.returncode, text in result.stderr) == (code, True), result.stderr[-2000:]
+    assert result.returncode == 1
+    assert "expected a subset that fairseq-preprocess made; name it with --gen-subset" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -132,7 +132,7 @@ def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
-    from fairseq_norm_plugin.analyze.statistics import BlockStatistics, Vocabulary
+    from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
     from fairseq_norm_plugin.capture.attention import norm_attentions
     from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 
@@ -140,11 +140,11 @@ def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
     found = logged("test")[-1]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
     task.load_dataset("test")
-    dataset, vocabulary = task.dataset("test"), Vocabulary.of(task.source_dictionary)
+    dataset, token_types = task.dataset("test"), TokenTypes.of(task.source_dictionary)
     kinds = ("attn_w", "attnres_n", "attnresln_n")
     for type_ in ("encoder.self", "decoder.self", "decoder.cross"):
         for layer in range(2):
-            statistics = BlockStatistics(type_, kinds, vocabulary, vocabulary)
+            statistics = BlockStatistics(type_, kinds, token_types, token_types)
             for i in range(len(dataset)):  # a sentence at a time: no pads
                 sample = dataset.collater([dataset[i]])
                 capture = MapCapture(type_, [layer], lambda block: block)

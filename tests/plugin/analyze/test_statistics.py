@@ -6,12 +6,13 @@ import dataclasses
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import stats
 
 from fairseq_norm_plugin.analyze import statistics as analysis
-from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, BlockStatistics, Vocabulary, spearman
+from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
@@ -23,11 +24,11 @@ BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2)]]
 
 
 @pytest.fixture
-def vocabulary(tgt_dict):
+def token_types(tgt_dict):
     for index, mark in ((10, "."), (11, ",@@")):
         tgt_dict.symbols[index] = mark
     tgt_dict.count = [(i * 7) % 40 + 1 for i in range(len(tgt_dict))]
-    return Vocabulary.of(tgt_dict)
+    return TokenTypes.of(tgt_dict)
 
 
 def run(model, samples, type_, layer, statistics):
@@ -47,9 +48,9 @@ def run(model, samples, type_, layer, statistics):
 
 
 @pytest.mark.parametrize("type_", BLOCK_TYPES)
-def test_streamed_means_equal_direct_ones(build, make_sample, vocabulary, type_):
+def test_streamed_means_equal_direct_ones(build, make_sample, token_types, type_):
     model = build().double()
-    statistics = BlockStatistics(type_, KINDS, vocabulary, vocabulary)
+    statistics = BlockStatistics(type_, KINDS, token_types, token_types)
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
     seen = run(model, samples, type_, 1, statistics)
     ratios, heads, mass, norms, alone = {}, {}, {}, {}, 0
@@ -72,11 +73,11 @@ def test_streamed_means_equal_direct_ones(build, make_sample, vocabulary, type_)
                 norms.setdefault(token, []).append(float(transformed_norms(block.factor)[b, :, s].mean()))
                 for kind in ("attn_w", "attn_n"):
                     maps = torch.cat([head_map(block, kind)[b], layer_map(block, kind)[b][None]])
-                    key = (kind, TOKEN_CLASSES[vocabulary.classes[token]])
+                    key = (kind, TOKEN_CLASSES[token_types.classes[token]])
                     mass[key] = mass.get(key, 0) + maps[:, real, s].sum(-1)
 
     def mean(kind, name):
-        class_of = lambda token: TOKEN_CLASSES[vocabulary.classes[token]]  # noqa: E731
+        class_of = lambda token: TOKEN_CLASSES[token_types.classes[token]]  # noqa: E731
         values = [v for (k, token), vs in ratios.items() for v in vs if k == kind and name in ("all", class_of(token))]
         return (sum(values) / len(values), len(values)) if values else None
 
@@ -101,29 +102,29 @@ def test_streamed_means_equal_direct_ones(build, make_sample, vocabulary, type_)
             total = sum(float(value[index]) for (k, _), value in mass.items() if k == kind)
             assert row[name] == pytest.approx(float(mass[kind, row["token_class"]][index]) / total, rel=1e-9)
         of_class = [
-            len(v) for token, v in norms.items() if TOKEN_CLASSES[vocabulary.classes[token]] == row["token_class"]
+            len(v) for token, v in norms.items() if TOKEN_CLASSES[token_types.classes[token]] == row["token_class"]
         ]
         assert row["token_share"] == pytest.approx(sum(of_class) / sum(map(len, norms.values())))
     types = [token for token in norms if token > 3]
-    expected = stats.spearmanr([np.mean(norms[t]) for t in types], [vocabulary.frequency[t] for t in types]).statistic
+    expected = stats.spearmanr([np.mean(norms[t]) for t in types], [token_types.frequency[t] for t in types]).statistic
     found = statistics.norm_by_frequency()
     assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "training text"}
-    uncounted = dataclasses.replace(vocabulary, frequency=np.ones_like(vocabulary.frequency))
+    uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
     statistics.columns = uncounted
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [len(norms[t]) for t in types]).statistic
     found = statistics.norm_by_frequency()
     assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "this text"}
-    statistics.columns = vocabulary
+    statistics.columns = token_types
     table = statistics.token_norms().set_index("token")
     assert len(table) == len(norms)
     for token, values in norms.items():
-        assert table.loc[vocabulary.tokens[token], "norm"] == pytest.approx(np.mean(values))
+        assert table.loc[token_types.tokens[token], "norm"] == pytest.approx(np.mean(values))
 
 
-def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, vocabulary, monkeypatch):
+def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
     model = build().double()
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
-    whole = BlockStatistics(DECODER_SELF, KINDS, vocabulary, vocabulary)
+    whole = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types)
     seen = run(model, samples, DECODER_SELF, 0, whole)
     pairs = [
         (block.alpha[b, :, t, s], transformed_norms(block.factor)[b, :, s])
@@ -138,21 +139,53 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, vocabul
         assert row["pairs"] == len(pairs)
         assert row["spearman"] == pytest.approx(stats.spearmanr(alpha, norm).statistic)
     monkeypatch.setattr(analysis, "SAMPLED_PAIRS", 20)
-    sampled = BlockStatistics(DECODER_SELF, KINDS, vocabulary, vocabulary, seed=1)
+    sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types, seed=1)
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
     assert len(sampled._pairs) == 20
     assert {tuple(row.tolist()) for row in sampled._pairs} <= known
 
 
-def test_token_classes(vocabulary):
-    named = {token: TOKEN_CLASSES[c] for token, c in zip(vocabulary.tokens, vocabulary.classes.tolist())}
+def test_token_classes(token_types):
+    named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes.tolist())}
     assert (named["<s>"], named["</s>"], named["."], named[",@@"]) == ("<s>", "</s>", "punctuation", "punctuation")
-    assert {named[token] for token in vocabulary.tokens[12:]} == {"other"}
+    assert {named[token] for token in token_types.tokens[12:]} == {"other"}
+
+
+def test_special_tokens_have_no_frequency_and_are_in_no_correlation(build, make_sample, token_types):
+    """fairseq's dictionary counts each of them once, whatever the text."""
+    sample = make_sample([(7, 5), (3, 6)])
+    sample["net_input"]["src_tokens"][0, 0] = 3  # <unk>
+    statistics = BlockStatistics(DECODER_CROSS, KINDS[2:], token_types, token_types)
+    run(build().double(), [sample], DECODER_CROSS, 1, statistics)
+    table = statistics.token_norms().set_index("token")
+    assert {"</s>", "<unk>"} <= set(table.index)
+    for token, row in table.iterrows():
+        assert pd.isna(row["frequency"]) == (token in ("</s>", "<unk>")), token
+        if token not in ("</s>", "<unk>"):
+            assert row["frequency"] == token_types.frequency[token_types.tokens.index(token)]
+    assert table.loc["</s>", "occurrences"] == 2
+    ordinary = table[table["frequency"].notna()]
+    expected = stats.spearmanr(ordinary["norm"], ordinary["frequency"].astype(int)).statistic
+    found = statistics.norm_by_frequency()
+    assert found == {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": "training text"}
+
+
+def test_what_is_constant_has_no_correlation(build, make_sample, token_types):
+    """``attnres_w`` of encoder-decoder attention is 0.5 by definition, apart from rounding."""
+    statistics = BlockStatistics(DECODER_CROSS, ("attnres_w", "attnres_n"), token_types, token_types)
+    run(build(), [make_sample([(20, 20)] * 4)], DECODER_CROSS, 1, statistics)
+    weights, norms = statistics.mixing_by_frequency()
+    assert weights["types"] == norms["types"] > 5
+    assert math.isnan(weights["spearman"])
+    assert -1 < norms["spearman"] < 1
 
 
 def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():
     x, y = [1, 2, 2, 4, 9], [3, 1, 1, 0, 7]
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
     assert math.isnan(spearman([1, 1, 1], [1, 2, 3]))
+    assert math.isnan(spearman([1, 2, 3], [0, 0, 0]))
+    assert math.isnan(spearman(0.5 + 1e-7 * np.arange(9), range(9)))
+    assert spearman(0.5 + 1e-4 * np.arange(9), range(9)) == pytest.approx(1)
     assert math.isnan(spearman([1], [1]))

@@ -1,0 +1,34 @@
+"""What the command line refuses before it loads anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairseq_norm_plugin.analyze.cli import main
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "facts"),
+    [
+        (("--mixing-kinds", "attn_w,alti"), 2, ("'alti'", "attn_w", "ffresln_n")),
+        (("--path", "no-such.pt"), 1, ("no-such.pt", "no such file")),
+        (("--path", "a.pt:b.pt"), 2, ("--path a.pt:b.pt", "one checkpoint")),
+        ((), 2, ("--path", "one checkpoint")),
+    ],
+)
+def test_bad_input(tmp_path, capsys, options, status, facts):
+    assert main([str(tmp_path), "--out", str(tmp_path / "out"), *options]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("analyze: ")
+    assert all(fact in err for fact in facts), err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_exists_is_kept(tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    for words in ((), ("--overwrite",)):
+        assert main([str(tmp_path), "--path", "a.pt", "--out", str(tmp_path / "out"), *words]) != 0
+        assert str(tmp_path / "out") in capsys.readouterr().err
+        assert (tmp_path / "out" / "mine").exists()
