@@ -247,14 +247,13 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
 
     small = sum(map(len, picture.panels)) > _LARGE
     rows, columns = len(picture.target.tokens), len(picture.source.tokens)
-    extent, smallest, largest = (2.5, 0.11, 0.2) if small else (12.0, 0.16, 0.28)
-    cell = min(largest, max(smallest, extent / max(rows, columns)))  # inches, as all lengths here
-    size = min(_LARGEST_FONT, max(_SMALLEST_FONT, 0.7 * cell * _POINTS))
+    cell = cell_size(rows, columns, small)  # inches, as all lengths here
+    size = font_size(cell)
     width, height = cell * columns, cell * rows
     # A panel's title takes 1.2 at least; beside a large one stands a colour bar with its numbers.
     # So do, from the second on, its row labels.
     labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
-    labelled = 0.2 + max(map(len, labels[1])) * _CHARACTER * size / _POINTS
+    labelled = 0.2 + label_width(labels[1], size)
     pitch_x = max(width, 1.2) + (0.25 if small else 1.0 + labelled)
     pitch_y = height + 0.5
     across = max(map(len, picture.panels))
@@ -265,15 +264,12 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
             bottom = total[1] - r * pitch_y - height
             place = (c * pitch_x / total[0], bottom / total[1], width / total[0], height / total[1])
             axes = figure.add_axes(place)
-            _draw_panel(axes, picture, panel, cell, f"{r}-{c}")
+            draw_panel(axes, picture, panel, cell, f"{r}-{c}")
             axes.set_title(f"{panel.title}\nmax {panel.values.max():.3g}", fontsize=7 if small else 9, loc="left")
             last = r == len(picture.panels) - 1
-            axes.set_xticks(range(columns), labels[0] if last else [], rotation=90, fontsize=size)
-            axes.set_yticks(range(rows), labels[1] if c == 0 or not small else [], fontsize=size)
+            label_axes(axes, labels[0] if last else [], labels[1] if c == 0 or not small else [], size, families)
             axes.set_xlabel("source" if last else "", fontsize=8)
             axes.set_ylabel("target" if c == 0 else "", fontsize=8)
-            for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-                label.set(parse_math=False, family=list(families))
             if not small:
                 bar = figure.add_axes((place[0] + (width + 0.1) / total[0], place[1], 0.12 / total[0], place[3]))
                 figure.colorbar(axes.images[0], cax=bar).ax.tick_params(labelsize=7)
@@ -290,7 +286,40 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: str) -> None:
+def cell_size(rows: int, columns: int, small: bool = False) -> float:
+    """The side of a cell in inches."""
+    extent, smallest, largest = (2.5, 0.11, 0.2) if small else (12.0, 0.16, 0.28)
+    return min(largest, max(smallest, extent / max(rows, columns)))
+
+
+def font_size(cell: float) -> float:
+    """The font size, in points, of the labels of cells of ``cell`` inches."""
+    return min(_LARGEST_FONT, max(_SMALLEST_FONT, 0.7 * cell * _POINTS))
+
+
+def label_width(labels: Sequence[str], size: float) -> float:
+    """The width of the longest label in inches, on the large side."""
+    return max(map(len, labels)) * _CHARACTER * size / _POINTS
+
+
+def label_axes(axes: Axes, columns: Sequence[str], rows: Sequence[str], size: float, families: Sequence[str]) -> None:
+    """Label the cells of a map: none of a side whose labels are empty, as ``families`` have the characters."""
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=size)
+    axes.set_yticks(range(len(rows)), rows, fontsize=size)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set(parse_math=False, family=list(families))
+
+
+def draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: str | None = None) -> None:
+    """Draw a panel of ``picture`` on ``axes``, without labels.
+
+    Args:
+        axes: where.
+        picture: whose sides and gold are taken.
+        panel: what to draw.
+        cell: the side of a cell in inches.
+        number: what the ids of the marks end in, in SVG; None: they have no id.
+    """
     rows, columns = panel.values.shape
     # A map of zeros alone is white, as zeros are elsewhere.
     axes.imshow(panel.values, cmap="Blues", vmin=0, vmax=panel.values.max() or 1, aspect="auto")
@@ -303,7 +332,8 @@ def _draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number:
         series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
     for name in (name for name in _MARKS if name in series):
         marks = _marks(name, cells(series[name], picture.source, picture.target), cell)
-        marks.set_gid(f"{name}-{number}")  # in SVG the id of the group
+        if number is not None:
+            marks.set_gid(f"{name}-{number}")  # in SVG the id of the group
         axes.add_line(marks)
     axes.set_xlim(-0.5, columns - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)

@@ -1,0 +1,174 @@
+"""Word alignments of sentence pairs with what a person does with them: links, tables, pictures, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from alignment_eval.display.html import heat_table, text_of, text_table
+from alignment_eval.display.labels import shortened
+from alignment_eval.errors import UsageError
+from alignment_eval.figures.axes import draw_map
+from alignment_eval.figures.sentence import Panel
+from alignment_eval.files import write_lines
+from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line
+from alignment_eval.links.table import Link
+from alignment_eval.maps.sentence import SentenceSide
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+#: So many pairs are listed in a notebook cell.
+_LISTED = 10
+
+
+@dataclass(frozen=True, repr=False)
+class Alignment:
+    """The word alignment of one sentence pair.
+
+    Attributes:
+        source: the source words.
+        target: the target words.
+        links: pairs (source word, target word), counted from 0, in rising order.
+        confidences: each link's share of its target word's row, a number from 0 to 1; empty if links have none, as
+            those of a symmetrisation.
+        status: ``ok``, or why there are no links, such as ``empty``.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: list[Link]
+    confidences: dict[Link, float] = field(default_factory=dict)
+    status: str = "ok"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the pair was aligned."""
+        return self.status == "ok"
+
+    def to_pharaoh(self, confidences: bool = False) -> str:
+        """The links as a line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
+
+        Raises:
+            UsageError: confidences are asked of links that have none.
+        """
+        if confidences and len(self.confidences) < len(self.links):
+            raise UsageError("these links have no confidences: expected those of maps; write them without")
+        return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The links as a table, one row a link.
+
+        Returns:
+            Columns ``source`` and ``target`` (words), ``source_index`` and ``target_index`` (from 0), ``confidence``
+            (NaN where links have none).
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "source": [self.source[i] for i, _ in self.links],
+                "target": [self.target[j] for _, j in self.links],
+                "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
+                "target_index": np.array([j for _, j in self.links], dtype=np.int64),
+                "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
+            }
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the links: marked cells, the darker the surer.
+
+        Args:
+            ax: where to draw; None: on a new figure (see :meth:`alignment_eval.display.maps.DisplayMaps.plot`).
+
+        Returns:
+            The Axes that were drawn on.
+
+        Raises:
+            InputError: a side has no words.
+        """
+        source, target = map(_side, (self.source, self.target))
+        return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax)
+
+    def _strengths(self) -> NDArray[np.float64]:
+        """The confidence of each link, 1 where it has none, [target words, source words]."""
+        strengths = np.zeros((len(self.target), len(self.source)))
+        for i, j in self.links:
+            strengths[j, i] = self.confidences.get((i, j), 1.0)
+        return strengths
+
+    def __repr__(self) -> str:
+        found = repr(shortened(self.to_pharaoh().split())) if self.ok else f"status={self.status!r}"
+        return f"Alignment({shortened(self.source)!r}, {shortened(self.target)!r}, {found})"
+
+    def _repr_html_(self) -> str:
+        """A table with a mark and the confidence in % at each link, for a notebook."""
+        if not self.ok:
+            return f"<p>{text_of(repr(self))}</p>"
+        strengths = self._strengths()
+        texts = [["" for _ in self.source] for _ in self.target]
+        for link in self.links:
+            texts[link[1]][link[0]] = f"{100 * self.confidences[link]:.0f}" if link in self.confidences else "●"
+        return heat_table(self.source, self.target, strengths.tolist(), texts)
+
+
+def _side(words: tuple[str, ...]) -> SentenceSide:
+    return SentenceSide(words, np.arange(len(words), dtype=np.int32))
+
+
+class Alignments(Sequence[Alignment]):
+    """The word alignments of a list of sentence pairs, in its order."""
+
+    def __init__(self, alignments: Iterable[Alignment]) -> None:
+        self._alignments = tuple(alignments)
+
+    @overload
+    def __getitem__(self, index: int) -> Alignment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Alignments: ...
+
+    def __getitem__(self, index: int | slice) -> Alignment | Alignments:
+        found = self._alignments[index]
+        return found if isinstance(found, Alignment) else Alignments(found)
+
+    def __len__(self) -> int:
+        return len(self._alignments)
+
+    def __iter__(self) -> Iterator[Alignment]:
+        return iter(self._alignments)
+
+    def to_pharaoh(self, path: str | Path, confidences: bool = False) -> None:
+        """Write the links, one line a pair, whole or not at all; a file there is replaced.
+
+        The line of a pair that was not aligned is blank.
+
+        Args:
+            path: the file.
+            confidences: write ``i-j:p`` for ``i-j``.
+
+        Raises:
+            InputError: the file cannot be written.
+            UsageError: confidences are asked of links that have none.
+        """
+        write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
+
+    def __repr__(self) -> str:
+        left_out = sum(not alignment.ok for alignment in self)
+        counts = f"{len(self)} pairs, {sum(len(alignment.links) for alignment in self)} links"
+        return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
+
+    def _repr_html_(self) -> str:
+        """The first pairs with their links, for a notebook."""
+        rows = [
+            (str(k), shortened(a.source), shortened(a.target), a.to_pharaoh() if a.ok else a.status)
+            for k, a in enumerate(self._alignments[:_LISTED])
+        ]
+        more = f"<p>and {len(self) - _LISTED} more</p>" if len(self) > _LISTED else ""
+        return f"<p>{text_of(repr(self))}</p>{text_table(('', 'source', 'target', 'links'), rows)}{more}"

@@ -1,0 +1,65 @@
+"""A map or the links of a sentence pair as HTML: a table without script or style sheet, nothing loaded from elsewhere.
+
+Colours are transparent and text has the colour of the page, so that both a light and a dark page can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from alignment_eval.figures.sentence import label_of, visible
+
+#: Red, green and blue of a cell of the largest value, and how much of it covers the page.
+_COLOUR, _STRONGEST = "66,133,244", 0.6
+_TABLE = "border-collapse:collapse;width:auto;font-size:85%;color:inherit;background:none"
+_CELL = "padding:2px 4px;border:1px solid rgba(128,128,128,.3);color:inherit"
+#: Larger tables would make a notebook slow.
+_MOST_CELLS = 2500
+
+
+def text_of(text: str) -> str:
+    """``text`` for a page: no markup, characters that show nothing as escapes."""
+    return escape(visible(text))
+
+
+def heat_table(
+    columns: Sequence[str], rows: Sequence[str], strengths: Sequence[Sequence[float]], texts: Sequence[Sequence[str]]
+) -> str:
+    """A table of source words as columns and target words as rows, or a sentence that says that it is too large.
+
+    Args:
+        columns: the source words.
+        rows: the target words.
+        strengths: how strongly each cell is coloured, from 0 to 1, [rows, columns].
+        texts: what each cell says.
+    """
+    if len(columns) * len(rows) > _MOST_CELLS:
+        return f"<p>A table of {len(rows)} × {len(columns)} words is too large here: see plot() or to_frame().</p>"
+    heads = "".join(_tag("th", escape(label_of(name)), "writing-mode:vertical-rl", "col") for name in columns)
+    lines = [f"<tr><td></td>{heads}</tr>"]
+    for name, values, cells in zip(rows, strengths, texts):
+        first = _tag("th", escape(label_of(name)), "text-align:right", "row")
+        lines.append(f"<tr>{first}{''.join(_heat_cell(value, text) for value, text in zip(values, cells))}</tr>")
+    return _table(lines)
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts under column heads."""
+    lines = [f"<tr>{''.join(_tag('th', text_of(head), 'text-align:left', 'col') for head in heads)}</tr>"]
+    lines += [f"<tr>{''.join(_tag('td', text_of(cell), 'text-align:left') for cell in row)}</tr>" for row in rows]
+    return _table(lines)
+
+
+def _table(lines: Sequence[str]) -> str:
+    return f'<div style="overflow-x:auto"><table style="{_TABLE}">{"".join(lines)}</table></div>'
+
+
+def _heat_cell(strength: float, text: str) -> str:
+    colour = f";background:rgba({_COLOUR},{_STRONGEST * strength:.2f})" if strength > 0 else ""
+    return _tag("td", escape(text), f"text-align:center{colour}")
+
+
+def _tag(name: str, content: str, style: str, scope: str = "") -> str:
+    scoped = f' scope="{scope}"' if scope else ""
+    return f'<{name}{scoped} dir="auto" style="{_CELL};font-weight:normal;{style}">{content}</{name}>'

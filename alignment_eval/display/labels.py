@@ -1,0 +1,37 @@
+"""Names of the words of a sentence for the axes of a table, and the sentence in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from alignment_eval.figures.sentence import visible
+
+#: The longest sentence in a ``repr``, in characters.
+_LONGEST = 40
+
+
+def distinct(words: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """``words``, each that came before with its number: ``the``, ``cat``, ``the#2``.
+
+    Args:
+        words: in their order.
+        reserved: names that no word gets.
+    """
+    names: dict[str, None] = dict.fromkeys(reserved)
+    found = []
+    counts: dict[str, int] = {}
+    for word in words:
+        name = word
+        counts.setdefault(word, 1)
+        while name in names:
+            counts[word] += 1
+            name = f"{word}#{counts[word]}"
+        names[name] = None
+        found.append(name)
+    return found
+
+
+def shortened(words: Sequence[str], longest: int = _LONGEST) -> str:
+    """A sentence for a single line: cut if it is long, with characters that show nothing as escapes."""
+    text = visible(" ".join(words))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
