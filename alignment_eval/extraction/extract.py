@@ -184,13 +184,15 @@ def final_marks(source: SentenceSide, target: SentenceSide) -> bool:
 
 
 def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
-    """The layer (fairseq's number) whose ``attn_n`` layer map has the highest mean: a choice without gold.
+    """The layer (fairseq's number) whose heads have the largest mean norms: a choice without gold.
 
-    The mean is pooled over all cells of all sentences that have maps, ``</s>`` included.  Of equal layers the first.
+    The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
+    (``attn_n``), summed over the heads of a layer; of equal layers the first.  A mean is over all cells of all
+    sentences that have maps, ``</s>`` included.
 
     Raises:
         UsageError: the setting is not AWI: in AWO the rule picks a layer of poor alignments.
-        InputError: no sentence has maps, or kind ``attn_n`` was not recorded.
+        InputError: no sentence has maps, kind ``attn_n`` was not recorded, or a map holds NaN or an infinity.
     """
     require_known("setting", setting, SETTINGS)
     if setting != "awi":
@@ -203,9 +205,9 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
     layers: tuple[int, ...] = ()
     for sentence in sentences:
         if sentence.ok:
-            maps = sentence.layer_maps("attn_n")
-            sums.append(maps.sum(axis=(1, 2), dtype=np.float64))
-            cells += maps[0].size
+            maps = sentence.head_maps("attn_n")  # [L, H, T, S]
+            sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
+            cells += maps[0, 0].size
             layers = sentence.layers
     if not cells:
         raise InputError("layer max-norm: no sentence has maps: expected some to take the mean of; name a layer")

@@ -102,7 +102,7 @@ def test_max_norm_layer(
     sentences = corpus(make_sentence)
     for s in sentences:
         if s.ok:
-            s.arrays["layer_attn_n"][1] += np.float32(5)  # layer 4
+            s.arrays["transformed_norm"][1] += np.float32(5)  # layer 4
     directory = make_records(tmp_path / "run", sentences)
     status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm")
     assert status == 0

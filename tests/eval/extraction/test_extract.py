@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -364,13 +364,28 @@ def test_links_matrix_counts_a_doubled_link_once() -> None:
     assert np.argwhere(linked).tolist() == [[0, 2, 0], [1, 0, 0], [1, 1, 0]]
 
 
+def set_heads(sentence: SentenceMaps, layer: int, norms: Sequence[float]) -> None:
+    """Give each head of ``layer`` one value of ‖αf‖ in all of its cells."""
+    sentence.arrays["head_attn_w"][layer] = 0.25
+    sentence.arrays["transformed_norm"][layer] = 4 * np.array(norms)[:, None]
+
+
+def test_max_norm_layer_sums_the_means_of_heads(make_sentence: Factory) -> None:
+    """As the paper's authors do; heads that cancel count in full, the layer map would say layer 7."""
+    s = replace(make_sentence(), layers=(4, 7))
+    set_heads(s, 0, (3, 1, 2))
+    set_heads(s, 1, (1, 4, 0.5))
+    s.arrays["layer_attn_n"][:] = np.array([0.1, 5])[:, None, None]
+    assert max_norm_layer([s], "awi") == 4
+
+
 def test_max_norm_layer_pools_over_cells(make_sentence: Factory) -> None:
     """A long sentence weighs more than a short one: the mean of means would say layer 7."""
     short = make_sentence(0, source="</s>", target="</s>")
     long = make_sentence(1)
     for s, values in ((short, (1, 100)), (long, (11, 6))):
         for k, value in enumerate(values):
-            s.arrays["layer_attn_n"][k] = value
+            set_heads(s, k, (value, 0, 0))
     corpus = [replace(s, layers=(4, 7)) for s in (short, long)]
     cells = np.array([1, long.arrays["layer_attn_n"][0].size])
     assert (cells @ [1, 11]) / cells.sum() > (cells @ [100, 6]) / cells.sum()
@@ -387,6 +402,6 @@ def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
     with pytest.raises(InputError, match=r"layer max-norm: no sentence has maps: expected some to take the mean of"):
         max_norm_layer([make_sentence(status="too long")], "awi")
     s = make_sentence()
-    s.arrays["layer_attn_n"][0, 0, 0] = np.nan
+    s.arrays["transformed_norm"][0, 0, 0] = np.nan
     with pytest.raises(InputError, match=r"layer max-norm: the maps hold NaN or infinite values: expected finite ones"):
         max_norm_layer([s], "awi")
