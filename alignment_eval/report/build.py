@@ -10,19 +10,18 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import choose, stacked_maps
+from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
 from alignment_eval.scoring.aer import Counts, Score, aer
+from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
-from alignment_eval.scoring.sweep import check_id, check_words
 
 
 @dataclass(frozen=True)
@@ -153,26 +152,17 @@ def build(
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`.
     """
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
+    corpus = GoldCorpus(sentences, gold, texts)
     collected = _Collected(options)
     entries: list[dict[str, object]] = [{} for _ in shown]
     blocks: dict[int, str] = {}
-    seen: set[int] = set()
-    skipped: dict[int, str] = {}
-    for sentence in sentences:
-        check_id(sentence.id, seen, gold)
-        if sentence.ok:
-            check_words(sentence, gold[sentence.id], texts)
-            links = collected.add(sentence, gold[sentence.id])
-        else:
-            skipped[sentence.id] = sentence.status
+    for sentence, matrix in corpus:
+        links = collected.add(sentence, matrix)
         if (place := shown.get(sentence.id)) is not None:
             entries[place] = _entry(sentence, gold[sentence.id])
-            if sentence.ok:
-                blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
-    if len(seen) != len(gold):
-        raise InputError(f"{len(seen)} sentences in the records, {len(gold)} in the gold: expected as many of each")
-    if not collected.layers:
-        raise InputError("no sentence has maps: expected some to report; see the reasons in the records' status column")
+            blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
+    for id_ in corpus.stubs.keys() & shown.keys():
+        entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_])
     counts = collected.counts(gold)
     maps = tuple(collected.scores(counts))
     index = {
@@ -190,7 +180,7 @@ def build(
         layers=collected.layers,
         maps=maps,
         sentences=len(gold),
-        skipped=skipped,
+        skipped=corpus.skipped,
         shown=tuple(shown),
         blocks={
             "index": pack(json.dumps(index, ensure_ascii=False, allow_nan=False).encode()),
@@ -210,14 +200,12 @@ class _Collected:
         self._counts: dict[int, NDArray[np.int64]] = {}
         self._unaligned: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
 
-    def add(self, sentence: SentenceMaps, gold: GoldSentence) -> NDArray[np.bool_]:
+    def add(self, sentence: SentenceMaps, gold: GoldMatrix) -> NDArray[np.bool_]:
         """Count a sentence, and return the links of every map: [maps, source words, target words]."""
         if not self.layers:
             self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
         links = predicted(sentence, self.options)
-        sure, possible = (_matrix(pairs, links.shape[1:]) for pairs in (gold.sure, gold.possible))
-        hits = (links, links & sure, links & possible)
-        self._counts[sentence.id] = np.stack([hit.sum(axis=(1, 2)) for hit in hits])
+        self._counts[sentence.id] = gold.hits(links).T
         self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
         return links
 
@@ -248,17 +236,8 @@ class _Collected:
 
 def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
     """The links of every map of a sentence: [maps, source words, target words]."""
-    shape = sentence.source.word_count, sentence.target.word_count
-    maps = {kind: stacked_maps(sentence, kind) for kind in options.kinds}
-    linked = [choose(maps[option.kind], sentence, option).linked(*shape) for option in options.extraction()]
-    return np.concatenate([links.reshape(math.prod(links.shape[:2]), *shape) for links in linked])
-
-
-def _matrix(links: Links, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    matrix = np.zeros(shape, dtype=np.bool_)
-    for pair in links:
-        matrix[pair] = True
-    return matrix
+    linked = linked_maps(sentence, options.extraction())
+    return np.concatenate([links.reshape(math.prod(links.shape[:2]), *links.shape[2:]) for links in linked])
 
 
 def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:

@@ -25,7 +25,7 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, SETTINGS, UnitMap, combined, require_known, terms
-from alignment_eval.scoring.sweep import GoldMatrix, aer_of, scorable
+from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
 #: What may be chosen among: single heads, whole layers.
 LEVELS = ("head", "layer")
@@ -136,14 +136,13 @@ def select(
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`, or the records have no maps of the levels asked for.
     """
-    skipped: dict[int, str] = {}
-    corpus = list(scorable(sentences, gold, texts, skipped))
-    sure = sum(len(sentence.sure) for sentence in gold)
+    corpus = GoldCorpus(sentences, gold, texts)
+    beside_gold, sure = list(corpus), corpus.sure
     ranking: list[Candidate] = []
     best: list[Candidate] = []
     count = 0
     for group in _groups(options.configurations):
-        items, names = _items(corpus, gold, group[0], options)
+        items, names = _items(beside_gold, group[0], options)
         for configuration in group:
             alone = aer_of(_total(item.hits(item.units.scores, configuration) for item in items), sure)
             ranking += [Candidate(configuration.with_maps([name]), float(value)) for name, value in zip(names, alone)]
@@ -154,7 +153,7 @@ def select(
                 if not best or _key(steps[-1]) < _key(best[-1]):
                     best = steps
     ranking.sort(key=lambda candidate: candidate.figure)
-    return Selection(tuple(ranking[:RANKED]), tuple(best), count, skipped)
+    return Selection(tuple(ranking[:RANKED]), tuple(best), count, corpus.skipped)
 
 
 def _total(hits: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -174,17 +173,16 @@ def _groups(configurations: Sequence[ExtractionOptions]) -> list[list[Extraction
 
 
 def _items(
-    corpus: Sequence[SentenceMaps],
-    gold: Sequence[GoldSentence],
+    corpus: Sequence[tuple[SentenceMaps, GoldMatrix]],
     configuration: ExtractionOptions,
     options: SelectionOptions,
 ) -> tuple[list[_Item], list[MapName]]:
     """The sentences with their candidate maps, and the names of those."""
     items = []
     names: list[MapName] = []
-    for sentence in corpus:
+    for sentence, matrix in corpus:
         names, units = _candidates(sentence, configuration, options)
-        items.append(_Item(sentence, units, GoldMatrix.of(gold[sentence.id], sentence)))
+        items.append(_Item(sentence, units, matrix))
     return items, names
 
 

@@ -13,7 +13,7 @@ from fairseq.data import BaseWrapperDataset
 from alignment_eval.errors import InputError
 from alignment_eval.formats.reading import ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.scoring.sweep import GoldMatrix, check_words
+from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
 from fairseq_norm_plugin.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)

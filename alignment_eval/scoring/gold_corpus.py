@@ -1,0 +1,143 @@
+"""The sentences of a corpus beside their gold: what sweep, select and report go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.rules import rule_of
+from alignment_eval.formats.checks import Texts
+from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.scoring.aer import Counts, aer
+
+
+@dataclass(frozen=True, eq=False)
+class GoldMatrix:
+    """The gold of one sentence as matrices [source words, target words]."""
+
+    sure: NDArray[np.bool_]
+    possible: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, gold: GoldSentence, sentence: SentenceMaps) -> GoldMatrix:
+        """The gold of ``sentence``."""
+        shape = sentence.source.word_count, sentence.target.word_count
+        return cls(_matrix(gold.sure, shape), _matrix(gold.possible, shape))
+
+    def hits(self, linked: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """|A|, |A∩S| and |A∩P|, [..., 3], of hypotheses [..., source words, target words]."""
+        flat = linked.reshape(*linked.shape[:-2], -1)
+        among = (flat, flat[..., self.sure.ravel()], flat[..., self.possible.ravel()])
+        return np.stack([links.sum(axis=-1) for links in among], axis=-1)
+
+
+def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros(shape, dtype=np.bool_)
+    for link in links:
+        matrix[link] = True
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class GoldCorpus:
+    """Sentences with their gold.  To iterate is to check: it yields each sentence that has maps with its gold, once.
+
+    Attributes:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: the gold, one entry a sentence.
+        texts: the lengths of the texts; with them every sentence must have the same number of words.
+        stubs: id -> the sentence, of those that have no maps; complete at the end.
+
+    Raises:
+        InputError: while it is iterated over: ids are not those of the gold, a sentence has fewer words than the gold
+            links or not those of the texts, or no sentence has maps.
+    """
+
+    sentences: Iterable[SentenceMaps]
+    gold: Sequence[GoldSentence]
+    texts: Texts | None = None
+    stubs: dict[int, SentenceMaps] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[tuple[SentenceMaps, GoldMatrix]]:
+        seen: set[int] = set()
+        for sentence in self.sentences:
+            self._check_id(sentence.id, seen)
+            if sentence.ok:
+                check_words(sentence, self.gold[sentence.id], self.texts)
+                yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
+            else:
+                self.stubs[sentence.id] = sentence
+        if len(seen) != len(self.gold):
+            raise InputError(
+                f"{len(seen)} sentences in the records, {len(self.gold)} in the gold: expected the same number"
+            )
+        if len(self.stubs) == len(seen):
+            raise InputError(
+                "no sentence has maps: expected some to score; see the reasons in the records' status column"
+            )
+
+    @property
+    def skipped(self) -> dict[int, str]:
+        """Why sentences have no maps, id -> status."""
+        return {id_: stub.status for id_, stub in self.stubs.items()}
+
+    @property
+    def sure(self) -> int:
+        """The number of sure links, those of sentences without maps included."""
+        return sum(len(sentence.sure) for sentence in self.gold)
+
+    def _check_id(self, id_: int, seen: set[int]) -> None:
+        size = len(self.gold)
+        if id_ in seen or not 0 <= id_ < size:
+            what = "is a duplicate" if id_ in seen else f"has no gold, which has {size} sentences"
+            raise InputError(f"sentence {id_} {what}: expected each id from 0 to {size - 1} once")
+        seen.add(id_)
+
+
+def check_words(sentence: SentenceMaps, gold: GoldSentence, texts: Texts | None = None) -> None:
+    """Check that the words of a sentence cover its gold and, if given, are those of its texts.
+
+    Raises:
+        InputError: the gold links a word that is not there, or a text has more or fewer words.
+    """
+    where = f"sentence {sentence.id} (line {sentence.id + 1})"
+    advice = "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?"
+    for axis, side in enumerate(("source", "target")):
+        found = getattr(sentence, side).word_count
+        largest = max((link[axis] for link in gold.possible), default=-1)
+        if largest >= found:
+            raise InputError(
+                f"{where}: {found} {side} words in the records, but the gold links {side} word {largest} "
+                f"(counted from 0): expected at least {largest + 1}; {advice}"
+            )
+        if texts is not None and found != (words := texts.sides(swap=False)[axis][sentence.id]):
+            name = (texts.source_name, texts.target_name)[axis]
+            raise InputError(
+                f"{where}: {found} {side} words in the records, {words} in {name}: expected the same number; {advice}"
+            )
+
+
+def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) -> Iterator[NDArray[np.bool_]]:
+    """The links of every map of a sentence under each of ``options``: [L, H + 1, source words, target words].
+
+    The layer's own map is at the last head index.  Layers and heads of ``options`` are not read.
+    """
+    maps = cache(partial(stacked_maps, sentence))
+    units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
+    words = sentence.source.word_count, sentence.target.word_count
+    for option in options:
+        read = units(option.kind, option.setting, rule_of(option.rule).units)
+        yield choose_units(read, sentence, option).linked(*words)
+
+
+def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:
+    """AER [...] of hits [..., 3] summed over a corpus with so many sure links."""
+    return aer(Counts(hits[..., 0], np.full(hits.shape[:-1], sure), hits[..., 1], hits[..., 2]))

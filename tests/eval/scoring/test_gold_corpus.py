@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.formats.checks import Texts
+from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.scoring.aer import score
+from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, linked_maps
+
+Factory = Callable[..., SentenceMaps]
+NO_LINKS = GoldSentence(frozenset())
+
+
+def test_each_sentence_that_has_maps_with_its_gold(make_sentence: Factory) -> None:
+    gold = [GoldSentence(frozenset({(0, 1)}), frozenset({(1, 0)})), GoldSentence(frozenset({(7, 7)})), NO_LINKS]
+    corpus = GoldCorpus([make_sentence(2), make_sentence(1, status="too long"), make_sentence(0)], gold)
+    found = {sentence.id: matrix for sentence, matrix in corpus}
+    assert list(found) == [2, 0]
+    assert np.argwhere(found[0].sure).tolist() == [[0, 1]]
+    assert np.argwhere(found[0].possible).tolist() == [[0, 1], [1, 0]]
+    assert (corpus.skipped, corpus.sure) == ({1: "too long"}, 2)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([0, 2], "2 sentences in the records, 3 in the gold"),
+        ([3], "sentence 3 has no gold, which has 3 sentences: expected each id from 0 to 2 once"),
+        ([0, 0, 0], "sentence 0 is a duplicate: expected each id from 0 to 2 once"),
+    ],
+)
+def test_numbers_of_sentences(make_sentence: Factory, ids: list[int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        list(GoldCorpus([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
+
+
+def test_no_sentence_has_maps(make_sentence: Factory) -> None:
+    with pytest.raises(InputError, match=r"no sentence has maps: expected some to score"):
+        list(GoldCorpus([make_sentence(i, status="skipped") for i in range(3)], [NO_LINKS] * 3))
+
+
+@pytest.mark.parametrize(
+    ("link", "texts", "message"),
+    [
+        ((3, 0), None, r"sentence 1 \(line 2\): 3 source words in the records, but the gold links source word 3 "),
+        (
+            (0, 9),
+            None,
+            r"3 target words in the records, but the gold links target word 9 ",
+        ),
+        ((0, 0), ((3, 3), (3, 4)), r"sentence 1 \(line 2\): 3 target words in the records, 4 in tgt"),
+    ],
+)
+def test_words_that_do_not_fit(
+    make_sentence: Factory, link: tuple[int, int], texts: tuple[tuple[int, int], ...] | None, message: str
+) -> None:
+    """The wrong BPE mark, another text, or the other direction."""
+    gold = [NO_LINKS, GoldSentence(frozenset(), frozenset({link}))]
+    lengths = texts and Texts("src", np.array(texts[0]), "tgt", np.array(texts[1]))
+    with pytest.raises(InputError, match=message) as caught:
+        list(GoldCorpus([make_sentence(0), make_sentence(1)], gold, lengths))
+    assert "--norm-subword-mark" in str(caught.value)
+
+
+links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=8)
+
+
+@given(st.lists(links, min_size=1, max_size=4), links, links)
+def test_hits_are_the_counts_of_the_score(hypotheses: list[Links], sure: Links, possible: Links) -> None:
+    gold = GoldSentence(sure, possible)
+    matrix = GoldMatrix(*(_matrix(its) for its in (gold.sure, gold.possible)))
+    hits = matrix.hits(np.stack([_matrix(its) for its in hypotheses]))
+    for hypothesis, row, aer in zip(hypotheses, hits.tolist(), aer_of(hits, len(sure)).tolist()):
+        expected = score([hypothesis], [gold])
+        counts = expected.counts
+        assert row == [int(n) for n in (counts.hypothesis, counts.hypothesis_sure, counts.hypothesis_possible)]
+        assert aer == expected.aer
+
+
+def _matrix(its: Links) -> np.ndarray:
+    matrix = np.zeros((4, 5), dtype=np.bool_)
+    for link in its:
+        matrix[link] = True
+    return matrix
+
+
+def test_links_of_every_map(make_sentence: Factory) -> None:
+    sentence = make_sentence(0)
+    options = [ExtractionOptions("attn_n", 0, None, setting, rule) for setting in ("awo", "awi") for rule in
+               ("kobayashi2020", "shift-att")]  # fmt: skip
+    for option, linked in zip(options, linked_maps(sentence, options)):
+        assert linked.shape[:2] == (2, 4)
+        for layer, head in np.ndindex(2, 4):
+            one = ExtractionOptions("attn_n", layer, None if head == 3 else head, option.setting, option.rule)
+            assert set(zip(*np.nonzero(linked[layer, head]))) == extract(sentence, one)
