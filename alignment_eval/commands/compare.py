@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,
@@ -19,7 +19,7 @@ from alignment_eval.commands._alignment_args import (
     score_files,
     texts_of,
 )
-from alignment_eval.commands._resampling_args import (
+from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_input_reading,
     add_text_arguments,
     check_standard_input,

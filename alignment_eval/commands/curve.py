@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands._alignment_args import check_standard_input
+from alignment_eval.arguments.alignments import check_standard_input
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,

@@ -18,7 +18,7 @@ from alignment_eval.arguments.maps import (
     reverse_options,
     stated_options,
 )
-from alignment_eval.commands._record_args import open_reverse, warn_skipped
+from alignment_eval.arguments.records import open_reverse, warn_skipped
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
 from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_reading,
     add_hypothesis_reading,
     check_standard_input,
@@ -14,7 +14,7 @@ from alignment_eval.commands._alignment_args import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.commands._record_args import check_forced, gold_of_records
+from alignment_eval.arguments.records import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES

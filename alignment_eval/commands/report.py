@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
     gold_of,
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands._record_args import check_forced, gold_of_records, warn_skipped
-from alignment_eval.commands._resampling_args import (
+from alignment_eval.arguments.records import check_forced, gold_of_records, warn_skipped
+from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
@@ -20,7 +20,7 @@ from alignment_eval.commands._alignment_args import (
     score_files,
     texts_of,
 )
-from alignment_eval.commands._resampling_args import (
+from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_reading,
     add_text_arguments,
     check_standard_input,
@@ -14,7 +14,7 @@ from alignment_eval.commands._alignment_args import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands._record_args import (
+from alignment_eval.arguments.records import (
     add_configuration_arguments,
     check_forced,
     configuration_fields,

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
     gold_of,
     reading_fields,
     texts_of,
 )
-from alignment_eval.commands._record_args import (
+from alignment_eval.arguments.records import (
     add_configuration_arguments,
     check_forced,
     configuration_fields,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from alignment_eval.commands._alignment_args import (
+from alignment_eval.arguments.alignments import (
     add_hypothesis_reading,
     add_text_arguments,
     check_as_many,
