@@ -22,6 +22,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.analyze.run import Analysis, analyse
@@ -40,21 +41,15 @@ _OWN_FILES = OwnFiles(
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Run the command line ``argv`` (default: the process's) and return its exit status: 0, 1 bad data, 2 bad usage."""
+    """Run the command line ``argv`` (default: the process's) and return its exit status."""
     logging.basicConfig(
         level=logging.INFO,
         format="%(asctime)s | %(levelname)s | %(message)s",
         stream=sys.stderr,
         force=True,
     )
-    args = options.parse_args_and_arch(_parser(), input_args=None if argv is None else list(argv))
-    try:
-        with torch.no_grad():
-            run(args)
-    except (InputError, UsageError) as error:
-        print(f"analyze: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    words = None if argv is None else list(argv)
+    return exit_status("analyze", lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
 
 
 def _parser() -> Any:
@@ -73,6 +68,7 @@ def _parser() -> Any:
     return parser
 
 
+@torch.no_grad()
 def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
 

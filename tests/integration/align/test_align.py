@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -215,3 +217,17 @@ def test_standard_output(data, checkpoint, files, capsys, run):
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1], "-o", "-"]
     assert align.main([str(word) for word in (*words, "--bpe", "none", "--cpu")]) == 0
     assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
+    """As with ``| head``: no traceback."""
+    words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
+    words += ["--bpe", "none", "--cpu", "--confidences", "-o", "-"]
+    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    with process.stderr:
+        messages = process.stderr.read()
+    assert process.wait() == 141
+    assert "Traceback" not in messages
+    assert "BrokenPipe" not in messages

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.bidirectional import join, words_of
+from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, align_corpus, read_direction
+from alignment_eval.extraction.extract import WordLinks, extract, word_links
+from alignment_eval.extraction.lexicon import with_lexicon
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.links.symmetrize import symmetrize
+from alignment_eval.links.table import Link
+from alignment_eval.maps.sentence import SentenceMaps
+
+Factory = Callable[..., SentenceMaps]
+Pairs = list[tuple[DirectedLinks, "DirectedLinks | None"]]
+FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
+REVERSE = FORWARD.with_maps(parse_maps("0"))
+TEXT = {7: ("a b c </s>", "x y z </s>"), 2: ("b a@@ a </s>", "y x </s>"), 5: ("a </s>", "x y y </s>")}
+
+
+@pytest.fixture
+def sentences(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, SentenceMaps]]:
+    """Pairs in both directions, by id, not in order; two have no maps in a direction."""
+    found = {}
+    for id_, (source, target) in TEXT.items():
+        other = replace(make_sentence(id_ + 10, source=target, target=source), id=id_)
+        found[id_] = make_sentence(id_, source=source, target=target), other
+    found[1] = make_sentence(1, status="empty"), make_sentence(1, status="empty")
+    found[4] = make_sentence(4, source="a </s>", target="x </s>"), make_sentence(4, status="too long")
+    return found
+
+
+def pairs_of(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], method: AlignmentMethod) -> Pairs:
+    return [
+        (read_direction(one, method.forward), read_direction(other, method.reverse) if method.reverse else None)
+        for one, other in sentences.values()
+    ]
+
+
+def links_of(aligned: list[AlignedPair]) -> dict[int, frozenset[Link]]:
+    return {pair.id: pair.links.links for pair in aligned if pair.links is not None}
+
+
+def exchanged(sentence: SentenceMaps) -> frozenset[Link]:
+    return frozenset((i, j) for j, i in extract(sentence, REVERSE))
+
+
+@pytest.mark.parametrize("how", ["one way", "mutual", "average", "product", "union", "grow-diag-final"])
+def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], how: str) -> None:
+    both = (
+        None
+        if how == "one way"
+        else BidirectionalOptions(how)
+        if how in ("mutual", "average", "product")
+        else (BidirectionalOptions(method=how))
+    )
+    method = AlignmentMethod(FORWARD, None if both is None else REVERSE, both)
+    aligned = list(align_corpus(pairs_of(sentences, method), method))
+    assert [pair.id for pair in aligned] == [7, 2, 5, 1, 4]
+    statuses = {pair.id: pair.status for pair in aligned if pair.links is None}
+    assert statuses == ({1: "empty"} if both is None else {1: "empty", 4: "too long in the other direction"})
+    found = links_of(aligned)
+    for id_ in TEXT:
+        one, other = sentences[id_]
+        if both is None:
+            expected = extract(one, FORWARD)
+        elif both.join is not None:
+            expected = join(how, one, FORWARD, word_links(one, FORWARD), word_links(other, REVERSE)).links
+        else:
+            expected = symmetrize(extract(one, FORWARD), exchanged(other), how)
+        assert found[id_] == expected
+    assert any(found.values())
+
+
+@pytest.mark.parametrize("both", [None, BidirectionalOptions("product")], ids=str)
+def test_a_lexicon_is_of_all_pairs(
+    sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], both: BidirectionalOptions | None
+) -> None:
+    method = AlignmentMethod(FORWARD, both and REVERSE, both, lexicon_passes=2)
+    aligned = list(align_corpus(pairs_of(sentences, method), method))
+    assert [pair.id for pair in aligned] == [7, 2, 5, 1, 4]
+    maps = {}
+    for id_, (one, other) in sentences.items():
+        if one.ok and (both is None or other.ok):
+            links = word_links(one, FORWARD)
+            if both is not None:
+                links = join("product", one, FORWARD, links, word_links(other, REVERSE))
+            maps[id_] = one, words_of(one), links.shares
+    expected = dict(with_lexicon(maps, FORWARD, 2))
+    assert links_of(aligned) == {id_: found.links for id_, found in expected.items()}
+    for pair in aligned:
+        if pair.links is not None:
+            assert isinstance(pair.links, WordLinks)
+            np.testing.assert_array_equal(pair.links.shares, expected[pair.id].shares)
+    alone = links_of(list(align_corpus(pairs_of(sentences, AlignmentMethod(FORWARD)), AlignmentMethod(FORWARD))))
+    assert links_of(aligned) != alone
+
+
+def test_without_a_lexicon_pairs_stream(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:
+    taken = []
+
+    def watched() -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+        for pair in pairs_of(sentences, AlignmentMethod(FORWARD)):
+            taken.append(pair[0].sentence.id)
+            yield pair
+
+    for number, pair in enumerate(align_corpus(watched(), AlignmentMethod(FORWARD)), 1):
+        assert (len(taken), taken[-1]) == (number, pair.id)
+
+
+def test_maps_are_let_go(make_sentence: Factory) -> None:
+    read = read_direction(make_sentence(3), FORWARD)
+    assert not read.sentence.arrays
+    assert words_of(read.sentence) == words_of(make_sentence(3))
+
+
+def test_symmetrised_links_have_no_confidences(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:
+    method = AlignmentMethod(FORWARD, REVERSE, BidirectionalOptions(method="union"))
+    first = next(align_corpus(pairs_of(sentences, method), method))
+    assert first.links is not None
+    with pytest.raises(UsageError, match="no confidences"):
+        first.links.confidences()
+
+
+@pytest.mark.parametrize("both", [BidirectionalOptions("mutual"), BidirectionalOptions(method="union")], ids=str)
+def test_other_words_in_the_other_direction(make_sentence: Factory, both: BidirectionalOptions) -> None:
+    method = AlignmentMethod(FORWARD, REVERSE, both)
+    one = make_sentence(3, source="a b </s>", target="x </s>")
+    other = replace(make_sentence(4, source="x y </s>", target="a b </s>"), id=3)
+    with pytest.raises(InputError, match=r"sentence 3 \(line 4\): 2 source and 1 target words"):
+        list(align_corpus(pairs_of({3: (one, other)}, method), method))

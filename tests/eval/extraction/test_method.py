@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+
+TWO_WAY = ExtractionOptions(
+    "attn_n", heads=parse_maps("1.2,0:awi"), combine="product", setting="awo", rule="two-way=.3"
+)
+KOBAYASHI = ExtractionOptions("attn_w", 1, 2)
+PRODUCT = BidirectionalOptions("product")
+METHODS = [
+    AlignmentMethod(KOBAYASHI),
+    AlignmentMethod(TWO_WAY, lexicon_passes=2),
+    AlignmentMethod(TWO_WAY, TWO_WAY.with_maps(parse_maps("2")), PRODUCT, 1),
+    AlignmentMethod(KOBAYASHI, KOBAYASHI, BidirectionalOptions(method="grow-diag", variant="lilt")),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_a_method_survives_json(method: AlignmentMethod) -> None:
+    assert AlignmentMethod.from_dict(json.loads(json.dumps(method.to_dict()))) == method
+    assert ExtractionOptions.from_dict(json.loads(json.dumps(method.forward.to_dict()))) == method.forward
+
+
+def test_fields_say_what_changes_links() -> None:
+    single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
+    assert single == KOBAYASHI.fields()
+    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2}
+    assert list(joined)[-3:] == ["join", "reverse_heads", "lexicon"]
+    assert joined["reverse_heads"] == "2"
+    assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
+    assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"reverse": TWO_WAY}, "both or neither"),
+        ({"both": PRODUCT}, "both or neither"),
+        ({"lexicon_passes": -1}, "-1 passes"),
+        ({"forward": KOBAYASHI, "lexicon_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
+        ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' with null 'allow'"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "lexicon_passes": 1}, "join 'mutual'"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "lexicon_passes": 1}, "--symmetrize"),
+    ],
+    ids=str,
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        AlignmentMethod(**{"forward": TWO_WAY, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "one of --join and --symmetrize"),
+        ({"join": "mutual", "method": "union"}, "one of --join and --symmetrize"),
+        ({"join": "sum"}, "unknown join 'sum'"),
+        ({"method": "sum"}, "'sum'"),
+        ({"method": "grow-diag-final-and", "variant": "lilt"}, "lilt"),
+    ],
+    ids=str,
+)
+def test_one_known_way_for_two_directions(options: dict[str, str], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        BidirectionalOptions(**options)

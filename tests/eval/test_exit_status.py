@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.exit_status import exit_status
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(None, 0), (InputError("bad data"), 1), (UsageError("bad usage"), 2)], ids=str
+)
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], error: Exception | None, status: int) -> None:
+    def run(args: Namespace) -> None:
+        if error is not None:
+            raise error
+
+    assert exit_status("tool", lambda: Namespace(command="score"), run) == status
+    assert exit_status("tool", Namespace, run) == status
+    expected = [] if error is None else [f"tool score: {error}", f"tool: {error}"]
+    assert capsys.readouterr().err.splitlines() == expected
+
+
+def test_other_errors_are_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        exit_status("tool", Namespace, lambda args: 1 / 0)
+
+
+@pytest.mark.parametrize("lines", [1, 20000])
+@pytest.mark.parametrize("options", [("--to", "talp"), ("--help",)], ids=str)
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: int, options: tuple[str, ...]) -> None:
+    """As with ``| head``: the pipe is closed before anything is written, less than a buffer or more."""
+    (tmp_path / "links").write_text("0-0 1-1\n" * lines)
+    words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), *options]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr:
+        messages = process.stderr.read()
+    # argparse itself ignores that nobody reads its help
+    assert process.wait() in ((0, 141) if options == ("--help",) else (141,))
+    assert "Traceback" not in messages
+    assert "BrokenPipe" not in messages

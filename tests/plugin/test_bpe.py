@@ -1,0 +1,43 @@
+"""BPE codes: read in one place, and what is no codes file is an error of the caller's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.bpe import read_bpe
+
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+#: What is no codes file, and what the message names.
+BAD = {
+    "three pieces": (b"#version: 0.2\nb a</w>\nthree pieces here\n", "line 3 .*three pieces here"),
+    "no version": (b"#version: x\nb a</w>\n", "x"),
+    "no pieces": (b"", "expected"),
+    "no UTF-8": (b"\xff \xff\n", "utf-8"),
+}
+
+
+def test_codes_are_applied():
+    bpe = read_bpe(DEMO / "codes.bpe")
+    pieces = bpe.segment_tokens(["wir", "wirwirwir"])
+    assert pieces[0] == "wir"
+    assert "".join(pieces[1:]).replace("@@", "") == "wirwirwir"
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_file_does_not_end_the_interpreter(tmp_path, case, capfd):
+    content, named = BAD[case]
+    (tmp_path / "codes").write_bytes(content)
+    with pytest.raises(InputError, match=rf"codes: .*{named}"):
+        read_bpe(tmp_path / "codes")
+    with pytest.raises(InputError, match=rf"codes: .*{named}"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=tmp_path / "codes")
+    assert "Error: invalid line" not in capfd.readouterr().err
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(InputError, match=r"codes: .*No such file"):
+        read_bpe(tmp_path / "codes")
