@@ -11,7 +11,6 @@ from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
-from alignment_eval.selection.choice_file import Choice
 
 MAX_NORM = "max-norm"
 #: The options that a choice file takes the place of.
@@ -53,7 +52,12 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         help=f"{', '.join(NULLS)}: may </s> and tags win, the word then stays unaligned (default: the rule's own)",
     )
     group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
-    group.add_argument("--choice", metavar="FILE", help="take all of these from a file that align-eval select wrote")
+    group.add_argument(
+        "--profile",
+        "--choice",
+        metavar="FILE",
+        help="take them from a profile of norm-align calibrate or align-eval select; none: not from one",
+    )
     return group
 
 
@@ -89,13 +93,18 @@ def given_map_options(args: argparse.Namespace) -> list[str]:
     """The options of :func:`add_map_arguments` that are given.
 
     Raises:
-        UsageError: there are some beside ``--choice``.
+        UsageError: there are some beside ``--profile``.
     """
     values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
     given = [name for name, value in values.items() if value is not None and value is not False]
-    if args.choice is not None and given:
-        raise UsageError(f"{given[0]} beside --choice: the choice says what is extracted; leave one of the two out")
+    if args.profile not in (None, "none") and given:
+        raise UsageError(f"{given[0]} beside --profile: the profile says what is read; leave one of the two out")
     return given
+
+
+def states_maps(args: argparse.Namespace) -> bool:
+    """Whether options of the command line say which maps are read; the rule alone does not."""
+    return any(getattr(args, name) is not None for name in ("kind", "layer", "head", "heads", "combine", "setting"))
 
 
 def stated_options(args: argparse.Namespace, max_norm: int = 0) -> ExtractionOptions:
@@ -113,11 +122,11 @@ def stated_options(args: argparse.Namespace, max_norm: int = 0) -> ExtractionOpt
     )
 
 
-def reverse_options(args: argparse.Namespace, forward: ExtractionOptions, choice: Choice | None) -> ExtractionOptions:
-    """The extraction of the other direction: other maps by ``--reverse-heads``, those of a choice, or the same."""
+def reverse_options(args: argparse.Namespace, forward: ExtractionOptions) -> ExtractionOptions:
+    """The extraction of the other direction: other maps by ``--reverse-heads``, or the same."""
     if args.reverse_heads is not None:
         return forward.with_maps(parse_maps(args.reverse_heads))
-    return forward if choice is None else choice.reverse_extraction
+    return forward
 
 
 def add_line_arguments(group: argparse._ArgumentGroup) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from alignment_eval.arguments.maps import (
@@ -17,6 +17,7 @@ from alignment_eval.arguments.maps import (
     line_style,
     reverse_options,
     stated_options,
+    states_maps,
 )
 from alignment_eval.arguments.records import open_reverse, warn_skipped
 from alignment_eval.errors import InputError, UsageError
@@ -30,14 +31,8 @@ from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records
-from alignment_eval.selection.choice_file import (
-    Choice,
-    check_maps,
-    model_warning,
-    read_choice,
-    same_sentences,
-    text_hash,
-)
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
+from alignment_eval.selection.of_records import check_maps, profiles_of
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -52,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
     parser.epilog = _EPILOG
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
-    group = add_map_arguments(parser, "kind, setting, rule and one of --layer and --heads are required")
+    group = add_map_arguments(
+        parser, "default: the profile that the records carry; without one, maps chosen on the records themselves"
+    )
     group.add_argument(
         "--level",
         choices=LEVELS,
@@ -69,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
     group = parser.add_argument_group("the text as a whole")
-    add_lexicon_argument(group, "0")
+    add_lexicon_argument(group, "0 where maps are named, else that of the profile")
     group = parser.add_argument_group("output")
     add_line_arguments(group)
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
@@ -81,18 +78,19 @@ def run(args: argparse.Namespace) -> None:
     check_usage(args)
     check_new(args.output, args.overwrite)
     style = line_style(args)
-    choice = None if args.choice is None else read_choice(args.choice)
-    method = method_of(args, choice)
+    stated = stated_method(args) if states_maps(args) else None
     records = Records(args.records)
-    if args.layer == MAX_NORM:
-        method = method_of(args, choice, max_norm_layer(records.best(), method.forward.setting))
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
-    if choice is not None:
-        check_chosen_maps(choice, args, method, records, reverse)
+    if stated is not None and args.layer == MAX_NORM:
+        stated = stated_method(args, max_norm_layer(records.best(), stated.forward.setting))
+    chosen = method_by_profiles(args, records, reverse) if stated is None else by_options(stated)
+    method = chosen.method
+    if chosen.profile is not None:
+        print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
 
     words: dict[int, tuple[Words, Words | None]] = {}
     pairs = directed_pairs(records, reverse, method, args.level)
-    if choice is not None or reverse is not None:
+    if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
     lines, skipped = {}, {}
     for pair in align_corpus(pairs, method):
@@ -108,9 +106,11 @@ def run(args: argparse.Namespace) -> None:
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
-    if choice is not None:
-        for warning in choice_warnings(choice, args.choice, records, {id_: mine for id_, (mine, _) in words.items()}):
-            warn_on_stderr(warning)
+    if chosen.profile is not None and (seen := chosen.profile.seen(mine for mine, _ in words.values())):
+        warn_on_stderr(
+            f"{seen} of these {len(words)} sentence pairs are among those the maps were chosen on, with their gold: an "
+            f"AER of these links is optimistic; report one on other sentences"
+        )
     print(
         signature(
             records=records.info.signature_hash,
@@ -119,55 +119,64 @@ def run(args: argparse.Namespace) -> None:
             **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
             **({} if args.level == "word" else {"level": args.level}),
             **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
-            **({} if choice is None else choice.fields()),
+            **chosen.fields,
         ),
         file=sys.stderr,
     )
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Check which options stand together.
+    """Check which options go together.
 
     Raises:
         UsageError: one is missing, or one too many.
     """
     given = given_map_options(args)
-    missing = [f"--{name}" for name in ("kind", "setting", "rule") if f"--{name}" not in given]
-    if args.choice is None and missing:
-        raise UsageError(f"{', '.join(missing)} missing: expected --kind, --setting and --rule, or --choice")
-    if args.choice is None and ("--layer" in given) == ("--heads" in given):
-        raise UsageError("maps are named by --layer (and --head) or by --heads: expected one of the two")
-    if (args.reverse is None) != (args.join is None):
-        raise UsageError("only one of --reverse and --join is given: expected both or neither")
+    if states_maps(args):
+        missing = [f"--{name}" for name in ("kind", "setting", "rule") if f"--{name}" not in given]
+        if missing:
+            raise UsageError(f"{', '.join(missing)} missing: expected --kind, --setting and --rule together")
+        if ("--layer" in given) == ("--heads" in given):
+            raise UsageError("maps are named by --layer (and --head) or by --heads: expected one of the two")
+        if args.reverse is not None and args.join is None:
+            raise UsageError("--reverse without --join: expected how both directions become one alignment")
+    if args.reverse is None and args.join is not None:
+        raise UsageError("--join without --reverse: expected the records of the other direction too")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
     check_lexicon_passes(args)
 
 
-def method_of(args: argparse.Namespace, choice: Choice | None, max_norm: int = 0) -> AlignmentMethod:
-    """The way to links that the options name; ``max_norm`` is the layer of ``--layer max-norm``.
+def stated_method(args: argparse.Namespace, max_norm: int = 0) -> AlignmentMethod:
+    """The method that the options name; ``max_norm`` is the layer of ``--layer max-norm``.
 
     Raises:
         UsageError: the options do not go together.
     """
-    forward = stated_options(args, max_norm) if choice is None else choice.extraction
+    forward = stated_options(args, max_norm)
     if args.reverse is None:
         return AlignmentMethod(forward, lexicon_passes=args.lexicon or 0)
-    reverse = reverse_options(args, forward, choice)
-    return AlignmentMethod(forward, reverse, BidirectionalOptions(args.join), args.lexicon or 0)
+    return AlignmentMethod(forward, reverse_options(args, forward), BidirectionalOptions(args.join), args.lexicon or 0)
 
 
-def check_chosen_maps(
-    choice: Choice, args: argparse.Namespace, method: AlignmentMethod, records: Records, reverse: Records | None
-) -> None:
-    """Check that the records have the maps that were chosen.
+def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Records | None) -> ChosenMethod:
+    """The method of the models' profiles, where no maps are named.
 
     Raises:
-        InputError: they have not.
+        UsageError: the options do not go together, or a profile of one direction is given for two.
+        InputError: a profile cannot be used.
     """
-    check_maps(choice, args.choice, method.forward.maps, records.info, args.records)
-    if reverse is not None and method.reverse is not None and args.reverse_heads is None:
-        check_maps(choice, args.choice, method.reverse.maps, reverse.info, args.reverse)
+    runs = [records] if reverse is None else [records, reverse]
+    profiles, sources = profiles_of(runs, args.profile)
+    if args.level == "token":
+        profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
+    both = None if args.join is None else BidirectionalOptions(args.join)
+    overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation)
+    chosen = chosen_method(profiles, sources, records.info.size, overrides)
+    for run_, source, options in zip(runs, sources, (chosen.method.forward, chosen.method.reverse)):
+        if options is not None:
+            check_maps(source, options.maps, run_.info, run_.directory)
+    return chosen
 
 
 def directed_pairs(
@@ -219,14 +228,3 @@ def best_of_each(records: Records, options: ExtractionOptions, level: str) -> It
                 f"{records.directory}: sentence {id_} has no hypothesis of rank 0: expected one a sentence; "
                 f"run again with --norm-records-overwrite"
             )
-
-
-def choice_warnings(choice: Choice, name: str, records: Records, words: Mapping[int, Words]) -> Iterator[str]:
-    """What a reader of figures of these links must know of the choice."""
-    if warning := model_warning(choice, name, records.info, records.directory):
-        yield warning
-    if choice.gold is not None and same_sentences(choice, records.info, text_hash(words.items())):
-        yield (
-            f"{name}: THESE ARE THE SENTENCES THE CHOICE WAS MADE ON: an AER of these links is an optimistic figure, "
-            f"not a result; report one on other sentences"
-        )

@@ -8,14 +8,11 @@ import sys
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
+    gold_of,
     reading_fields,
+    texts_of,
 )
-from alignment_eval.arguments.records import (
-    forced_records,
-    gold_and_texts,
-    warn_skipped,
-    with_progress,
-)
+from alignment_eval.arguments.records import check_forced, gold_of_records, warn_skipped
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
@@ -27,6 +24,7 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
 from alignment_eval.signature import signature
@@ -66,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
     check_new(args.output, args.overwrite)
-    records = forced_records(args.records)
+    records = Records(args.records)
+    check_forced(records)
     options = ReportOptions(
         kinds=tuple(dict.fromkeys(args.kinds or records.info.kinds)),
         settings=tuple(dict.fromkeys(args.settings or SETTINGS)),
@@ -76,9 +75,14 @@ def run(args: argparse.Namespace) -> None:
         max_sentences=args.max_sentences,
         resampling=resampling_of(args),
     )
-    gold, texts = gold_and_texts(args, records)
+    texts = texts_of(args)
+    gold = gold_of_records(gold_of(args, texts), records)
     warn_of_few(records.info.size)
-    report = build(with_progress(records), gold.links.to_sentences(), options, texts)
+
+    from tqdm import tqdm
+
+    progress = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
+    report = build(progress, gold.links.to_sentences(), options, texts)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(

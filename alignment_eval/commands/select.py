@@ -10,6 +10,7 @@ from alignment_eval.arguments.alignments import (
     add_gold_reading,
     add_text_arguments,
     check_standard_input,
+    gold_of,
     reading_fields,
     texts_of,
 )
@@ -18,25 +19,27 @@ from alignment_eval.arguments.records import (
     check_forced,
     configuration_fields,
     configurations_of,
-    forced_records,
-    gold_and_texts,
+    gold_of_records,
     open_reverse,
     warn_skipped,
 )
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import parse_maps
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR
 from alignment_eval.records.store import Records
-from alignment_eval.selection.choice_file import FIGURES, Choice, text_hash
+from alignment_eval.selection.profile import Profile, pair_hash, text_hash
 from alignment_eval.selection.search import LEVELS, Candidate, Selection, SelectionOptions, select, select_by_agreement
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
 Example, after make demo (a real choice is made on one gold set and used on another):
-  align-eval select out/demo/forced --dev-gold data/demo/demo.talp --gold-base 1 --output out/choice.json --overwrite
-  align-eval extract out/demo/forced --choice out/choice.json
+  align-eval select out/demo/forced --dev-gold data/demo/demo.talp --gold-base 1 --output out/profile.json --overwrite
+  align-eval extract out/demo/forced --profile out/profile.json
 """
 _SHOWN = 10
 
@@ -78,15 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-heads", type=int, default=8, metavar="N", help="maps in a set at most (default: 8; with --dev-gold)"
     )
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="choice file, for align-eval extract --choice")
+    group.add_argument("-o", "--output", metavar="FILE", help="profile, for align-eval extract --profile")
     group.add_argument("--overwrite", action="store_true", help="replace FILE")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the ranking and the choice; write the choice file."""
+    """Print the ranking and the choice; write the profile."""
     check_free(args.output, args.overwrite)
     check_standard_input([args.gold, args.source, args.target])
-    records = forced_records(args.records)
+    records = Records(args.records)
+    check_forced(records)
     configurations = configurations_of(args, records)
     if args.mix_settings:  # the settings of all maps are tried in each
         configurations = [option for option in configurations if option.setting == configurations[0].setting]
@@ -98,7 +102,6 @@ def run(args: argparse.Namespace) -> None:
         args.mix_settings,
     )
     sentences = list(records.best())
-    by = "agreement" if args.gold is None else "dev-gold"
     selection, chosen_on = (_by_agreement if args.gold is None else _by_gold)(args, records, sentences, options)
     fields: dict[str, Value] = {
         "records": records.info.signature_hash,
@@ -107,23 +110,34 @@ def run(args: argparse.Namespace) -> None:
         "levels": ",".join(options.levels),
         **({"mix_settings": True} if options.mix_settings else {}),
     }
-    choice = Choice(
-        chosen_by=by,
-        extraction=selection.choice.extraction,
-        reverse_heads=selection.choice.reverse_heads,
+    usable = [words_of(sentence) for sentence in sentences if sentence.ok]
+    profile = Profile(
+        model=str(records.info.signature.get("model")),
+        alone=AlignmentMethod(selection.choice.extraction),
+        streamed=AlignmentMethod(selection.choice.extraction),
+        both=_both(selection.choice),
+        reverse_model=None if args.reverse is None else str(Records(args.reverse).info.signature.get("model")),
+        chosen_by="agreement" if args.gold is None else "gold",
         figure=selection.choice.figure,
-        candidates=selection.candidates,
-        sentences=records.info.size,
-        model=records.info.signature.get("model"),
-        data=records.info.signature.get("data"),
-        text=text_hash((sentence.id, words_of(sentence)) for sentence in sentences if sentence.ok),
+        pairs=records.info.size,
+        text=text_hash(enumerate(usable)),
         gold=None if args.gold is None else str(chosen_on["dev_gold"]),
+        sentences=() if args.gold is None else tuple(sorted(map(pair_hash, usable))),
         signature=signature(**fields),
     )
     if args.output is not None:
-        write_lines(args.output, [choice.to_json()])
-    print(report(selection, choice))
-    print(choice.signature, file=sys.stderr)
+        write_lines(args.output, [profile.to_json()])
+    print(report(selection, profile))
+    print(profile.signature, file=sys.stderr)
+
+
+def _both(choice: Candidate) -> AlignmentMethod | None:
+    """The method for both directions, if maps of both were chosen."""
+    if choice.reverse_heads is None:
+        return None
+    reverse = choice.extraction.with_maps(parse_maps(choice.reverse_heads))
+    join = "average" if rule_of(choice.extraction.rule).units == "words" else "mutual"
+    return AlignmentMethod(choice.extraction, reverse, BidirectionalOptions(join=join))
 
 
 def check_free(output: str | None, overwrite: bool) -> None:
@@ -142,7 +156,8 @@ def check_free(output: str | None, overwrite: bool) -> None:
 def _by_gold(
     args: argparse.Namespace, records: Records, sentences: Sequence[SentenceMaps], options: SelectionOptions
 ) -> tuple[Selection, dict[str, Value]]:
-    gold, texts = gold_and_texts(args, records)
+    texts = texts_of(args)
+    gold = gold_of_records(gold_of(args, texts), records)
     selection = select(sentences, gold.links.to_sentences(), options, texts)
     warn_skipped(selection.skipped, records.info.size, "each counts as an empty hypothesis")
     combinations = ",".join(options.combinations)
@@ -163,23 +178,25 @@ def _by_agreement(
     return selection, {"reverse": reverse.info.signature_hash}
 
 
-def report(selection: Selection, choice: Choice) -> str:
+def report(selection: Selection, profile: Profile) -> str:
     """The ranking and the choice for a reader, figures in %."""
-    figure = FIGURES[choice.chosen_by].upper() if choice.chosen_by == "dev-gold" else "Dice"
+    by_gold = profile.chosen_by == "gold"
+    figure = "AER" if by_gold else "Dice"
     shown = selection.ranking[:_SHOWN]
-    what = "single maps of the lowest AER" if choice.chosen_by == "dev-gold" else "pairs of maps that agree most"
-    lines = [f"The {len(shown)} {what} on these {choice.sentences} sentences", *_table(shown, figure), ""]
+    what = "single maps of the lowest AER" if by_gold else "pairs of maps that agree most"
+    lines = [f"The {len(shown)} {what} on these {profile.pairs} sentences", *_table(shown, figure), ""]
     if len(selection.steps) > 1:
         lines += ["From the best map of the choice's configuration to the choice", *_table(selection.steps, figure), ""]
+    choice = selection.choice
     chosen = choice.extraction
     maps = f"heads {chosen.map_names}" + (f" ({chosen.combine})" if len(chosen.maps) > 1 else "")
     if choice.reverse_heads is not None:
         maps += f", reverse heads {choice.reverse_heads}"
     lines.append(
         f"Choice: {chosen.kind}, {maps}, {chosen.setting}, {chosen.rule}, null {chosen.null}: {figure} "
-        f"{100 * choice.figure:.2f} %, the best of {choice.candidates} candidates"
+        f"{100 * choice.figure:.2f} %, the best of {selection.candidates} candidates"
     )
-    if choice.chosen_by == "dev-gold":
+    if by_gold:
         lines.append("That AER is an optimistic figure: report one on other sentences.")
     return "\n".join(lines)
 

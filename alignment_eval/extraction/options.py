@@ -131,6 +131,10 @@ class ExtractionOptions:
         """The same extraction from other maps."""
         return replace(self, layer=None, head=None, heads=tuple(maps))
 
+    def with_rule(self, rule: str) -> ExtractionOptions:
+        """The same maps read by another rule, which brings its own treatment of null."""
+        return replace(self, rule=rule, null=None)
+
     def fields(self) -> dict[str, str | int | float | bool | None]:
         """What a signature says of the extraction."""
         maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}

@@ -39,6 +39,7 @@ class RunInfo:
     nbest: int
     shard: int
     shards: int
+    profile: str | None = None  # content of the profile that the model had beside its checkpoint
 
     @property
     def signature_hash(self) -> str:
@@ -60,7 +61,7 @@ class RunInfo:
             size=self.size,
             shard=self.shard,
             shards=self.shards,
-            details={**details, "nbest": self.nbest},
+            details={**details, "nbest": self.nbest, **({} if self.profile is None else {"profile": self.profile})},
         )
 
     @classmethod

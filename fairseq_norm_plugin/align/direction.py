@@ -42,6 +42,8 @@ class Direction:
         name: the checkpoint, for messages.
 
     Attributes:
+        name: the checkpoint.
+        layers: how many decoder layers there are.
         limits: the longest source and target that the models take, in tokens with ``</s>``.
     """
 
@@ -55,7 +57,8 @@ class Direction:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
         self._segmenters = segmenters
-        self._name = name
+        self.name = name
+        self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
 
     def check(self, options: ExtractionOptions) -> None:
@@ -70,7 +73,7 @@ class Direction:
                 raise UsageError(f"head {map_} of kind {options.kind}: that kind has maps of whole layers only")
             if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
                 raise UsageError(
-                    f"map {map_} (LAYER.HEAD, or LAYER for a whole one): {self._name} has {layers} decoder layers of "
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole one): {self.name} has {layers} decoder layers of "
                     f"{heads} heads, counted from 0; name maps that it has"
                 )
 
@@ -78,6 +81,10 @@ class Direction:
         """A pair's source and target as the models take them."""
         source, target = map(_encode, pair, self._segmenters, self._dictionaries)
         return source, target
+
+    def fits(self, pair: EncodedPair) -> bool:
+        """Whether the models take sentences as long as these."""
+        return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
 
     def forget(self) -> None:
         """Free what was kept of the words so far."""

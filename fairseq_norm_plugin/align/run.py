@@ -11,65 +11,61 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Optional
 
 import torch
 from tqdm import tqdm
 
 from alignment_eval import __version__
-from alignment_eval.arguments.maps import line_style, reverse_options, stated_options
+from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.records.manifest import Manifest
-from alignment_eval.selection.choice_file import Choice, other_model_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.aligner import Aligner
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.text import ParallelText, Segmenter
-from fairseq_norm_plugin.api import NormModel, load
-from fairseq_norm_plugin.options import default_layers
+from fairseq_norm_plugin.align.arguments import text_paths
+from fairseq_norm_plugin.align.method import choose_method
+from fairseq_norm_plugin.align.models import directions_of, load_models
+from fairseq_norm_plugin.align.text import ParallelText
+from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.output.run import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.output.writers import AlignmentLine, AlignmentParts, IfExists
-from fairseq_norm_plugin.tokens import dictionary_mark
 
 
-def run(args: argparse.Namespace, choice: Optional[Choice]) -> None:
-    """Align the text that ``args`` name, with the maps of ``choice`` if there is one.
+def run(args: argparse.Namespace) -> None:
+    """Align the text that ``args`` name.
 
     Raises:
         UsageError: options that contradict each other, or a layer or head that the model has not.
         InputError: a file cannot be used as given, there is an output already, or a batch is too large for the GPU.
     """
-    both = None if args.reverse_path is None else BidirectionalOptions(args.join, args.symmetrize, args.variant)
     check_new(args.output, args.overwrite)
-    text = ParallelText([args.text] if args.text is not None else [args.source_text, args.target_text])
-    models = _models(args)
-    method = _method(args, choice, both, models[0])
-    if choice is not None:
-        _warn_of_other_model(args, choice, models[0])
-    aligner = Aligner(method, _directions(args, models), args.max_tokens)
+    text = ParallelText(text_paths(args))
+    models = load_models(args)
+    directions = directions_of(args, models)
+    hashes = [model_hash(model.models) for model in models]
+    chosen = choose_method(args, directions, hashes, text)
+    if chosen.profile is not None:
+        print(f"align: {chosen.reason}", file=sys.stderr)
+    method = chosen.method
+    aligner = Aligner(method, directions, args.max_tokens)
     fields: dict[str, Value] = {
         **method.fields(),
         # a lexicon is of a window, so that a run can be stopped and go on
         **({"window": args.window} if method.lexicon_passes else {}),
         **({"confidences": True} if args.confidences else {}),
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
-        **({} if choice is None else choice.fields()),
+        **chosen.fields,
     }
-    manifest = _manifest(args, text, models, fields)
+    manifest = _manifest(args, text, models, hashes, fields)
     with ExitStack() as stack:
         file = Path(args.output)
         if args.output == STANDARD:
             file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
         existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
         writer = AlignmentParts(file, manifest, existing)
-        for model in models:
-            _place(model, args.cpu)
         start = time.monotonic()
         try:
             done = _align(text, aligner, line_style(args), writer, args.window)
@@ -86,56 +82,17 @@ def run(args: argparse.Namespace, choice: Optional[Choice]) -> None:
     print(signature(run=manifest.signature_hash, sentences=text.size, **fields), file=sys.stderr)
 
 
-def _models(args: argparse.Namespace) -> list[NormModel]:
-    """The source-target model, and the target-source model if there is one."""
-    forward = load(args.path, args.data, args.source_lang, args.target_lang, subword_mark=args.subword_mark)
-    if args.reverse_path is None:
-        return [forward]
-    source, target = forward.task.cfg.source_lang, forward.task.cfg.target_lang
-    data = args.reverse_data or args.data
-    return [forward, load(args.reverse_path, data, target, source, subword_mark=args.subword_mark)]
-
-
-def _method(
-    args: argparse.Namespace, choice: Optional[Choice], both: Optional[BidirectionalOptions], model: NormModel
-) -> AlignmentMethod:
-    if choice is not None:
-        forward: ExtractionOptions = choice.extraction
-    else:
-        if args.layer is None and args.head is None and args.heads is None:
-            args.heads = ",".join(map(str, default_layers(model.layers)))
-        forward = stated_options(args)
-    reverse = None if both is None else reverse_options(args, forward, choice)
-    return AlignmentMethod(forward, reverse, both, args.lexicon)
-
-
-def _warn_of_other_model(args: argparse.Namespace, choice: Choice, model: NormModel) -> None:
-    if warning := other_model_warning(choice, args.choice, model_hash(model.models), args.path):
-        warn_on_stderr(warning)
-
-
-def _directions(args: argparse.Namespace, models: Sequence[NormModel]) -> list[Direction]:
-    codes = args.bpe_codes
-    each = [(args.path, codes), (args.reverse_path, args.reverse_bpe_codes or (codes and codes[::-1]))]
-    directions = []
-    for model, (path, of_model) in zip(models, each):
-        dictionaries = model.task.source_dictionary, model.task.target_dictionary
-        if of_model is None:
-            marks = [dictionary_mark(dictionary, args.subword_mark) for dictionary in dictionaries]
-            segmenters = Segmenter(None, marks[0]), Segmenter(None, marks[1])
-        else:
-            segmenters = Segmenter(of_model[0]), Segmenter(of_model[-1])
-        directions.append(Direction(model.models, dictionaries, segmenters, path))
-    return directions
-
-
 def _manifest(
-    args: argparse.Namespace, text: ParallelText, models: Sequence[NormModel], fields: dict[str, Value]
+    args: argparse.Namespace,
+    text: ParallelText,
+    models: Sequence[NormModel],
+    hashes: Sequence[str],
+    fields: dict[str, Value],
 ) -> Manifest:
     codes = [*(args.bpe_codes or []), *(args.reverse_bpe_codes or [])]
     signed = {
         "version": __version__,
-        "models": [model_hash(model.models) for model in models],
+        "models": list(hashes),
         "dictionaries": [file_hash(path) for model in models for path in _dictionary_files(model)],
         "codes": [file_hash(Path(name)) for name in codes],
         "mark": args.subword_mark,
@@ -148,12 +105,6 @@ def _manifest(
 def _dictionary_files(model: NormModel) -> list[Path]:
     cfg = model.task.cfg
     return [Path(cfg.data) / f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)]
-
-
-def _place(model: NormModel, cpu: bool) -> None:
-    if torch.cuda.is_available() and not cpu:
-        for one in model.models:
-            one.cuda()
 
 
 def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: AlignmentParts, window: int) -> int:

@@ -286,15 +286,15 @@ def test_records_of_other_sentences(
     ("given", "text"),
     [
         (("--heads", "1.0"), "maps are named by --layer (and --head) or by --heads: expected one of the two"),
-        (("--reverse", "x"), "only one of --reverse and --join is given: expected both or neither"),
-        (("--join", "mutual"), "only one of --reverse and --join is given: expected both or neither"),
+        (("--reverse", "x"), "--reverse without --join: expected how both directions become one alignment"),
+        (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
         (
             ("--reverse-heads", "1"),
             "--reverse-heads without --reverse: expected the records of the other direction too",
         ),
         (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a share of a row, from 0 to 1"),
         (("--min-confidence", "nan"), "'nan': expected a finite number"),
-        (("--choice", "x"), "--kind beside --choice: the choice says what is extracted; leave one of the two out"),
+        (("--profile", "x"), "--kind beside --profile: the profile says what is read; leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
             "join 'average' with rule 'shift-att': that rule reads maps between subwords",
@@ -312,10 +312,10 @@ def test_options_that_do_not_stand_together(
 def test_what_is_missing(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, messages = call(capsys, "extract", directory, "--kind", "attn_w", "--layer", "1")
     assert status == 2
-    assert "--setting, --rule missing: expected --kind, --setting and --rule, or --choice" in messages
-    status, _, messages = call(capsys, "extract", directory, "--choice", directory / "none")
+    assert "--setting, --rule missing: expected --kind, --setting and --rule together" in messages
+    status, _, messages = call(capsys, "extract", directory, "--profile", directory / "gone")
     assert status == 1
-    assert "none: cannot be read (No such file or directory): expected a file that align-eval select wrote" in messages
+    assert "gone: cannot be read as a profile" in messages
 
 
 def test_level_token_links_subwords(

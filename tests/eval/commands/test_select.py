@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.choice_file import read_choice
+from alignment_eval.selection.profile import read_profile
 
 Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
@@ -46,12 +46,12 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
         *("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "choice.json")
     )
     assert done.returncode == 0, done.stderr
-    choice = read_choice(files / "choice.json")
+    choice = read_profile(files / "choice.json")
     first, *_ = done.stdout.splitlines()
     assert first == "The 10 single maps of the lowest AER on these 3 sentences"
     *_, summary, note = done.stdout.splitlines()
-    assert f": AER {100 * choice.figure:.2f} %, the best of {choice.candidates} candidates" in summary
-    assert f"heads {choice.extraction.map_names}" in summary
+    assert f": AER {100 * choice.figure:.2f} %," in summary
+    assert f"heads {choice.alone.forward.map_names}" in summary
     assert note == "That AER is an optimistic figure: report one on other sentences."
     assert done.stderr.splitlines()[-1] == choice.signature
     assert choice.signature.startswith("records:61f839d80a062146|dev_gold:")
@@ -59,27 +59,26 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
         "|dev_gold_base:0|dev_gold_swap:no|combine:mean,product|floor:1e-06|max_heads:8|kinds:attn_w,attn_n|settings:"
         "awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|levels:head,layer|version:"
     ) in choice.signature
-    assert (choice.model, choice.data, choice.sentences) == ("m1", "d1", 3)
+    assert (choice.model, choice.pairs, len(choice.sentences)) == ("m1", 3, 3)
 
     # what the choice was made on: the figure again, and a warning
     done = align_eval("extract", files / "dev", "--choice", files / "choice.json", "--output", files / "dev.hyp")
     assert done.returncode == 0
-    warning, signature = done.stderr.splitlines()
-    assert warning.startswith(
-        f"warning: {files / 'choice.json'}: THESE ARE THE SENTENCES THE CHOICE WAS MADE ON: an AER"
-    )
+    reason, warning, signature = done.stderr.splitlines()
+    assert f"chosen by gold on 3 pairs, {100 * choice.figure:.1f} % ({files / 'choice.json'})" in reason
+    assert "3 of these 3 sentence pairs" in warning
     scored = align_eval("score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp")
     result = json.loads(scored.stdout)
     assert result["aer"] == choice.figure
-    fields = f"|chosen_by:dev-gold|chosen_on:d1|chosen_gold:{choice.gold}|version:"
+    fields = f"|profile:gold|profile_text:{choice.text}|profile_gold:{choice.gold}|version:"
     assert fields in signature
 
     # another set: no warning, and the options that were chosen
     done = align_eval("extract", files / "test", "--choice", files / "choice.json")
     assert done.returncode == 0
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr.splitlines()) == 2
     assert fields in done.stderr
-    option = choice.extraction
+    option = choice.alone.forward
     stated = align_eval(
         *("extract", files / "test", "--kind", option.kind, "--heads", option.map_names, "--combine", option.combine),
         *("--setting", option.setting, "--rule", option.rule, "--null", option.null),
@@ -87,23 +86,35 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
     assert stated.stdout == done.stdout
     assert done.stdout.count("\n") == 2
 
-    # the same words cut otherwise, under another model: both are said
+    # records of another model
     done = align_eval("extract", files / "again", "--choice", files / "choice.json")
-    assert done.returncode == 0
-    model, same, _ = done.stderr.splitlines()
-    assert f"choice.json: chosen on model m1, but {files / 'again'} is of model m2: layers and heads" in model
-    assert "THESE ARE THE SENTENCES THE CHOICE WAS MADE ON" in same
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "choice.json: is the profile of model m1, but the model at hand is m2" in done.stderr
+
+
+def test_a_part_of_the_sentences_in_another_order_is_recognised(
+    files: Path, make_sentence: Factory, make_records: Writer, call: Call
+) -> None:
+    """Of the three sentences that the maps were chosen on, two, exchanged."""
+    assert call("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")[0] == 0
+    one, two, _ = run_of(DEV, make_sentence)
+    sentences = [replace(two, id=0), replace(one, id=1)]
+    part = make_records(files / "part", sentences, signature={"model": "m1"})
+    status, _, messages = call("extract", part, "--choice", files / "c", "--output", files / "h")
+    assert status == 0
+    assert "2 of these 2 sentence pairs" in messages
 
 
 def test_agreement(files: Path, call: Call) -> None:
     status, out, _ = call("select", files / "dev", "--reverse", files / "dev-back", "--output", files / "choice.json")
     assert status == 0
-    choice = read_choice(files / "choice.json")
+    choice = read_profile(files / "choice.json")
     assert (choice.chosen_by, choice.gold) == ("agreement", None)
-    assert choice.reverse_heads is not None
-    assert choice.candidates == 2 * 2 * 3 * 8 * 8  # kinds, settings, (rule, null), maps of either model
-    assert f", reverse heads {choice.reverse_heads}, " in out.splitlines()[-1]
-    assert f": Dice {100 * choice.figure:.2f} %, the best of {choice.candidates} candidates" in out
+    assert choice.both is not None
+    reverse_heads = choice.both.reverse.map_names
+    assert out.endswith(f"the best of {2 * 2 * 3 * 8 * 8} candidates\n")  # kinds, settings, (rule, null), maps of both
+    assert f", reverse heads {reverse_heads}, " in out.splitlines()[-1]
+    assert f": Dice {100 * choice.figure:.2f} %, the best of" in out
     assert "optimistic" not in out
     # on the same sentences, which no gold was needed for: no warning; the other direction has its own maps
     status, _, messages = call(
@@ -111,13 +122,13 @@ def test_agreement(files: Path, call: Call) -> None:
         *("--join", "mutual", "--output", files / "mutual"),
     )
     assert status == 0
-    assert len(messages.splitlines()) == 1
+    assert len(messages.splitlines()) == 2
     assert "|reverse:ed72f693180059f7|" in messages
-    assert f"|join:mutual|reverse_heads:{choice.reverse_heads}|chosen_by:agreement|" in messages
+    assert f"|join:mutual|reverse_heads:{reverse_heads}|profile:agreement|" in messages
     one = call("extract", files / "dev", "--choice", files / "choice.json")[1].splitlines()
-    option = choice.extraction
+    option = choice.alone.forward
     other = call(
-        *("extract", files / "dev-back", "--kind", option.kind, "--heads", choice.reverse_heads),
+        *("extract", files / "dev-back", "--kind", option.kind, "--heads", reverse_heads),
         *("--setting", option.setting, "--rule", option.rule, "--null", option.null),
     )[1].splitlines()
     both = dice = 0
@@ -137,8 +148,8 @@ def test_what_to_choose_from(files: Path, call: Call) -> None:
     )
     assert status == 0
     assert out.splitlines()[-2].endswith("the best of 8 candidates")  # 2 rules, 2 nulls, 2 layers
-    choice = read_choice(files / "c")
-    assert choice.extraction.final_punctuation
+    choice = read_profile(files / "c")
+    assert choice.alone.forward.final_punctuation
     assert "|combine:product|floor:1e-06|max_heads:1|kinds:attn_n|settings:awi|rules:threshold=0.2,top-k=1|" in (
         choice.signature
     )
@@ -151,12 +162,12 @@ def test_mixed_settings(files: Path, call: Call) -> None:
     assert status == 0
     # 2 nulls, 2 settings, 2 layers of 3 heads and one
     assert out.splitlines()[-2].endswith("the best of 32 candidates")
-    assert "|max_heads:1|kinds:attn_n|settings:awo|rules:kobayashi2020|" in read_choice(files / "c").signature
-    assert "|levels:head,layer|mix_settings:yes|" in read_choice(files / "c").signature
+    assert "|max_heads:1|kinds:attn_n|settings:awo|rules:kobayashi2020|" in read_profile(files / "c").signature
+    assert "|levels:head,layer|mix_settings:yes|" in read_profile(files / "c").signature
     status, _, _ = call(*what, "threshold=0.1", "--mix-settings", "-o", files / "mixed")
-    choice = read_choice(files / "mixed")
-    assert (status, choice.extraction.setting) == (0, "awo")
-    assert ":awi" in choice.extraction.map_names
+    choice = read_profile(files / "mixed")
+    assert (status, choice.alone.forward.setting) == (0, "awo")
+    assert ":awi" in choice.alone.forward.map_names
     assert call("extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
     status, out, _ = call("score", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
     assert json.loads(out)["aer"] == choice.figure
@@ -231,23 +242,25 @@ def test_overwrite(files: Path, call: Call) -> None:
     assert call(*arguments)[0] == 1
     assert (files / "c").read_text() == "old"
     assert call(*arguments, "--overwrite")[0] == 0
-    assert read_choice(files / "c").candidates
+    assert read_profile(files / "c").figure
 
 
 def test_choice_for_another_model(files: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
     choose = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
     assert call(*choose)[0] == 0
     content = json.loads((files / "c").read_text())
-    content["extraction"]["heads"] = "5.2,0.1"
+    content["alone"]["forward"]["heads"] = "5.2,0.1"
+    content["streamed"] = content["alone"]  # of two sentences
     (files / "c").write_text(json.dumps(content))
     status, out, messages = call("extract", files / "test", "--choice", files / "c")
     assert (status, out) == (1, "")
     assert (
-        f"c: chose 5.2 (LAYER.HEAD, or LAYER for a whole one), but {files / 'test'} holds layers 0, 1 of 3 hea"
+        f"c: reads map 5.2 (LAYER.HEAD, or LAYER for a whole one), but {files / 'test'} holds layers 0, 1 of 3 hea"
         in messages
     )
-    content["extraction"]["heads"] = "0.1"
-    content["extraction"]["kind"] = "alti"
+    content["alone"]["forward"]["heads"] = "0.1"
+    content["alone"]["forward"]["kind"] = "alti"
+    content["streamed"] = content["alone"]  # of two sentences
     (files / "c").write_text(json.dumps(content))
     status, out, messages = call("extract", files / "test", "--choice", files / "c")
     assert (status, out) == (1, "")

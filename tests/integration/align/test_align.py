@@ -12,7 +12,7 @@ import pytest
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align import run as align_run
+from fairseq_norm_plugin.align import models as align_models
 from fairseq_norm_plugin.align.aligner import Aligner
 from tests.integration.align.ways import DEFAULT, PAPER
 
@@ -56,8 +56,8 @@ def test_defaults(run, extracted):
     done = run()
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.3\|null:mask\|"
-        r"final_punctuation:no\|lexicon:2\|window:10000\|",
+        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.25\|null:mask\|"
+        r"final_punctuation:no\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
     )
@@ -67,11 +67,11 @@ def test_defaults(run, extracted):
 def test_defaults_of_both_directions(run, extracted, records, backward):
     done = run("--reverse-path", backward)
     product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
-    product[product.index("two-way=0.3")] = "two-way=0.4"
+    product[product.index("two-way=0.25")] = "two-way=0.4"
     assert done.lines == extracted(*product)
-    assert "|lexicon:2|" in done.err
+    assert "|lexicon:" not in done.err
     for options in (("--join", "mutual"), ("--join", "average"), ("--symmetrize", "union")):
-        assert "|rule:two-way=0.3|" in run("--reverse-path", backward, *options, "--overwrite").err
+        assert "|rule:two-way=0.25|" in run("--reverse-path", backward, *options, "--overwrite").err
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_no_lexicon_unless_the_default_way(run, options, backward):
     done = run(*(backward if option == "REVERSE" else option for option in options))
     assert done.status == 0, done.err
     assert "|heads:0,1|combine:mean|setting:awo|" in done.err
-    assert "lexicon" not in done.err
+    assert "|lexicon:" not in done.err
 
 
 def test_defaults_one_by_one(run, extracted):
@@ -125,8 +125,8 @@ def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
 
 @pytest.mark.parametrize("join", ["mutual", "average"])
 def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
-    load, languages = align_run.load, []
-    monkeypatch.setattr(align_run, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
+    load, languages = align_models.load, []
+    monkeypatch.setattr(align_models, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
     options = ("--join", join, "--reverse-heads", "1")
     done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
     expected = extracted(*PAPER, "--reverse", records / "reverse", *options)
@@ -147,14 +147,18 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
     assert f"|symmetrized:{method}|variant:{variant}|" in done.err
 
 
-def test_a_choice_of_a_two_way_rule_is_joined_by_product(run, extracted, records, backward, tmp_path):
+def test_a_profile_of_one_direction(run, extracted, records, backward, tmp_path):
     choice = tmp_path / "choice.json"
     (tmp_path / "gold").write_text("0-0\n" * 12)
     select = ["select", records / "forward", "--dev-gold", tmp_path / "gold", "--gold-base", 0, "--output", choice]
     assert cli.main([str(word) for word in (*select, "--rules", "two-way=0.2", "--mix-settings")]) == 0
-    done = run("--choice", choice, "--reverse-path", backward)
-    assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "product")
-    assert "lexicon" not in done.err
+    done = run("--profile", choice)
+    assert done.lines == extracted("--profile", choice)
+    assert "|rule:two-way=0.2|" in done.err
+    assert "|lexicon:" not in done.err
+    done = run("--profile", choice, "--reverse-path", backward, "--overwrite")
+    assert done.status == 2
+    assert "choice.json: is of one direction, but two models are given" in done.err
 
 
 def test_a_model_of_the_other_direction_is_told(run, backward):
@@ -172,11 +176,12 @@ def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
     assert cli.main([str(word) for word in select]) == 0
     done = run("--choice", choice, "--reverse-path", backward, "--join", "mutual")
     assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "mutual")
-    assert "|chosen_by:agreement|" in done.err
+    assert "|profile:agreement|" in done.err
     assert "warning" not in done.err
     other = choice.read_text().replace('"model": "', '"model": "0')
     choice.write_text(other)
-    assert "of the same number need not do the same in another model" in run("--choice", choice, "--overwrite").err
+    done = run("--choice", choice, "--overwrite")
+    assert (done.status, "choice.json: is the profile of model 0" in done.err) == (1, True)
 
 
 def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
@@ -203,7 +208,7 @@ def test_progress_is_of_the_models_not_of_the_lexicon(run, monkeypatch):
         assert sum(counts) == len(pairs)
 
     monkeypatch.setattr(Aligner, "align", observed)
-    run("--max-tokens", 40)
+    run(*TWO_WAY, "--max-tokens", 40)
     assert seen == [12] * 12
     seen.clear()
     run(*PAPER, "--max-tokens", 40, "--overwrite")

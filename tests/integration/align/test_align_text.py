@@ -172,7 +172,7 @@ def test_pairs_of_a_text(tmp_path):
             "join 'average' with rule 'shift",
         ),
         (("--layer", "max-norm"), 2, "--layer max-norm reads all maps before the first link"),
-        (("--choice", "c", "--layer", 1), 2, "--layer beside --choice"),
+        (("--choice", "c", "--layer", 1), 2, "--layer beside --profile"),
         (("--choice", "c"), 1, "c: cannot be read"),
         (("--layer", 2), 2, "map 2 (LAYER.HEAD, or LAYER for a whole one): "),
         (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),

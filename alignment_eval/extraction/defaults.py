@@ -1,0 +1,77 @@
+"""What is read from a model when nobody says what: chosen on cmu150 (docs/reproduction.md), the same on every path.
+
+Two maps of a model whose alignment has formed are multiplied; of others the upper layers are read.  Both directions are
+multiplied.  A lexicon of the text helps one direction, or a model that has not formed; both directions do without, so
+that a pair is aligned alone exactly as within a corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, MapName
+
+KIND = "attn_n"
+PASSES = 2
+#: The fewest pairs whose lexicon is worth its noise.
+FEWEST_PAIRS = 30
+#: The two-way share of one direction -> by (formed, with a lexicon).
+_ALONE = {(True, True): 0.3, (True, False): 0.25, (False, True): 0.35, (False, False): 0.25}
+#: That of the product of both directions.
+_PRODUCT = 0.4
+#: The rules where maps are named by options and no rule is.
+SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={_PRODUCT}"
+
+
+def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
+    """The mean of the last two layers in AWO: what aligns in a model whose AWI maps have not formed.
+
+    Args:
+        layers: all layers' numbers.
+    """
+    names = tuple(MapName(layer) for layer in sorted(layers)[-2:])
+    return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={_ALONE[False, False]}")
+
+
+def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
+    """The product of an AWI map and an AWO map that agree."""
+    return ExtractionOptions(
+        kind, heads=tuple(maps), combine="product", setting="awo", rule=f"two-way={_ALONE[True, False]}"
+    )
+
+
+def has_formed(maps: ExtractionOptions) -> bool:
+    """Whether maps of both settings are read."""
+    return len({name.setting or maps.setting for name in maps.maps}) > 1
+
+
+def one_direction(maps: ExtractionOptions, lexicon: bool) -> AlignmentMethod:
+    """The method for one model's maps, with a lexicon of the text or without."""
+    share = _ALONE[has_formed(maps), lexicon]
+    return AlignmentMethod(maps.with_rule(f"two-way={share}"), lexicon_passes=PASSES if lexicon else 0)
+
+
+def both_directions(forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool) -> AlignmentMethod:
+    """The method for the maps of two models: the product of both word maps."""
+    rule = f"two-way={_PRODUCT}"
+    return AlignmentMethod(
+        forward.with_rule(rule),
+        reverse.with_rule(rule),
+        BidirectionalOptions(join="product"),
+        PASSES if lexicon else 0,
+    )
+
+
+def wants_lexicon(forward: ExtractionOptions, reverse: ExtractionOptions | None, pairs: int | None) -> bool:
+    """Whether a text of ``pairs`` sentence pairs (None: unknown) is to be aligned with its own lexicon."""
+    enough = pairs is not None and pairs >= FEWEST_PAIRS
+    return enough and not (reverse is not None and has_formed(forward) and has_formed(reverse))
+
+
+def method_for(forward: ExtractionOptions, reverse: ExtractionOptions | None, pairs: int | None) -> AlignmentMethod:
+    """The default method for the maps of one model or two and a text of ``pairs`` sentence pairs (None: unknown)."""
+    lexicon = wants_lexicon(forward, reverse, pairs)
+    if reverse is None:
+        return one_direction(forward, lexicon)
+    return both_directions(forward, reverse, lexicon)

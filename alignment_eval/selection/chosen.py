@@ -1,0 +1,136 @@
+"""The method that a text is aligned by when no maps are named: from the profiles of one model or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import Value
+from alignment_eval.selection.profile import Profile
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a user states beside the maps; None: as the profile has it.
+
+    Attributes:
+        rule: an extraction rule.
+        lexicon_passes: passes over a lexicon, 0 for none.
+        both: how two directions become one.
+        final_punctuation: tie the final punctuation of both sides.
+    """
+
+    rule: str | None = None
+    lexicon_passes: int | None = None
+    both: BidirectionalOptions | None = None
+    final_punctuation: bool = False
+
+
+@dataclass(frozen=True)
+class ChosenMethod:
+    """A method and where it comes from.
+
+    Attributes:
+        method: the method.
+        reason: how it was chosen, for a reader.
+        fields: what the signature says of that, beside the method's own fields.
+        profile: the profile of the source-target model; None where maps were named.
+    """
+
+    method: AlignmentMethod
+    reason: str
+    fields: dict[str, Value]
+    profile: Profile | None = None
+
+
+def by_options(method: AlignmentMethod) -> ChosenMethod:
+    """A method that options name."""
+    return ChosenMethod(method, "maps by the options", {})
+
+
+def chosen_method(
+    profiles: Sequence[Profile], sources: Sequence[str], pairs: int | None, overrides: Overrides = Overrides()
+) -> ChosenMethod:
+    """The method by profiles.
+
+    Args:
+        profiles: that of the source-target model, and of the target-source model if there is one.
+        sources: where each profile comes from, for a reader.
+        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
+        overrides: what is stated beside the profiles.
+
+    Raises:
+        UsageError: what is stated does not go together.
+    """
+    given = overrides.lexicon_passes
+    counted = pairs if given is None else (FEWEST_PAIRS if given else None)
+    forward, *rest = profiles
+    if rest and overrides.both is not None and overrides.both.join != "product":
+        method = AlignmentMethod(forward.streamed.forward, rest[0].streamed.forward, overrides.both)
+    else:
+        method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
+    method = _overridden(method, overrides)
+    fields: dict[str, Value] = {}
+    for prefix, profile in zip(("", "reverse_"), profiles):
+        fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
+    said = [f"{_described(profile)} ({source})" for profile, source in zip(profiles, sources)]
+    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, given)]), fields, forward)
+
+
+def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
+    both, passes = overrides.both or method.both, overrides.lexicon_passes
+    if passes is None:
+        weighable = both is None or both.join in ("product", "average")
+        passes = method.lexicon_passes if weighable else 0
+    each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
+    if overrides.rule is not None:
+        each = [options.with_rule(overrides.rule) for options in each]
+    if overrides.final_punctuation:
+        each = [replace(options, final_punctuation=True) for options in each]
+    return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
+
+
+def _described(profile: Profile) -> str:
+    maps = profile.streamed.forward
+    if profile.chosen_by == "upper-layers":
+        if profile.figure is None:
+            return f"maps {maps.map_names}, the upper layers: the text is too short to choose maps by"
+        return (
+            f"maps {maps.map_names}, the upper layers: its alignment has not formed "
+            f"(agreement {100 * profile.figure:.0f} %)"
+        )
+    figure = "" if profile.figure is None else f", {100 * profile.figure:.1f} %"
+    return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
+
+
+def _lexicon(method: AlignmentMethod, pairs: int | None, given: int | None) -> str:
+    if method.lexicon_passes:
+        return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
+    few = pairs is not None and pairs < FEWEST_PAIRS
+    if given is None and method.both is None and few:
+        return f"without a lexicon, which {pairs} pairs are too few for ({FEWEST_PAIRS}); this costs quality"
+    return "without a lexicon: each pair stands alone"
+
+
+def stated_passes(rule: str, both: BidirectionalOptions | None, given: int | None) -> int:
+    """Passes over a lexicon where maps are named by options: what is given, else the default with a two-way rule."""
+    if given is not None:
+        return given
+    weighable = both is None or both.join in ("product", "average")
+    return PASSES if rule.startswith("two-way=") and weighable else 0
+
+
+def require_both(profile: Profile, name: str) -> None:
+    """Check that a profile that was named for two models is of two.
+
+    Raises:
+        UsageError: it is of one.
+    """
+    if profile.both is None:
+        raise UsageError(
+            f"--profile {name}: is of one direction, but two models are given: expected a profile of both; "
+            f"run norm-align calibrate with --reverse-path"
+        )

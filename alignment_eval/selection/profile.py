@@ -1,0 +1,230 @@
+"""Profiles: how to align with a model, in a file beside its checkpoint.
+
+``norm-align calibrate`` writes one without gold, ``align-eval select`` with a development gold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, method_for, one_direction, product_of, upper_layers
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.options import Value
+from alignment_eval.files import ContentHash
+from alignment_eval.selection.agreement import Agreement
+
+VERSION = 1
+#: What is appended to a checkpoint's name.
+SUFFIX = ".align.json"
+#: How a profile may have been chosen -> the name of its figure.
+FIGURES = {"agreement": "dice", "gold": "aer", "upper-layers": "dice"}
+
+_ADVICE = "run norm-align calibrate again, or pass --profile none"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How to align with a model.
+
+    Attributes:
+        model: hash of the model, as records carry it.
+        alone: the method for this model with a lexicon of the text, for texts of enough pairs.
+        streamed: the method for this model without a lexicon, for single pairs and while translating.
+        reverse_model: hash of the model of the other direction that ``both`` was chosen for; None without.
+        both: the method for the two models; None without.
+        chosen_by: a key of :data:`FIGURES`.
+        figure: the agreement (Dice) or the AER that was reached, a fraction; None if there was nothing to compare.
+        pairs: how many sentence pairs it was chosen on.
+        text: hash of their words.
+        gold: hash of the development gold; None without.
+        sentences: hash of each sentence pair of the development gold; empty without.
+        signature: the signature of the choice.
+    """
+
+    model: str
+    alone: AlignmentMethod
+    streamed: AlignmentMethod
+    chosen_by: str
+    figure: float | None
+    pairs: int
+    text: str
+    reverse_model: str | None = None
+    both: AlignmentMethod | None = None
+    gold: str | None = None
+    sentences: tuple[str, ...] = ()
+    signature: str = ""
+
+    def method(self, pairs: int | None) -> AlignmentMethod:
+        """The method of this model alone for a text of ``pairs`` sentence pairs; None: unknown, or pair by pair."""
+        return self.alone if pairs is not None and pairs >= FEWEST_PAIRS else self.streamed
+
+    def method_with(self, reverse: Profile, pairs: int | None) -> AlignmentMethod:
+        """The method of two models: that chosen for the two, else the default for the maps of both."""
+        if self.both is not None and self.reverse_model == reverse.model:
+            few = pairs is None or pairs < FEWEST_PAIRS
+            return replace(self.both, lexicon_passes=0) if few else self.both
+        return method_for(self.streamed.forward, reverse.streamed.forward, pairs)
+
+    def of_reverse(self, model: str, name: str) -> Profile:
+        """The profile of the model of the other direction, as far as this one of two knows it.
+
+        Args:
+            model: hash of that model.
+            name: this profile's file, for messages.
+
+        Raises:
+            InputError: it was chosen for another model.
+        """
+        if self.both is None or self.both.reverse is None or self.reverse_model != model:
+            raise InputError(
+                f"{name}: was chosen for model {self.reverse_model} of the other direction, but that at hand is "
+                f"{model}: expected a profile of these two; {_ADVICE}"
+            )
+        alone = streamed = AlignmentMethod(self.both.reverse)
+        if self.both.both is not None and self.both.both.join == "product":  # whose rule is not that of one direction
+            alone, streamed = (one_direction(self.both.reverse, lexicon=lexicon) for lexicon in (True, False))
+        return replace(self, model=model, alone=alone, streamed=streamed, reverse_model=None, both=None)
+
+    def seen(self, pairs: Iterable[Words]) -> int:
+        """How many sentence pairs, given by their words, are among those whose gold the profile was chosen by."""
+        chosen_on = set(self.sentences)
+        return sum(pair_hash(words) in chosen_on for words in pairs) if chosen_on else 0
+
+    def fields(self) -> dict[str, Value]:
+        """What the signature of links says of the profile that they were made by."""
+        return {"profile": self.chosen_by, "profile_text": self.text, "profile_gold": self.gold}
+
+    def to_json(self) -> str:
+        """The content of a profile file."""
+        content = {**asdict(self), "alone": self.alone.to_dict(), "streamed": self.streamed.to_dict()}
+        content["both"] = None if self.both is None else self.both.to_dict()
+        return json.dumps({"profile": VERSION, **content}, indent=1, ensure_ascii=False)
+
+
+def calibrated(agreement: Agreement | None, layers: Sequence[int], model: str, text: str, pairs: int) -> Profile:
+    """The profile of a model by the agreement of its own maps.
+
+    Args:
+        agreement: the two maps that agree most; None where no two could be compared.
+        layers: the numbers of all decoder layers.
+        model: hash of the model.
+        text: hash of the words of the sentence pairs that were compared.
+        pairs: how many there were.
+    """
+    formed = agreement is not None and agreement.formed
+    maps = product_of(agreement.maps) if agreement is not None and formed else upper_layers(layers)
+    return Profile(
+        model,
+        alone=one_direction(maps, lexicon=True),
+        streamed=one_direction(maps, lexicon=False),
+        chosen_by="agreement" if formed else "upper-layers",
+        figure=None if agreement is None else agreement.dice,
+        pairs=pairs,
+        text=text,
+    )
+
+
+def together(forward: Profile, reverse: Profile) -> Profile:
+    """The profile of a model with the method for it and the model of the other direction."""
+    both = method_for(forward.streamed.forward, reverse.streamed.forward, FEWEST_PAIRS)
+    return replace(forward, reverse_model=reverse.model, both=both)
+
+
+def pair_hash(words: Words) -> str:
+    """Hash of the words of one sentence pair."""
+    content = ContentHash()
+    content.update(json.dumps(words).encode())
+    return content.short
+
+
+def text_hash(words: Iterable[tuple[int, Words]]) -> str:
+    """Hash of the words of sentence pairs, given with their ids, in whatever order and however cut into subwords."""
+    content = ContentHash()
+    for id_, sides in sorted(words):
+        content.update(json.dumps([id_, *sides]).encode())
+    return content.short
+
+
+def profile_path(checkpoint: str | Path) -> Path:
+    """Where the profile of a checkpoint is by default: beside it."""
+    path = Path(checkpoint)
+    return path.with_name(path.name + SUFFIX)
+
+
+def read_profile(path: str | Path, model: str | None = None) -> Profile:
+    """Read a profile file.
+
+    Args:
+        path: the file.
+        model: hash of the model that it is to be used with; None: not checked.
+
+    Raises:
+        InputError: it cannot be read, is no profile, or is of a later version or of another model.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a profile ({error}): {_ADVICE}") from error
+    profile = parse_profile(text, str(path))
+    if model is not None and profile.model != model:
+        raise InputError(
+            f"{path}: is the profile of model {profile.model}, but the model at hand is {model}: expected a profile of "
+            f"this model; {_ADVICE}"
+        )
+    return profile
+
+
+def parse_profile(text: str, name: str) -> Profile:
+    """The profile that ``text`` holds; ``name`` is for messages.
+
+    Raises:
+        InputError: it is no profile, or one of a later version.
+    """
+    try:
+        content = json.loads(text)
+        version = content["profile"]
+        if version == VERSION:
+            return _parsed(content)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError) as error:
+        raise InputError(f"{name}: is no profile ({type(error).__name__}: {error!s:.80}): {_ADVICE}") from error
+    raise InputError(f"{name}: a profile of version {version!s:.20}: expected {VERSION}; {_ADVICE}")
+
+
+#: The types of the fields that are no methods.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "chosen_by": (str,),
+    "figure": (int, float, type(None)),
+    "pairs": (int,),
+    "text": (str,),
+    "reverse_model": (str, type(None)),
+    "gold": (str, type(None)),
+    "sentences": (list,),
+    "signature": (str,),
+}
+
+
+def _parsed(content: Mapping[str, Any]) -> Profile:
+    for name, types in _TYPES.items():
+        if not isinstance(content[name], types) or isinstance(content[name], bool):
+            raise ValueError(f"{name} {content[name]!r:.40}")
+    if not all(isinstance(hashed, str) for hashed in content["sentences"]):
+        raise ValueError("sentences that are no hashes")
+    fields = {key: value for key, value in content.items() if key != "profile"}
+    for key in ("alone", "streamed", "both"):
+        fields[key] = None if fields[key] is None and key == "both" else AlignmentMethod.from_dict(fields[key])
+    fields["sentences"] = tuple(fields["sentences"])
+    profile = Profile(**fields)
+    if profile.chosen_by not in FIGURES:
+        raise ValueError(f"chosen_by {profile.chosen_by!r}")
+    if profile.figure is not None and not 0 <= profile.figure <= 1:
+        raise ValueError(f"figure {profile.figure}")
+    if (profile.both is None) != (profile.reverse_model is None):
+        raise ValueError("both directions without the reverse model")
+    return profile

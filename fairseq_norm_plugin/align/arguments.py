@@ -1,0 +1,91 @@
+"""The options that say which models and which text, of every command that reads raw text."""
+
+from __future__ import annotations
+
+import argparse
+
+from alignment_eval.errors import UsageError
+from alignment_eval.files import STANDARD
+from alignment_eval.maps.subwords import MARKS
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the source-target model and its subwords."""
+    group = parser.add_argument_group("model")
+    group.add_argument("--path", required=True, metavar="CHECKPOINT", help="several, for an ensemble, separated by :")
+    group.add_argument("--data", required=True, metavar="DIR", help="directory with dict.LANG.txt of both languages")
+    group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="likewise")
+    group.add_argument("--bpe", choices=("subword-nmt", "none"), default="subword-nmt", help="none: text in subwords")
+    group.add_argument("--bpe-codes", nargs="+", metavar="CODES", help="subword-nmt codes: joint, or source and target")
+    group.add_argument(
+        "--subword-mark",
+        choices=("auto", *MARKS),
+        default="auto",
+        help="with --bpe none; auto: detected from the dictionaries",
+    )
+
+
+def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the text."""
+    group = parser.add_argument_group("text", "tokenised (and lowercased, …) as for training; - is standard input")
+    group.add_argument("--source-text", metavar="FILE", help="one sentence a line")
+    group.add_argument("--target-text", metavar="FILE", help="their translations")
+    group.add_argument("--text", metavar="FILE", help="both, as lines SOURCE ||| TARGET")
+
+
+def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the target-source model; gives its group."""
+    group = parser.add_argument_group("both directions")
+    group.add_argument("--reverse-path", metavar="CHECKPOINT", help="a target-source model")
+    group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
+    group.add_argument(
+        "--reverse-bpe-codes", nargs="+", metavar="CODES", help="its codes: joint, or source (TARGET-LANG) and target"
+    )
+    return group
+
+
+def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare batches and device; gives their group."""
+    group = parser.add_argument_group("speed and memory")
+    group.add_argument("--max-tokens", type=positive, default=4000, metavar="N", help="in a batch (default: 4000)")
+    group.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    return group
+
+
+def positive(text: str) -> int:
+    """A number of 1 or more, as an option's value."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number, 1 or more")
+    return int(text)
+
+
+def text_paths(args: argparse.Namespace) -> list[str]:
+    """The files of the text."""
+    return [args.text] if args.text is not None else [args.source_text, args.target_text]
+
+
+def check_input(args: argparse.Namespace) -> None:
+    """Check which options of text and models go together.
+
+    Raises:
+        UsageError: one is missing, or one too many.
+    """
+    pair = (args.source_text, args.target_text)
+    if (args.text is None) == (None in pair) or (args.text is not None and pair != (None, None)):
+        raise UsageError("the text is named by --source-text and --target-text or by --text: expected one of the two")
+    if pair == (STANDARD, STANDARD):
+        raise UsageError("both texts are - (standard input): expected one of them in a file; or --text -")
+    if (args.bpe == "none") != (args.bpe_codes is None):
+        raise UsageError("expected --bpe-codes CODES of the model, or --bpe none if the text is in subwords already")
+    for name, codes in (("--bpe-codes", args.bpe_codes), ("--reverse-bpe-codes", args.reverse_bpe_codes)):
+        if codes is not None and len(codes) > 2:
+            raise UsageError(f"{name}: {len(codes)} files: expected joint codes, or those of source and target")
+    if args.bpe == "none" and args.reverse_bpe_codes is not None:
+        raise UsageError("--reverse-bpe-codes beside --bpe none: expected text in the subwords of both models")
+    if args.reverse_path is None:
+        for name in ("reverse_data", "reverse_bpe_codes"):
+            if getattr(args, name) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
+                )

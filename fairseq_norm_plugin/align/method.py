@@ -1,0 +1,92 @@
+"""How a text is aligned: by the options given, else by the models' profiles, else by what the text itself shows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Optional
+
+from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
+from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.selection.chosen import (
+    ChosenMethod,
+    Overrides,
+    by_options,
+    chosen_method,
+    require_both,
+    stated_passes,
+)
+from alignment_eval.selection.profile import Profile, profile_path, read_profile
+from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
+from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.align.text import ParallelText
+from fairseq_norm_plugin.options import default_layers
+
+#: The value of ``--profile`` that passes over the profile beside a checkpoint.
+NO_PROFILE = "none"
+#: Two directions become one by the product of their word maps unless another way is named.
+_PRODUCT = BidirectionalOptions(join="product")
+
+
+def choose_method(
+    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: ParallelText
+) -> ChosenMethod:
+    """The method for a command line, its models and its text.
+
+    Args:
+        args: the command line.
+        directions: the source-target model, and the target-source model if there is one.
+        models: their hashes.
+        text: the text to be aligned.
+
+    Raises:
+        UsageError: options that do not go together, or a profile of one direction for two.
+        InputError: a profile cannot be used.
+    """
+    stated = None
+    if args.join is not None or args.symmetrize is not None:
+        stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
+    if states_maps(args):
+        both = (stated or _PRODUCT) if len(directions) > 1 else None
+        return by_options(_stated(args, directions[0].layers, both))
+    profiles, sources = find_profiles(args, directions, models, text)
+    overrides = Overrides(args.rule, args.lexicon, stated, args.final_punctuation)
+    return chosen_method(profiles, sources, text.size, overrides)
+
+
+def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalOptions]) -> AlignmentMethod:
+    args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
+    args.rule = args.rule or (PRODUCT_RULE if both == _PRODUCT else SINGLE_RULE)
+    if args.layer is None and args.head is None and args.heads is None:
+        args.heads = ",".join(map(str, default_layers(layers)))
+    forward = stated_options(args)
+    reverse = None if both is None else reverse_options(args, forward)
+    return AlignmentMethod(forward, reverse, both, stated_passes(args.rule, both, args.lexicon))
+
+
+def find_profiles(
+    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: ParallelText
+) -> tuple[list[Profile], list[str]]:
+    """The profile of each model and where it comes from: ``--profile``, beside the checkpoint, or the text."""
+    if args.profile not in (None, NO_PROFILE):
+        named = read_profile(args.profile, models[0])
+        if len(directions) == 1:
+            return [named], [args.profile]
+        require_both(named, args.profile)
+        return [named, named.of_reverse(models[1], args.profile)], [args.profile, args.profile]
+    profiles: list[Profile] = []
+    sources: list[str] = []
+    pairs = None
+    for direction, model, exchanged in zip(directions, models, (False, True)):
+        beside = profile_path(direction.name)
+        if args.profile is None and beside.is_file():
+            profiles.append(read_profile(beside, model))
+            sources.append(str(beside))
+            continue
+        if pairs is None:
+            pairs = usable_pairs(text, directions)
+        mine = [(pair[1], pair[0]) if exchanged else pair for pair in pairs]
+        profiles.append(calibrate(direction, mine, model, args.max_tokens))
+        sources.append("the text itself")
+    return profiles, sources
