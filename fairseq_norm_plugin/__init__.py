@@ -1,13 +1,16 @@
 """fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer."""
 
-from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
+from fairseq_norm_plugin.root_logger import kept_root_logger
 
-admit_checkpoint_types()
+with kept_root_logger():
+    from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
 
-from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm  # noqa: E402
-from fairseq_norm_plugin.models import bert as bert  # noqa: E402  # registers the model
-from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # noqa: E402  # registers the tasks
-from fairseq_norm_plugin.tasks import multilingual as multilingual  # noqa: E402
-from fairseq_norm_plugin.tasks import translation as translation  # noqa: E402
+    admit_checkpoint_types()
+
+    from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm
+    from fairseq_norm_plugin.models import bert as bert  # registers the model
+    from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # registers the tasks
+    from fairseq_norm_plugin.tasks import multilingual as multilingual
+    from fairseq_norm_plugin.tasks import translation as translation
 
 __all__ = ["BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import torch
@@ -79,8 +79,25 @@ class Direction:
 
     def encode(self, pair: TokenPair) -> EncodedPair:
         """A pair's source and target as the models take them."""
-        source, target = map(_encode, pair, self._segmenters, self._dictionaries)
-        return source, target
+        return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
+
+    def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
+        """The words of a source (``which`` 0) or a target (1) as the models take them."""
+        return _encode(tokens, self._segmenters[which], self._dictionaries[which])
+
+    def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
+        """A batch of pairs, given by id, as fairseq's models take it, on their device; targets may be left out."""
+        items = []
+        for id_, (source, target) in pairs.items():
+            items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
+        dictionary = self._dictionaries[0]
+        sample = dict(collate(items, dictionary.pad(), dictionary.eos()))
+        device = next(self._models[0].parameters()).device
+        sample["net_input"] = {
+            name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)
+        }
+        sample["target"] = None if sample["target"] is None else sample["target"].to(device)
+        return sample
 
     def fits(self, pair: EncodedPair) -> bool:
         """Whether the models take sentences as long as these."""
@@ -102,28 +119,29 @@ class Direction:
             kinds: which kinds (:data:`alignment_eval.maps.sentence.KINDS`).
             layers: of which layers, from 0.
         """
+        recorded = self.recorded(pairs, kinds, layers)
+        sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
+        ids = sample["id"].tolist()
+        device = sample["net_input"]["src_tokens"].device
+        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
+        dictionary = self._dictionaries[1]
+        record_hypotheses(self._models, sample, hypotheses, recorded, dictionary.pad(), dictionary.eos())
+        return {
+            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
+            for id_, (hypothesis,) in zip(ids, hypotheses)
+        }
+
+    def recorded(
+        self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]
+    ) -> RecordedMaps:
+        """What is recorded of a batch for the maps of ``kinds`` and ``layers``."""
 
         def source_words(id_: int, row: Tensor) -> list[int]:
             words: list[int] = pairs[id_][0].side.words.tolist()
             return [-1] * (len(row) - len(words)) + words  # pads are on the left
 
         quantities = recorded_quantities(list(kinds), len(self._models))
-        recorded = RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
-        source_dictionary, target_dictionary = self._dictionaries
-        items = [{"id": id_, "source": source.ids} for id_, (source, _) in pairs.items()]
-        sample = dict(collate(items, source_dictionary.pad(), source_dictionary.eos()))
-        device = next(self._models[0].parameters()).device
-        sample["net_input"] = {
-            name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)
-        }
-        ids = sample["id"].tolist()
-        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
-        pad, eos = target_dictionary.pad(), target_dictionary.eos()
-        record_hypotheses(self._models, sample, hypotheses, recorded, pad, eos)
-        return {
-            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
-            for id_, (hypothesis,) in zip(ids, hypotheses)
-        }
+        return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
 
 
 def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import fairseq_norm_plugin
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 
-DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,87 @@ def test_bad_sentences_are_named(model, source, target, text):
         model.maps(source, target)
 
 
-def test_missing_files_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.pt: no such file"):
-        fairseq_norm_plugin.load(tmp_path / "nowhere.pt", DEMO, "de", "en")
-    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
-    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
+SOURCES = ["wir sind hier .", "meine damen und herren , ich danke ihnen .", "ja .", "das ist ein haus ."] * 5
+TARGETS = ["we are here .", "ladies and gentlemen , i thank you .", "yes .", "this is a house ."] * 5
+
+
+@pytest.mark.parametrize("max_tokens", [1, 30, 4000])
+def test_a_list_gives_what_each_pair_gives(model, max_tokens):
+    found = list(model.maps(SOURCES, TARGETS, max_tokens=max_tokens))
+    assert [maps.id for maps in found] == list(range(20))
+    for maps, source, target in zip(found, SOURCES, TARGETS):
+        alone = model.maps(source, target)
+        assert (maps.source.tokens, maps.target.tokens) == (alone.source.tokens, alone.target.tokens)
+        assert maps.score == pytest.approx(alone.score, abs=1e-5)
+        for kind in ("attn_w", "attn_n"):
+            np.testing.assert_allclose(maps.head_maps(kind), alone.head_maps(kind), atol=1e-5)
+            np.testing.assert_allclose(maps.layer_maps(kind), alone.layer_maps(kind), atol=1e-5)
+
+
+def test_a_list_of_own_translations(model):
+    found = list(model.maps(SOURCES[:4], beam=2))
+    for maps, source in zip(found, SOURCES):
+        alone = model.maps(source, beam=2)
+        assert maps.target.tokens == alone.target.tokens
+        np.testing.assert_allclose(maps.layer_maps("attn_n"), alone.layer_maps("attn_n"), atol=1e-5)
+
+
+def test_kinds_that_merge_subwords_in_a_list(model):
+    kinds = ["attn_n_merged"]
+    sources = ["verkehrsunfälle sind schlimm .", "ja"]
+    targets = ["traffic accidents are bad .", "yes"]
+    for maps, source, target in zip(model.maps(sources, targets, kinds=kinds), sources, targets):
+        alone = model.maps(source, target, kinds=kinds)
+        np.testing.assert_allclose(maps.layer_maps(kinds[0]), alone.layer_maps(kinds[0]), atol=1e-5)
+
+
+def test_an_iterator_that_reads_no_more_than_it_needs(model):
+    read = []
+
+    def sentences():
+        for source in SOURCES:
+            read.append(source)
+            yield source
+
+    found = model.maps(sentences(), TARGETS, max_tokens=20)
+    assert not read
+    assert next(found).id == 0
+    assert len(read) == 4
+    assert len(list(found)) == 19
+
+
+def test_a_long_sentence_in_a_list_is_named(model):
+    found = model.maps(["wir", "a " * 2000], ["we", "x"], max_tokens=1)
+    with pytest.raises(InputError, match=r"source\[1\]: \d+ tokens with </s>: expected at most the model's 1024"):
+        list(found)
+
+
+def test_bad_lists_raise_at_once(model):
+    with pytest.raises(InputError, match="source has 1 sentences and target 2"):
+        model.maps(["wir"], ["we", "you"])
+    with pytest.raises(InputError, match=r"source\[1\]: None"):
+        model.maps(["wir", None], ["we", "you"])
+    with pytest.raises(
+        InputError, match=r"source\[0\]: token ids .*expected text or token ids|source\[0\]: \[4, 'a'\]"
+    ):
+        list(model.maps([[4, "a"]], ["we"]))
+    with pytest.raises(UsageError, match="max_tokens 0"):
+        model.maps(["wir"], ["we"], max_tokens=0)
+    with pytest.raises(UsageError, match="unknown map kind 'attn'"):
+        model.maps(["wir"], ["we"], kinds=["attn"])
+
+
+def test_words_are_those_of_the_text_whatever_the_model_knows(model):
+    maps = model.maps("漢字 </s> wir", "we 漢字")
+    assert list(maps.to_frame(layer=0).columns) == ["漢字", "</s>", "wir", "(null)"]
+    assert list(maps.to_frame(layer=0).index) == ["we", "漢字"]
+
+
+def test_maps_can_be_shown(model):
+    maps = model.maps("wir sind hier .", "we are here .")
+    assert "wir sind hier ." in repr(maps)
+    assert "<table" in maps._repr_html_()
+    assert maps.to_frame("attn_w", layer=0, head=0).shape == (4, 5)
 
 
 def test_the_free_functions_take_any_frameworks_matrices():

@@ -1,0 +1,89 @@
+"""The maps of every block of a type, of any kind, for one sentence or sentence pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from alignment_eval.maps.sentence import Array
+from alignment_eval.maps.words import require_known
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
+
+
+@dataclass(frozen=True)
+class BlockMaps:
+    """The maps of one block type for one sentence (pair).
+
+    Attributes:
+        block: block type (capture.layers.BLOCK_TYPES).
+        kind: map kind (maps.kinds.BLOCK_KINDS).
+        layers: layer maps, float32 [L, T, S]; encoder-decoder attention has one column more, last, with kinds that
+            know a residual connection.
+        heads: maps of single heads, [L, H, T, S]; None for kinds that have none.
+        mixing_ratio: [L, T], fractions; None for kinds that have none.
+        rows: the T target tokens, in the decoder its inputs.
+        columns: the S source tokens.
+    """
+
+    block: str
+    kind: str
+    layers: Array
+    heads: Optional[Array]
+    mixing_ratio: Optional[Array]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def block_maps_of(
+    models: Sequence[Any],
+    inputs: dict[str, Any],
+    block: str,
+    kind: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> BlockMaps:
+    """The maps of ``kind`` of all blocks of type ``block`` in a pass over ``inputs``; the mean over ``models``.
+
+    Raises:
+        InputError: the block has no such maps.
+        UsageError: an unknown block type or kind.
+    """
+    require_known("block type", block, BLOCK_TYPES)
+    require_known("map kind", kind, BLOCK_KINDS)
+    captures = []
+    for model in models:
+        numbers = [attention.site.number for attention in norm_attentions(model, block)]
+        capture = MapCapture(block, numbers, partial(_maps_of, kind=kind))
+        with torch.no_grad(), teacher_forcing(model), capturing(norm_attentions(model), capture):
+            model(**inputs, features_only=True)
+        captures.append(capture.take())
+    means = [
+        None if layers[0] is None else torch.stack(layers).float().cpu().numpy()
+        for layers in (
+            [_mean([layer[part] for layer in of_models]) for of_models in zip(*captures)] for part in range(3)
+        )
+    ]
+    layers, heads, ratio = means
+    assert layers is not None
+    return BlockMaps(block, kind, layers, heads, ratio, rows, columns)
+
+
+def _maps_of(block: Block, kind: str) -> tuple[Optional[Tensor], ...]:
+    return (
+        layer_map(block, kind)[0],
+        head_map(block, kind)[0] if kind in HEAD_KINDS else None,
+        mixing_ratio(block, kind)[0] if kind in MIXING_KINDS else None,
+    )
+
+
+def _mean(values: Sequence[Optional[Tensor]]) -> Any:
+    return None if values[0] is None else torch.stack([value for value in values if value is not None]).mean(0)

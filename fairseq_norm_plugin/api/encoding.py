@@ -1,0 +1,101 @@
+"""Sentences as a model takes them, and the batches in which it takes many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Optional
+
+import numpy as np
+import torch
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.align.aligner import length_batches
+from fairseq_norm_plugin.align.direction import Direction, EncodedSide
+from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence, words_of_text
+from fairseq_norm_plugin.tokens import Vocabulary
+
+#: A window of pairs goes through the model in so many parts of similar lengths, roughly.
+_PARTS = 4
+
+
+class NumberedPair(NamedTuple):
+    """An encoded pair and its place in a list; without target, the model is to translate."""
+
+    number: int
+    source: EncodedSide
+    target: Optional[EncodedSide]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each side."""
+        return [len(side.ids) for side in (self.source, self.target) if side is not None]
+
+
+class SentenceEncoder:
+    """Turns sentences as a caller gives them into what a model takes.
+
+    Args:
+        direction: the model; it cuts text into subwords.
+        vocabularies: of source and target; they say what token ids mean.
+    """
+
+    def __init__(self, direction: Direction, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
+        self._direction = direction
+        self._vocabularies = vocabularies
+
+    def pair(self, pair: GivenPair, number: int = 0) -> NumberedPair:
+        """Both sides of a pair.
+
+        Raises:
+            InputError: a sentence is empty, longer than the model takes, or has ids that the dictionary lacks.
+        """
+        source = self.side(pair.source, 0, pair.names[0])
+        return NumberedPair(number, source, None if pair.target is None else self.side(pair.target, 1, pair.names[1]))
+
+    def side(self, sentence: Sentence, which: int, name: str) -> EncodedSide:
+        """A source (``which`` 0) or a target (1), called ``name`` in messages; errors as for :meth:`pair`."""
+        if isinstance(sentence, str):
+            side = self._direction.encode_side(words_of_text(sentence), which)
+        else:
+            side = self._of_ids(sentence, self._vocabularies[which], name)
+        if len(side.ids) == 1:
+            raise empty_sentence(name)
+        limit = self._direction.limits[which]
+        if len(side.ids) > limit:
+            raise InputError(f"{name}: {len(side.ids)} tokens with </s>: expected at most the model's {limit}")
+        return side
+
+    def _of_ids(self, sentence: Iterable[int], vocabulary: Vocabulary, name: str) -> EncodedSide:
+        dictionary = vocabulary.dictionary
+        try:
+            ids = torch.as_tensor(list(sentence), dtype=torch.long)
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise InputError(f"{name}: {sentence!r:.40}: expected text or token ids ({error})") from error
+        if len(ids) == 0 or ids[-1] != dictionary.eos():
+            ids = torch.cat([ids, ids.new_tensor([dictionary.eos()])])
+        if int(ids.min()) < 0 or int(ids.max()) >= len(dictionary):
+            raise InputError(
+                f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}"
+            )
+        return EncodedSide(ids, vocabulary.side(ids), int((ids == dictionary.unk()).sum()))
+
+
+def windows(pairs: Iterable[NumberedPair], max_tokens: int) -> Iterator[list[NumberedPair]]:
+    """Consecutive pairs whose longer sides have ``max_tokens`` tokens together, one pair at least."""
+    window: list[NumberedPair] = []
+    tokens = 0
+    for pair in pairs:
+        if window and tokens + max(pair.lengths) > max_tokens:
+            yield window
+            window, tokens = [], 0
+        window.append(pair)
+        tokens += max(pair.lengths)
+    if window:
+        yield window
+
+
+def parts_of(window: list[NumberedPair], max_tokens: int) -> Iterator[list[NumberedPair]]:
+    """The pairs of a window in batches of similar length."""
+    lengths = np.array([pair.lengths for pair in window], dtype=np.int64)
+    for rows in length_batches(lengths, max(1, max_tokens // _PARTS)):
+        yield [window[row] for row in rows]

@@ -1,0 +1,133 @@
+"""Load the checkpoint of a translation model for its maps and alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from fairseq import checkpoint_utils
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.formats.reading import warn_on_stderr
+from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.align.text import Segmenter
+from fairseq_norm_plugin.api.model import NormModel
+from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
+
+#: A file's name, or the names of two: of source and target.
+Codes = Union[str, Path, Sequence[Union[str, Path]]]
+
+
+def load(
+    path: Union[str, Path],
+    data: Union[str, Path],
+    source_lang: Optional[str] = None,
+    target_lang: Optional[str] = None,
+    bpe_codes: Optional[Codes] = None,
+    subword_mark: str = "auto",
+    *,
+    reverse_path: Union[str, Path, None] = None,
+    reverse_data: Union[str, Path, None] = None,
+    reverse_bpe_codes: Optional[Codes] = None,
+) -> NormModel:
+    """Load a fairseq checkpoint for reading its maps and alignments.
+
+    Args:
+        path: the checkpoint; several, for an ensemble, separated by colons.
+        data: the directory with ``dict.<lang>.txt`` of both languages.
+        source_lang: source language; detected from binarised data in ``data`` if not given.
+        target_lang: target language; likewise.
+        bpe_codes: subword-nmt codes, one file, or one each for source and target; then sentences are given as words.
+        subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
+        reverse_path: a checkpoint of the other direction; alignments are then made by both.
+        reverse_data: its dictionaries; default: ``data``.
+        reverse_bpe_codes: its codes, one file, or one each for its source (``target_lang``) and target; default: those
+            of ``bpe_codes``.
+
+    Raises:
+        InputError: a file is missing, the checkpoint is unsafe, or the model is no encoder-decoder Transformer.
+        UsageError: more than two files of codes, or options of a reverse model without one.
+    """
+    codes = _codes("bpe_codes", bpe_codes)
+    model = _load_direction(path, data, source_lang, target_lang, codes, subword_mark)
+    if reverse_path is not None:
+        cfg = model.task.cfg
+        codes = _codes("reverse_bpe_codes", reverse_bpe_codes) or codes[::-1]
+        model.reverse = _load_direction(
+            reverse_path, reverse_data or data, cfg.target_lang, cfg.source_lang, codes, subword_mark
+        )
+    elif reverse_data is not None or reverse_bpe_codes is not None:
+        raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: expected a model of both directions")
+    return model
+
+
+def _codes(option: str, given: Optional[Codes]) -> list[str]:
+    """The files of BPE codes, of source and target; none if there are no codes."""
+    if given is None:
+        return []
+    codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
+    if not 1 <= len(codes) <= 2:
+        raise UsageError(f"{option}: {len(codes)} files: expected joint codes, or those of source and target")
+    return codes
+
+
+def _load_direction(
+    path: Union[str, Path],
+    data: Union[str, Path],
+    source_lang: Optional[str],
+    target_lang: Optional[str],
+    codes: Sequence[str],
+    subword_mark: str,
+) -> NormModel:
+    from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
+
+    names = str(path).split(":")
+    languages = [lang for lang in (source_lang, target_lang) if lang]
+    for name in [*names, *codes, *(str(Path(data) / f"dict.{lang}.txt") for lang in languages)]:
+        if not Path(name).is_file():
+            raise InputError(f"{name}: no such file: expected the checkpoint, the dictionaries in {data}, or the codes")
+    if not (source_lang and target_lang) and not any(Path(data).glob("*.*-*.*")):
+        raise InputError(
+            f"{data}: no binarised data to detect the languages from: give source_lang and target_lang (-s, -t)"
+        )
+    cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
+    task = TranslationNormTask.setup_task(cfg)
+    try:
+        models, trained, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
+    except RuntimeError as error:
+        if "size mismatch" not in str(error):
+            raise
+        raise InputError(
+            f"{path}: its parameters do not fit the dictionaries in {data}: expected the model's own dictionaries"
+        ) from error
+    _warn_of_languages(trained, task.cfg, names[-1])
+    for model in models:
+        model.float().eval()  # fp16 checkpoints are computed in float32
+    vocabularies = _vocabulary(task.source_dictionary, subword_mark), _vocabulary(task.target_dictionary, subword_mark)
+    segmenters = _segmenters(codes, vocabularies)
+    direction = Direction(models, (task.source_dictionary, task.target_dictionary), segmenters, str(path))
+    return NormModel(task, models, direction, vocabularies)
+
+
+def _vocabulary(dictionary: Any, mark: str) -> Vocabulary:
+    return Vocabulary(dictionary, dictionary_mark(dictionary, mark), special_ids(dictionary))
+
+
+def _segmenters(codes: Sequence[str], vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Segmenter, Segmenter]:
+    """What cuts the words of source and target."""
+    if not codes:
+        return Segmenter(None, vocabularies[0].mark), Segmenter(None, vocabularies[1].mark)
+    source = Segmenter(codes[0])
+    return source, source if codes[-1] == codes[0] else Segmenter(codes[-1])
+
+
+def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
+    """Warn of a model of another direction: with a dictionary for both languages nothing else would tell."""
+    before = tuple(getattr(trained.task, name, None) for name in ("source_lang", "target_lang"))
+    now = (asked.source_lang, asked.target_lang)
+    if None not in before and before != now:
+        warn_on_stderr(
+            f"{path} was trained from {before[0]} to {before[1]} and is read from {now[0]} to {now[1]}: its maps mean "
+            f"little then; expected a model of that direction (are two paths exchanged?)"
+        )

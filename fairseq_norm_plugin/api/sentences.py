@@ -1,0 +1,124 @@
+"""What a caller gives as sentences: one pair, or the pairs of two lists; text, or token ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from contextlib import suppress
+from itertools import zip_longest
+from numbers import Integral
+from typing import Any, NamedTuple, Optional, Union
+
+import torch
+
+from alignment_eval.errors import InputError
+
+#: Text, its words separated by blanks; or token ids.
+Sentence = Union[str, Sequence[int]]
+#: One sentence, or several.
+Sentences = Union[Sentence, Iterable[Sentence]]
+
+_EXPECTED = "expected text or token ids"
+#: Stands for the sentences that a list has not.
+_END = object()
+#: What is between blanks of ASCII: so the command line splits lines into words too.
+_WORD = re.compile(r"[^ \t\n\r\v\f]+")
+
+
+class GivenPair(NamedTuple):
+    """A sentence pair as it was given; without target, the model is to translate.
+
+    ``names`` are those of source and target in messages: ``source``, ``source[3]`` of a list.
+    """
+
+    source: Sentence
+    target: Optional[Sentence]
+    names: tuple[str, str] = ("source", "target")
+
+
+def words_of_text(text: str) -> list[str]:
+    """The words of a sentence."""
+    return _WORD.findall(text)
+
+
+def empty_sentence(name: str) -> InputError:
+    """The error that says so."""
+    return InputError(f"{name}: an empty sentence: expected at least one token")
+
+
+def is_one_pair(source: Sentences, target: Optional[Sentences]) -> bool:
+    """Whether one sentence pair is given, not two lists.
+
+    Raises:
+        InputError: one side is a sentence and the other a list, or a side is neither.
+    """
+    one = _is_sentence(source, "source")
+    if target is not None and one != _is_sentence(target, "target", empty=one):
+        found = ("one sentence", "several") if one else ("several", "one sentence")
+        raise InputError(f"source is {found[0]}, target {found[1]}: expected two sentences, or two lists of them")
+    return one
+
+
+def given_pairs(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]) -> Iterator[GivenPair]:
+    """The pairs of two lists, in their order.
+
+    Lists are checked as a whole before the first pair comes; what has no length, such as a generator, is read pair by
+    pair and checked on the way.
+
+    Raises:
+        InputError: the lists are empty or not of the same length, or an element is no sentence.
+    """
+    sides = [side for side in (source, target) if side is not None]
+    lengths = [len(side) for side in sides if isinstance(side, Sized)]
+    if len(lengths) == len(sides):
+        if len(set(lengths)) > 1:
+            raise _unequal(f"source has {lengths[0]} sentences and target {lengths[1]}")
+        return iter(list(_paired(source, target)))
+    return _paired(source, target)
+
+
+def _paired(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]) -> Iterator[GivenPair]:
+    pair: Optional[GivenPair] = None
+    both: Iterable[tuple[Any, Any]] = ((one, None) for one in source)
+    if target is not None:
+        both = zip_longest(source, target, fillvalue=_END)
+    for number, (one, other) in enumerate(both):
+        if one is _END or other is _END:
+            raise _unequal(f"{'source' if one is _END else 'target'} ends after {number} sentences")
+        pair = GivenPair(one, other, (f"source[{number}]", f"target[{number}]"))
+        for sentence, name in zip(pair[: 1 if target is None else 2], pair.names):
+            _check_sentence(sentence, name)
+        yield pair
+    if pair is None:
+        raise InputError("source: an empty list: expected at least one sentence")
+
+
+def _check_sentence(given: object, name: str) -> None:
+    if not _is_sentence(given, name, empty=True):
+        raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")
+    if isinstance(given, str) and not words_of_text(given):
+        raise empty_sentence(name)
+
+
+def _unequal(found: str) -> InputError:
+    return InputError(f"{found}: expected the same number, the sentences of each pair at the same place of both lists")
+
+
+def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
+    """Whether ``given`` is one sentence, ``empty`` if it has nothing in it; else it is several.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if isinstance(given, str):
+        return True
+    with suppress(TypeError):  # arrays without an axis have neither length nor elements
+        if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping, Set)):
+            if not isinstance(given, Sized):
+                return False
+            return _is_number(next(iter(given))) if len(given) else empty
+    raise InputError(f"{name}: {given!r:.40} ({type(given).__name__}): {_EXPECTED}, or a list of them")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Integral) or (torch.is_tensor(value) and value.dim() == 0)

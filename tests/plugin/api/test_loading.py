@@ -1,0 +1,55 @@
+"""Loading models of one direction and of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+CODES = DEMO / "codes.bpe"
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.pt: no such file"):
+        fairseq_norm_plugin.load(tmp_path / "nowhere.pt", DEMO, "de", "en")
+    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
+    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
+    with pytest.raises(InputError, match=r"nocodes: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
+    with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
+
+
+def test_codes_of_both_sides_are_joint_codes_given_twice():
+    joint, both = (
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=codes)
+        for codes in (CODES, [CODES, str(CODES)])
+    )
+    one, other = (model.maps("verkehrsunfälle", "accidents") for model in (joint, both))
+    assert one.source.tokens == other.source.tokens
+    np.testing.assert_array_equal(one.layer_maps("attn_n"), other.layer_maps("attn_n"))
+
+
+def test_a_model_of_the_other_direction():
+    model = fairseq_norm_plugin.load(
+        DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES, reverse_path=DEMO / "checkpoint.en-de.pt"
+    )
+    alone = fairseq_norm_plugin.load(DEMO / "checkpoint.en-de.pt", DEMO, "en", "de", bpe_codes=CODES)
+    maps = [one.maps("we are here .", "wir sind hier .").layer_maps("attn_n") for one in (model.reverse, alone)]
+    np.testing.assert_array_equal(*maps)
+    assert alone.reverse is None
+
+
+def test_options_that_do_not_go_together():
+    with pytest.raises(UsageError, match=r"bpe_codes: 3 files"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES] * 3)
+    for option in ({"reverse_data": DEMO}, {"reverse_bpe_codes": CODES}):
+        with pytest.raises(UsageError, match="without reverse_path"):
+            fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **option)
