@@ -18,20 +18,10 @@ from alignment_eval.arguments.records import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.figures.fonts import font_families, set_in_disorder, visible
 from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
-from alignment_eval.figures.sentence import (
-    NULL_LABEL,
-    Panel,
-    Picture,
-    draw,
-    font_families,
-    needs_shaping,
-    panel_of,
-    shapes_text,
-    sides_of,
-    visible,
-)
+from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.files import check_new
 from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
@@ -116,9 +106,7 @@ def run(args: argparse.Namespace) -> None:
         panels_of(args, kinds, sentence, predicted),
         None if gold is None else links_in(gold, sentence),
     )
-    families, missing = font_families(picture.texts, args.font)
-    if ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
-        warn_of_text(picture.texts, missing)
+    families = font_families(picture.texts, args.font)
     signed = signature(
         records=records.info.signature_hash,
         sentence=args.sentence,
@@ -130,7 +118,9 @@ def run(args: argparse.Namespace) -> None:
         **_link_fields(first, hypothesis),
         **({} if gold is None else reading_fields("gold", gold)),
     )
-    save_figure(draw(picture, families), args.output, signed)
+    missing = save_figure(draw(picture, families), args.output, signed)
+    if ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
+        warn_of_text(picture.texts, missing)
     print(signed, file=sys.stderr)
 
 
@@ -261,7 +251,7 @@ def warn_of_text(texts: Iterable[str], missing: str) -> None:
         warn_on_stderr(
             f"no installed font has {named}{more}: drawn as boxes; name a font with --font FILE, or write .svg"
         )
-    if not shapes_text() and any(map(needs_shaping, texts)):
+    if set_in_disorder(texts):
         warn_on_stderr(
             "this Matplotlib draws right-to-left and Indic letters one by one from left to right, so that such labels "
             "are wrong: expected 3.11 or later (it needs Python 3.11); install that, or write .svg"

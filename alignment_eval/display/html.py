@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from alignment_eval.figures.sentence import label_of, visible
+from alignment_eval.figures.fonts import label_of, visible
 
 #: Red, green and blue of a cell of the largest value, and how much of it covers the page.
 _COLOUR, _STRONGEST = "66,133,244", 0.6

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from alignment_eval.figures.fonts import font_families, label_of
 from alignment_eval.figures.sentence import (
     Panel,
     Picture,
     cell_size,
     draw_panel,
-    font_families,
     font_size,
     label_axes,
-    label_of,
     label_width,
 )
 from alignment_eval.maps.sentence import SentenceSide
@@ -46,7 +45,7 @@ def draw_map(panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes 
     """
     picture = Picture(panel.title, source, target, ((panel,),))
     columns, rows = ([label_of(token) for token in side.tokens] for side in (source, target))
-    families, _ = font_families(picture.texts)
+    families = font_families(picture.texts)
     axes = _new_axes(columns, rows) if ax is None else ax
     _keep_labels_inside(axes)
     cell = _cell_of(axes, len(rows), len(columns))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ _DPI = 150
 _MARGIN = 0.1
 #: Longest side of a bitmap: beyond it the resolution is lowered (vector formats have no such limit).
 _MAX_PIXELS = 12_000
+_NO_GLYPH = re.compile(r"Glyph ([0-9]+) .*missing from")
 
 
 def figure_ending(path: str | Path) -> str:
@@ -39,7 +42,7 @@ def figure_ending(path: str | Path) -> str:
     return ending
 
 
-def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> None:
+def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> str:
     """Write ``figure`` to ``path``, cut to what is drawn; its ending tells the format.
 
     Neither a date nor a random id gets in.  In SVG text stays text, in PDF fonts are embedded as TrueType.
@@ -48,6 +51,9 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         figure: what to save.
         path: where; a file there is replaced.
         description: goes into the file's metadata.
+
+    Returns:
+        The characters that none of their fonts has, drawn as boxes; none of SVG, whose text the viewer draws.
 
     Raises:
         UsageError: an unknown ending.
@@ -59,10 +65,8 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     key, metadata = _METADATA[ending]
     content = io.BytesIO()
     fixed = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "align-eval", "pdf.fonttype": 42})
-    with fixed, warnings.catch_warnings():
-        # Who draws says which glyphs are missing, once and not for each label.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+    with fixed, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         # "tight" draws everything once more to place it first, which only a figure that lays itself out needs.
         box = "tight" if figure.get_layout_engine() else figure.get_tightbbox().padded(_MARGIN)
         figure.savefig(
@@ -73,3 +77,16 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
             metadata={**metadata, **({key: description} if description else {})},
         )
     write_bytes(path, content.getvalue())
+    missing = _missing_characters(caught)
+    return "" if ending == "svg" else missing
+
+
+def _missing_characters(caught: Iterable[warnings.WarningMessage]) -> str:
+    """The characters that Matplotlib, which warns for each label, found no glyph of; other warnings are given anew."""
+    found = set()
+    for warning in caught:
+        if match := _NO_GLYPH.match(text := str(warning.message)):
+            found.add(int(match[1]))
+        elif not text.startswith("Matplotlib currently does not support"):  # of a script, beside the one above
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return "".join(map(chr, sorted(found)))

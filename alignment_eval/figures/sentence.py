@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose, links_of, named_maps, unit_maps
 from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.figures.fonts import FONT, label_of
 from alignment_eval.links.table import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_strings
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 #: The column of a word map that holds what the special source tokens have.
 NULL_LABEL = "(null)"
-#: The font of all text; characters that it lacks are looked for in others.
-FONT = "DejaVu Sans"
 
 #: Series -> label, marker, size as a share of a cell, whether it is filled: told apart by shape, not by colour alone.
 _MARKS: dict[str, tuple[str, str, float, bool]] = {
@@ -38,8 +35,6 @@ _MARKS: dict[str, tuple[str, str, float, bool]] = {
 _COLOURS = {"sure": "black", "possible": "black", "predicted": "#d1450b"}
 #: So many panels are drawn large, each with a colour bar; of more each is small and only its maximum is told.
 _LARGE = 4
-#: Longest label, in characters.
-_LONGEST = 30
 _POINTS = 72  # of an inch
 #: Width of a character as a share of the font size, on the large side.
 _CHARACTER = 0.75
@@ -146,102 +141,12 @@ def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> 
     ]
 
 
-def label_of(token: str) -> str:
-    """``token`` as it is shown (:func:`visible`), cut if it is long."""
-    text = visible(token)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def visible(text: str) -> str:
-    r"""``text`` with the characters that show nothing, turn text around or break files as ``\u200b``, as in Python."""
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    # Of the format characters only joiners shape letters; bidirectional overrides would turn a label around.
-    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
-        return character
-    return character.encode("unicode_escape").decode()
-
-
-def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple[tuple[str, ...], str]:
-    """Font families that have the characters of ``texts``, and the characters that none has.
-
-    The first is that of ``file`` if one is given; fonts that are installed are asked only for what it and
-    :data:`FONT` lack.
-
-    Raises:
-        InputError: ``file`` is not a font.
-    """
-    from matplotlib import font_manager
-
-    manager = font_manager.fontManager
-    families = [FONT]
-    if file is not None:
-        families.insert(0, _add_font(file))
-    missing = {ord(character) for text in texts for character in text if not character.isspace()}
-    # Joiners and selectors draw nothing of their own.
-    missing -= {0x200C, 0x200D, *range(0xFE00, 0xFE10)}
-    for name in families:
-        missing -= _characters(font_manager.findfont(name))
-    # Not those that have a box for everything.
-    others = sorted((e.name, e.fname) for e in manager.ttflist if missing and not e.name.startswith("Last Resort"))
-    for name, path in others:
-        if name not in families and missing & _characters(path):
-            # A family may have several files: the one that is drawn counts.
-            has = missing & _characters(font_manager.findfont(name))
-            families += [name] if has else []
-            missing -= has
-    return tuple(families), "".join(map(chr, sorted(missing)))
-
-
-def _add_font(file: str | Path) -> str:
-    """Make a font file known, and give its family."""
-    from matplotlib import font_manager
-
-    entries = font_manager.fontManager.ttflist
-    place = len(entries)
-    try:
-        font_manager.get_font(str(file))  # addfont goes by the ending, this by the content
-        font_manager.fontManager.addfont(str(file))
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{file}: cannot be read as a font: expected a TrueType or OpenType file") from error
-    # First, and as if upright and regular: whoever asks for its family gets this file and no other of the family.
-    entry = replace(entries.pop(place), style="normal", variant="normal", weight=400, stretch="normal")
-    entries.insert(0, entry)
-    return entry.name
-
-
-def _characters(font: str) -> Set[int]:
-    from matplotlib import font_manager
-
-    try:
-        return font_manager.get_font(font).get_charmap().keys()
-    except (OSError, RuntimeError):  # removed or broken since the list was made
-        return frozenset()
-
-
-def needs_shaping(text: str) -> bool:
-    """Whether ``text`` has right-to-left letters, vowel signs with a place of their own or conjuncts (viramas)."""
-    return any(
-        unicodedata.bidirectional(c) in ("R", "AL") or unicodedata.category(c) == "Mc" or unicodedata.combining(c) == 9
-        for c in text
-    )
-
-
-def shapes_text() -> bool:
-    """Whether this Matplotlib puts right-to-left text in order and shapes letters, as it does from 3.11 on."""
-    import matplotlib
-
-    return matplotlib.__version_info__ >= (3, 11)
-
-
 def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     """Draw ``picture``; the figure grows with the sentence, so that cells and text keep a readable size.
 
     Args:
         picture: what to draw.
-        families: fonts, the first that has a character is taken (:func:`font_families`).
+        families: fonts, the first that has a character is taken (:func:`~alignment_eval.figures.fonts.font_families`).
     """
     from matplotlib.figure import Figure
 

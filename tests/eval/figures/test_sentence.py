@@ -3,17 +3,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib import font_manager
 from matplotlib.colors import to_rgb
 
 from alignment_eval.errors import InputError, UsageError
@@ -21,19 +18,13 @@ from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.sentence import (
-    FONT,
     NULL_LABEL,
     Panel,
     Picture,
     cells,
     draw,
-    font_families,
-    label_of,
-    needs_shaping,
     panel_of,
-    shapes_text,
     sides_of,
-    visible,
 )
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -163,44 +154,6 @@ def test_nothing_to_draw() -> None:
         Picture("", plain("a"), plain("x"), ())
 
 
-# --- labels
-
-
-@pytest.mark.parametrize(
-    ("token", "label"),
-    [
-        ("Haus", "Haus"),
-        ("$x_1$", "$x_1$"),
-        ("x" * 30, "x" * 30),
-        ("x" * 31, "x" * 29 + "…"),
-        ("a\u200bb", r"a\u200bb"),  # zero-width space
-        ("\u202eab", r"\u202eab"),  # override: would turn the label around
-        ("a\tb\nc", r"a\tb\nc"),
-        ("\x00", r"\x00"),
-        ("a\u00a0b", r"a\xa0b"),
-        ("\u2028", r"\u2028"),
-        ("\ue000", r"\ue000"),  # private use: any glyph or none
-        ("\U000e0001", r"\U000e0001"),
-        ("\ud800", r"\ud800"),
-        ("می\u200cخواهم", "می\u200cخواهم"),  # joiners shape letters
-        ("\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"),
-        ("New York", "New York"),
-    ],
-)
-def test_labels(token: str, label: str) -> None:
-    assert label_of(token) == label
-
-
-@given(st.text())
-def test_labels_show_every_character(token: str) -> None:
-    label = label_of(token)
-    assert len(label) <= 30
-    assert all(c in " \u200c\u200d" or unicodedata.category(c)[0] not in "CZ" for c in label)
-    assert "\n" not in visible(token)
-    if token.isascii() and token.isprintable() and len(token) <= 30:
-        assert label == token
-
-
 def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
     tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
     shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("attn_w", np.ones((1, 6))),),))
@@ -298,99 +251,6 @@ def test_labels_keep_a_readable_size_and_do_not_overlap(size: int) -> None:
     pitch = axes.get_position().height * figure.get_size_inches()[1] * 72 / size
     assert 6 <= font <= 10
     assert font < pitch
-
-
-# --- fonts
-
-
-@pytest.fixture
-def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]:
-    """The font manager; what a test adds is forgotten after it."""
-    manager = font_manager.fontManager
-    monkeypatch.setattr(manager, "ttflist", list(manager.ttflist))
-    yield manager
-    manager._findfont_cached.cache_clear()
-
-
-def test_plain_text_asks_for_one_font(fonts: font_manager.FontManager) -> None:
-    assert font_families(["Häuser, σπίτι, дом, שלום, سلام", "a b\u200cc"]) == ((FONT,), "")
-
-
-def test_missing_characters_are_named(fonts: font_manager.FontManager) -> None:
-    families, missing = font_families(["a\U00012000", HAN, HAN])  # cuneiform
-    assert (families, missing) == ((FONT,), HAN + "\U00012000")
-
-
-def test_an_installed_font_is_found(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
-    fonts.addfont(make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
-    assert font_families(["a"]) == ((FONT,), "")
-    assert font_families(["a", HAN]) == ((FONT, "Tiny"), "")
-
-
-def test_a_font_given_comes_first(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
-    path = make_font(tmp_path / "tiny.ttf", "Tiny", HAN)
-    assert font_families(["a字", HAN], path) == (("Tiny", FONT), "字")
-
-
-def test_a_family_has_what_its_drawn_file_has(
-    fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer
-) -> None:
-    fonts.addfont(make_font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold"))
-    fonts.addfont(make_font(tmp_path / "regular.ttf", "Tiny", "a"))
-    assert font_families([HAN]) == ((FONT,), HAN)
-
-
-def test_the_file_given_is_the_one_drawn(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
-    """Although a regular font of its family is installed."""
-    fonts.addfont(make_font(tmp_path / "regular.ttf", "Tiny", "a"))
-    bold = make_font(tmp_path / "bold.ttf", "Tiny", HAN, "Bold")
-    assert font_families([HAN], bold) == (("Tiny", FONT), "")
-    assert Path(str(font_manager.findfont("Tiny"))).name == "bold.ttf"
-
-
-def test_a_font_that_has_gone_is_left_out(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
-    path = make_font(tmp_path / "tiny.ttf", "Tiny", HAN)
-    fonts.addfont(path)
-    path.unlink()
-    assert font_families([HAN]) == ((FONT,), HAN)
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no font"])
-def test_no_font(fonts: font_manager.FontManager, tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "x.ttf"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match=r"x\.ttf: cannot be read as a font: expected a TrueType or OpenType file"):
-        font_families(["a"], path)
-
-
-def test_fonts_are_drawn(fonts: font_manager.FontManager, tmp_path: Path, make_font: Writer) -> None:
-    shown = picture(HAN, HAN)
-    families, _ = font_families(shown.texts, make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
-    save_figure(draw(shown, families), tmp_path / "with.png")
-    save_figure(draw(shown), tmp_path / "without.png")
-    assert (tmp_path / "with.png").read_bytes() != (tmp_path / "without.png").read_bytes()
-    save_figure(draw(shown, families), tmp_path / "with.svg")
-    assert f"'Tiny', '{FONT}'" in (tmp_path / "with.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("text", "needed"),
-    [
-        *(("Häuser, 12", False), ("漢字かな한국어", False), ("дом σπίτι", False), ("e\u0301", False), ("ไทย", False)),
-        *(("a שלום", True), ("سلام", True), ("हि", True), ("வணக்கம்", True), ("वक्त", True), ("\u0710", True)),
-    ],
-)
-def test_text_that_needs_shaping(text: str, needed: bool) -> None:
-    assert needs_shaping(text) == needed
-
-
-@pytest.mark.parametrize(("version", "shapes"), [((3, 10, 9), False), ((3, 11, 0), True), ((4, 0, 0), True)])
-def test_matplotlib_shapes_text_from_3_11_on(
-    monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], shapes: bool
-) -> None:
-    monkeypatch.setattr(matplotlib, "__version_info__", version)
-    assert shapes_text() == shapes
 
 
 def test_matplotlib_is_imported_only_to_draw() -> None:
