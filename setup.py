@@ -48,5 +48,11 @@ setup(
             "selenium",  # the report in a real browser, where there is one
         ],
     },
-    entry_points={"console_scripts": ["align-eval=alignment_eval.cli:main"]},
+    entry_points={
+        "console_scripts": [
+            "align-eval=alignment_eval.cli:main",
+            "norm-align=fairseq_norm_plugin.align.cli:main",
+            "norm-analyze=fairseq_norm_plugin.analyze.cli:main",
+        ]
+    },
 )

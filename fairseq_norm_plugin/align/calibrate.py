@@ -38,7 +38,7 @@ the checkpoint, which every command then uses.  With --reverse-path each of the 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line ``argv`` and return its exit status."""
-    return exit_status("align calibrate", lambda: _parser().parse_args(argv), run)
+    return exit_status("norm-align calibrate", lambda: _parser().parse_args(argv), run)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,7 +95,7 @@ def _report(file: Path, profile: Profile) -> None:
     print(f"{file}: maps {maps}, chosen by {profile.chosen_by} on {profile.pairs} pairs, {dice}")
     if profile.chosen_by == "upper-layers":
         print(
-            f"align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this model "
-            f"has not formed, or the text is not its languages'; the upper layers are read instead",
+            f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
+            f"model has not formed, or the text is not its languages'; the upper layers are read instead",
             file=sys.stderr,
         )

@@ -39,7 +39,7 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.run import run
 
-PROG = "python -m fairseq_norm_plugin.align"
+PROG = "norm-align"
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -54,7 +54,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] == ["calibrate"]:
         return calibrate_command.main(arguments[1:])
-    return exit_status("align", lambda: _parser().parse_args(arguments), _run)
+    return exit_status("norm-align", lambda: _parser().parse_args(arguments), _run)
 
 
 def _run(args: argparse.Namespace) -> None:

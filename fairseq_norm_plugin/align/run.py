@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     hashes = [model_hash(model.models) for model in models]
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
-        print(f"align: {chosen.reason}", file=sys.stderr)
+        print(f"norm-align: {chosen.reason}", file=sys.stderr)
     method = chosen.method
     aligner = Aligner(method, directions, args.max_tokens)
     fields: dict[str, Value] = {
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
             with file.open(encoding="utf-8") as made:
                 write_lines(STANDARD, (line.rstrip("\n") for line in made))
     kept = f", {text.size - done} kept from before" if done < text.size else ""
-    print(f"align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{kept}", file=sys.stderr)
+    print(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{kept}", file=sys.stderr)
     print(signature(run=manifest.signature_hash, sentences=text.size, **fields), file=sys.stderr)
 
 

@@ -49,7 +49,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         force=True,
     )
     words = None if argv is None else list(argv)
-    return exit_status("analyze", lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
+    return exit_status("norm-analyze", lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
 
 
 def _parser() -> Any:

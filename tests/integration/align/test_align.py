@@ -61,7 +61,7 @@ def test_defaults(run, extracted):
         done.err,
         re.MULTILINE,
     )
-    assert re.search(r"^align: 12 sentences in .* sentences/s$", done.err, re.MULTILINE)
+    assert re.search(r"^norm-align: 12 sentences in .* sentences/s$", done.err, re.MULTILINE)
 
 
 def test_defaults_of_both_directions(run, extracted, records, backward):

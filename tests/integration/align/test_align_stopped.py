@@ -30,7 +30,7 @@ def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
     done = run(*PAPER, "--window", 4, "--resume")
     assert done.lines == extracted(*PAPER)
     assert stopped[3:] == [[8, 9, 10, 11]]
-    assert "align: 4 sentences in " in done.err
+    assert "norm-align: 4 sentences in " in done.err
     assert "8 kept from before" in done.err
     assert "warning" not in done.err
     assert [path.name for path in tmp_path.glob("*out.pharaoh*")] == ["out.pharaoh"]

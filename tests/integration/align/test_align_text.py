@@ -187,7 +187,7 @@ def test_pairs_of_a_text(tmp_path):
 def test_bad_usage(run, options, status, text, tmp_path, backward):
     done = run(*(backward if option == "REVERSE" else option for option in options))
     assert (done.status, done.err.count("\n")) == (status, 1), done.err
-    assert done.err.startswith("align: ")
+    assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
 

@@ -20,7 +20,7 @@ def test_bad_input(tmp_path, capsys, options, status, facts):
     assert main([str(tmp_path), "--out", str(tmp_path / "out"), *options]) == status
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("analyze: ")
+    assert err.startswith("norm-analyze: ")
     assert all(fact in err for fact in facts), err
     assert not (tmp_path / "out").exists()
 

@@ -1,0 +1,154 @@
+"""``norm-align calibrate``: profiles beside checkpoints, and what align does with them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from alignment_eval import cli as align_eval
+from fairseq_norm_plugin.align import cli
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+DEEN_SMALL = "models/deen-small"
+
+
+@pytest.fixture
+def models(tmp_path):
+    """The two bundled models in a place of their own, without profiles."""
+    for name in ("checkpoint.pt", "checkpoint.en-de.pt"):
+        shutil.copy(DEMO / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def call(models, capsys, tmp_path):
+    """Run ``norm-align``; (status, stdout, stderr)."""
+
+    def call(*words, path=None, pairs=None, texts=None):
+        files = texts or [DEMO / "demo.de", DEMO / "demo.en"]
+        if pairs is not None:
+            files = [part(file, pairs, tmp_path / f"part{file.suffix}") for file in files]
+        calibrating = words[:1] == ("calibrate",)
+        command = ["calibrate"] if calibrating else ["-o", tmp_path / "out", "--overwrite"]
+        command += ["--path", path or models / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu"]
+        command += ["--bpe-codes", DEMO / "codes.bpe", "--source-text", files[0], "--target-text", files[1]]
+        capsys.readouterr()
+        status = cli.main([str(word) for word in (*command, *words[calibrating:])])
+        output = capsys.readouterr()
+        lines = (tmp_path / "out").read_text().splitlines() if (tmp_path / "out").exists() else None
+        return SimpleNamespace(status=status, out=output.out, err=output.err, lines=lines)
+
+    return call
+
+
+def part(file, pairs, out):
+    lines = file.read_text().splitlines()
+    out.write_text("".join(f"{line}\n" for line in (lines * 2)[:pairs]))
+    return out
+
+
+def both(models):
+    return ("--reverse-path", models / "checkpoint.en-de.pt")
+
+
+def test_profiles_are_those_that_are_bundled(call, models):
+    """Both models, on the demo's text; figures apart, which may differ in the last digits."""
+    done = call("calibrate", *both(models))
+    assert done.status == 0, done.err
+    for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json"):
+        mine, bundled = (json.loads((folder / name).read_text()) for folder in (models, DEMO))
+        assert mine.pop("figure") == pytest.approx(bundled.pop("figure"), abs=0.01)
+        assert mine == bundled
+        assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
+    assert done.out.count("chosen by agreement on 60 pairs") == 2
+    again = call("calibrate", *both(models))
+    assert (again.status, "already exists" in again.err) == (1, True)
+
+
+def test_one_pair_is_aligned_as_within_the_text(call, models, tmp_path):
+    assert call("calibrate", *both(models)).status == 0
+    whole = call(*both(models)).lines
+    alone = call(*both(models), "--window", 1, "--max-tokens", 1)
+    assert alone.lines == whole
+    assert str(models / "checkpoint.pt.align.json") in alone.err
+    assert call(*both(models), pairs=1).lines == whole[:1]
+
+
+def test_without_a_profile_the_text_decides(call, models):
+    done = call(*both(models))
+    assert done.err.count("(the text itself)") == 2
+    assert "maps 0.0:awi,2, chosen by agreement on 60 pairs" in done.err
+    few = call(*both(models), pairs=29)
+    assert "the upper layers: the text is too short to choose maps by" in few.err
+    assert call("calibrate", *both(models)).status == 0
+    assert call(*both(models)).lines == done.lines
+    assert call("--profile", "none", *both(models), pairs=29).lines == few.lines
+
+
+@pytest.mark.parametrize("pairs", [1, 29])
+def test_too_few_pairs(call, models, pairs):
+    done = call("calibrate", pairs=pairs)
+    assert done.status == 1
+    assert f"{pairs} different sentence pairs that can be aligned: expected 30 or more" in done.err
+    assert not (models / "checkpoint.pt.align.json").exists()
+
+
+def test_the_same_pair_again_and_again(call, tmp_path):
+    for lang in ("de", "en"):
+        line = (DEMO / f"demo.{lang}").read_text().splitlines()[0]
+        (tmp_path / f"same.{lang}").write_text(f"{line}\n" * 100)
+    done = call("calibrate", texts=[tmp_path / "same.de", tmp_path / "same.en"])
+    assert (done.status, "1 different sentence pairs" in done.err) == (1, True)
+
+
+def test_empty_lines(call, tmp_path):
+    for lang in ("de", "en"):
+        (tmp_path / f"empty.{lang}").write_text("\n" * 100)
+    done = call("calibrate", texts=[tmp_path / "empty.de", tmp_path / "empty.en"])
+    assert (done.status, "0 different sentence pairs" in done.err) == (1, True)
+
+
+def test_text_of_another_language_does_not_pass_for_a_formed_model(call):
+    done = call("calibrate", texts=[DEMO / "demo.en", DEMO / "demo.de"])
+    assert done.status == 0
+    assert "or the text is not its languages'" in done.err
+    assert "chosen by upper-layers" in done.out
+
+
+def test_a_profile_of_one_direction_serves_one(call, models):
+    assert call("calibrate").status == 0
+    profile = models / "checkpoint.pt.align.json"
+    assert call("--profile", profile).status == 0
+    done = call("--profile", profile, *both(models))
+    assert done.status == 2
+    assert "is of one direction, but two models are given" in done.err
+    assert call("calibrate", *both(models), "--overwrite").status == 0
+    assert call("--profile", profile, *both(models)).status == 0
+
+
+def test_a_profile_of_another_model_is_refused(call, models):
+    shutil.copy(DEMO / "checkpoint.en-de.pt.align.json", models / "checkpoint.pt.align.json")
+    done = call()
+    assert done.status == 1
+    assert "checkpoint.pt.align.json: is the profile of model" in done.err
+    assert call("--profile", "none").status == 0
+    assert call("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020").status == 0
+
+
+def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
+    """deen-small: no AWI map aligns yet, so the upper layers are read with a lexicon."""
+    folder, dev = shared / DEEN_SMALL, shared / "data/gold/cmu150"
+    for lang in ("de", "en"):
+        (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())
+    words = ["--path", folder / "checkpoint.pt", "--data", folder, "-s", "de", "-t", "en", "--cpu"]
+    words += ["--bpe-codes", folder / "codes.bpe", "--source-text", tmp_path / "dev.de", "--target-text"]
+    words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
+    assert cli.main([str(word) for word in words]) == 0
+    assert "maps 1,2, the upper layers: its alignment has not formed (agreement" in capsys.readouterr().err
+    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", "--hyp", tmp_path / "out"]
+    assert align_eval.main([str(word) for word in score]) == 0
+    assert json.loads(capsys.readouterr().out)["aer"] < 0.275
