@@ -298,29 +298,6 @@ def test_values_that_are_not_finite_are_refused(make_sentence: Factory, name: st
         stacked_maps(s, "attn_n")
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"kind": "attn_x"}, r"unknown map kind 'attn_x': expected one of attn_w, attn_n"),
-        ({"setting": "awx"}, r"unknown setting 'awx': expected one of awo, awi"),
-        ({"rule": "argmax"}, r"unknown rule 'argmax': expected one of kobayashi2020, shift-att"),
-        ({"null": "maybe"}, r"unknown null 'maybe': expected one of allow, mask"),
-        (
-            {"rule": "shift-att", "null": "allow"},
-            r"null 'allow' with rule 'shift-att': that rule always masks the special source tokens, expected null 'mas",
-        ),
-    ],
-)
-def test_unknown_options(options: dict[str, str], text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})  # type: ignore[arg-type]
-
-
-def test_null_defaults_to_the_rule_s() -> None:
-    assert ExtractionOptions("attn_w", 0).null == "allow"
-    assert ExtractionOptions("attn_w", 0, rule="shift-att").null == "mask"
-
-
 def test_layers_and_heads_that_are_not_there(make_sentence: Factory) -> None:
     s = make_sentence()
     with pytest.raises(InputError, match=r"layer 2 is not in the records: recorded \(counted from 0\) are 0, 1; name"):

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
-from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
 
@@ -108,47 +108,6 @@ def test_a_product_forgets_a_map_that_forbids_a_link_least_of_all() -> None:
     maps = np.array([[[0.9, 0.1]], [[0.9, 0.1]], [[0.0, 1.0]]])
     product = combine(maps, "product")
     np.testing.assert_allclose(product, [[(0.81e-6) ** (1 / 3), 0.01 ** (1 / 3)]])
-
-
-def test_names_of_maps() -> None:
-    assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
-    assert options("1.2,0.3,1").map_names == "1.2,0.3,1"
-    assert options("1.2,0.3", combine="product").fields() == {
-        "kind": "attn_n",
-        "heads": "1.2,0.3",
-        "combine": "product",
-        "floor": 1e-6,
-        "setting": "awi",
-        "rule": "kobayashi2020",
-        "null": "allow",
-        "final_punctuation": False,
-    }
-    assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
-    # a setting that is the others' is not named, and a single map has none but its own
-    assert options("1.2:awi,0.3:awo").map_names == "1.2,0.3:awo"
-    assert options("1.2:awo") == ExtractionOptions("attn_n", 1, 2, "awo")
-    for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
-        with pytest.raises(
-            UsageError, match=r"heads '.*': expected LAYER.HEAD for a head or LAYER for the map of a wh"
-        ):
-            parse_maps(text)
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({}, r"maps are named by a layer \(and a head\) or by heads: expected one of the two"),
-        ({"layer": 1, "heads": (MapName(1, 2),)}, r"maps are named by a layer \(and a head\) or by heads"),
-        ({"head": 1, "heads": (MapName(1, 2),)}, r"head 1 beside heads 1.2: expected one of the two"),
-        ({"heads": (MapName(1), MapName(1))}, r"heads 1,1, in setting awi: one is named twice: expected each once"),
-        ({"heads": (MapName(1), MapName(1, None, "awi"))}, r"heads 1,1:awi, in setting awi: one is named twice"),
-        ({"heads": (MapName(1), MapName(1, None, "all"))}, r"unknown setting 'all': expected one of awo, awi"),
-        ({"layer": 1, "combine": "sum"}, r"unknown combination 'sum': expected one of mean, product"),
-    ],
-)
-def test_options_that_name_no_maps(fields: dict[str, object], text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        ExtractionOptions("attn_n", **fields)  # type: ignore[arg-type]
 
 
 def test_maps_that_are_not_there(make_sentence: Factory) -> None:

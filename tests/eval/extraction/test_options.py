@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
+
+
+def options(names: str, **fields: object) -> ExtractionOptions:
+    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"kind": "attn_x"}, r"unknown map kind 'attn_x': expected one of attn_w, attn_n"),
+        ({"setting": "awx"}, r"unknown setting 'awx': expected one of awo, awi"),
+        ({"rule": "argmax"}, r"unknown rule 'argmax': expected one of kobayashi2020, shift-att"),
+        ({"null": "maybe"}, r"unknown null 'maybe': expected one of allow, mask"),
+        (
+            {"rule": "shift-att", "null": "allow"},
+            r"null 'allow' with rule 'shift-att': that rule always masks the special source tokens, expected null 'mas",
+        ),
+    ],
+)
+def test_unknown_options(options: dict[str, str], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})  # type: ignore[arg-type]
+
+
+def test_null_defaults_to_the_rule_s() -> None:
+    assert ExtractionOptions("attn_w", 0).null == "allow"
+    assert ExtractionOptions("attn_w", 0, rule="shift-att").null == "mask"
+
+
+def test_names_of_maps() -> None:
+    assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
+    assert options("1.2,0.3,1").map_names == "1.2,0.3,1"
+    assert options("1.2,0.3", combine="product").fields() == {
+        "kind": "attn_n",
+        "heads": "1.2,0.3",
+        "combine": "product",
+        "floor": 1e-6,
+        "setting": "awi",
+        "rule": "kobayashi2020",
+        "null": "allow",
+        "final_punctuation": False,
+    }
+    assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
+    # a setting that is the others' is not named, and a single map has none but its own
+    assert options("1.2:awi,0.3:awo").map_names == "1.2,0.3:awo"
+    assert options("1.2:awo") == ExtractionOptions("attn_n", 1, 2, "awo")
+    for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
+        with pytest.raises(
+            UsageError, match=r"heads '.*': expected LAYER.HEAD for a head or LAYER for the map of a wh"
+        ):
+            parse_maps(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, r"maps are named by a layer \(and a head\) or by heads: expected one of the two"),
+        ({"layer": 1, "heads": (MapName(1, 2),)}, r"maps are named by a layer \(and a head\) or by heads"),
+        ({"head": 1, "heads": (MapName(1, 2),)}, r"head 1 beside heads 1.2: expected one of the two"),
+        ({"heads": (MapName(1), MapName(1))}, r"heads 1,1, in setting awi: one is named twice: expected each once"),
+        ({"heads": (MapName(1), MapName(1, None, "awi"))}, r"heads 1,1:awi, in setting awi: one is named twice"),
+        ({"heads": (MapName(1), MapName(1, None, "all"))}, r"unknown setting 'all': expected one of awo, awi"),
+        ({"layer": 1, "combine": "sum"}, r"unknown combination 'sum': expected one of mean, product"),
+    ],
+)
+def test_options_that_name_no_maps(fields: dict[str, object], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        ExtractionOptions("attn_n", **fields)  # type: ignore[arg-type]
