@@ -14,7 +14,7 @@ from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 
 
 class MaskedLM:
-    """A masked language model whose maps can be read; made by :func:`load_masked_lm`."""
+    """A masked language model whose maps can be read; made by :func:`load_masked_lm`; threads as in NormModel."""
 
     def __init__(self, task: Any, model: Any) -> None:
         self.task = task

@@ -13,6 +13,7 @@ from fairseq_norm_plugin.align.direction import Direction
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, Sentences, given_pairs, is_one_pair
+from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, layers_and_heads
 from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
@@ -24,6 +25,8 @@ MAX_TOKENS = 4000
 
 class NormModel:
     """A translation model (or an ensemble) whose maps can be read; made by :func:`fairseq_norm_plugin.load`.
+
+    Several threads may use it: one at a time runs the models, the others wait.
 
     Attributes:
         task: fairseq's task, with the dictionaries.
@@ -116,14 +119,16 @@ class NormModel:
         pairs = {pair.number: (pair.source, pair.target) for pair in batch}
         recorded = self.direction.recorded(pairs, kinds, range(self.layers))
         dictionary = self.task.target_dictionary
-        generator: Any
-        if batch[0].target is not None:
-            generator = NormSequenceScorer(dictionary, recorded=recorded)
-        else:
-            generator = NormSequenceGenerator(self.models, dictionary, recorded=recorded, beam_size=beam)
         sample = self.direction.sample(pairs)
+        generator: Any
+        with one_thread(self.models):  # a generator sets its beam on the models
+            if batch[0].target is not None:
+                generator = NormSequenceScorer(dictionary, recorded=recorded)
+            else:
+                generator = NormSequenceGenerator(self.models, dictionary, recorded=recorded, beam_size=beam)
+            hypotheses = generator.generate(self.models, sample)
         found = []
-        for id_, (best, *_) in zip(sample["id"].tolist(), generator.generate(self.models, sample)):
+        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
             source, target = pairs[id_]
             found.append(
                 DisplayMaps(

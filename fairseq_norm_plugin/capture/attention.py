@@ -30,7 +30,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
-    stream: Optional[Tensor]  #: input of a pre-norm layer's norm, [T, B, D]; kept by :func:`~capture.capturing`
+    stream: Optional[Tensor]
     _weights: Optional[tuple[tuple[Any, ...], BlockWeights]]
 
     def forward(  # the signature is fairseq's

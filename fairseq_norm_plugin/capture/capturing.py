@@ -1,19 +1,36 @@
-"""Maps of a forward pass: what to take from each attention, taken once and complete or not at all."""
+"""Maps of a forward pass: what to take from each attention, taken once and complete or not at all.
+
+What is to be taken lies on the attention modules while a pass runs, and so does what fairseq itself keeps there of a
+search.  So one thread at a time may run a model (:func:`one_thread`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from threading import Lock, RLock
+from typing import Any, Generic, Optional, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from fairseq_norm_plugin.capture.attention import NormAttention
-    from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.capture.layers import Site
+from fairseq_norm_plugin.maps.block import Block
 
 Value = TypeVar("Value")
+
+# not on the modules: a lock could neither be copied nor pickled with them
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_locks_lock = Lock()
+
+
+class Listener(Protocol):
+    """An attention that feeds ``captures`` (capture.attention.NormAttention)."""
+
+    site: Site
+    captures: tuple[MapCapture[Any], ...]
+    stream: Optional[Tensor]  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of one
 
 
 class MapCapture(Generic[Value]):
@@ -22,7 +39,7 @@ class MapCapture(Generic[Value]):
     Args:
         block: the block type (capture.layers.BLOCK_TYPES).
         layers: layer numbers, from 0.
-        compute: from a :class:`~fairseq_norm_plugin.maps.block.Block` to what is kept of it.
+        compute: from a block to what is kept of it.
         needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.
         first_pass: whether of several passes the first is meant (``transformer_align`` with full context runs its
             decoder a second time, not causally); else a second is an error.
@@ -66,8 +83,22 @@ class MapCapture(Generic[Value]):
 
 
 @contextmanager
-def capturing(attentions: Sequence[NormAttention], *captures: MapCapture[Any]) -> Iterator[None]:
-    """Attach ``captures`` to the attentions of a model; detached again however the block ends."""
+def one_thread(models: Iterable[Any]) -> Iterator[None]:
+    """Let other threads wait that want ``models`` meanwhile; the same thread may enter again."""
+    with _locks_lock:
+        locks = {id(model): _locks.setdefault(model, RLock()) for model in models}
+    with ExitStack() as stack:
+        for _, lock in sorted(locks.items()):  # in one order, lest two threads wait for each other
+            stack.enter_context(lock)
+        yield
+
+
+@contextmanager
+def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any]) -> Iterator[None]:
+    """Attach ``captures`` to the attentions of a model; detached again however the block ends.
+
+    Every pass of the model feeds them, of other threads too: enter :func:`one_thread` or :func:`teacher_forcing` first.
+    """
     hooks = []
     for attention in attentions:
         site = attention.site
@@ -85,27 +116,28 @@ def capturing(attentions: Sequence[NormAttention], *captures: MapCapture[Any]) -
             attention.stream = None
 
 
-def _keep_stream(attention: NormAttention, module: Any, inputs: tuple[Tensor, ...]) -> None:
+def _keep_stream(attention: Listener, module: Any, inputs: tuple[Tensor, ...]) -> None:
     attention.stream = inputs[0]
 
 
 @contextmanager
 def teacher_forcing(model: Any) -> Iterator[None]:
-    """Make a forward pass the plain causal one, whatever generation and training set on the model.
+    """Make a forward pass the plain causal one, whatever generation and training set on the model; in one thread.
 
     ``transformer_align`` may add a second, full-context pass for its supervised head; BART's attention folds
     beams that a teacher-forced batch does not have.
     """
-    full_context = getattr(model, "full_context_alignment", None)
-    beams = {module: module.beam_size for module in model.modules() if getattr(module, "beam_size", 1) != 1}
-    if full_context is not None:
-        model.full_context_alignment = False
-    for module in beams:
-        module.beam_size = 1
-    try:
-        yield
-    finally:
+    with one_thread([model]):
+        full_context = getattr(model, "full_context_alignment", None)
+        beams = {module: module.beam_size for module in model.modules() if getattr(module, "beam_size", 1) != 1}
         if full_context is not None:
-            model.full_context_alignment = full_context
-        for module, beam_size in beams.items():
-            module.beam_size = beam_size
+            model.full_context_alignment = False
+        for module in beams:
+            module.beam_size = 1
+        try:
+            yield
+        finally:
+            if full_context is not None:
+                model.full_context_alignment = full_context
+            for module, beam_size in beams.items():
+                module.beam_size = beam_size

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import capturing, teacher_forcing
+from fairseq_norm_plugin.capture.capturing import capturing, one_thread, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,
@@ -110,7 +110,8 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
                 "hypotheses: expected shorter prefixes; use --score-reference for forced decoding, "
                 "or leave --print-alignment out"
             )
-        hypotheses: Hypotheses = self._generate(sample, **kwargs)
+        with one_thread(models):
+            hypotheses: Hypotheses = self._generate(sample, **kwargs)
         if self.printed:
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
@@ -151,6 +152,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
         recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
         with ExitStack() as stack:
+            stack.enter_context(one_thread(models))
             for i, model in enumerate(models):
                 stack.enter_context(teacher_forcing(model))
                 captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]

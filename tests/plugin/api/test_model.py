@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,9 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
+from fairseq_norm_plugin.api import model as module
+from fairseq_norm_plugin.capture.capturing import one_thread
+from fairseq_norm_plugin.generation.generator import NormSequenceGenerator
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
@@ -169,3 +174,37 @@ def test_the_free_functions_take_any_frameworks_matrices():
         map_ = layer_norms(alpha, gram_factor(values, head_gram_basis(attention.out_proj.weight, 2)))
         vectors = torch.einsum("bhts,bshd,ohd->btso", alpha, values, attention.out_proj.weight.view(8, 2, 4))
     torch.testing.assert_close(map_, vectors.norm(dim=-1))
+
+
+def test_threads_on_one_model_get_the_maps_of_one_thread(model):
+    """Captures lie on the modules: two passes at a time gave maps of each other, some of them without an error."""
+    pairs = [("wir sind hier .", "we are here ."), ("das haus ist alt .", "the house is old ."), ("ja .", "yes .")]
+    works = [lambda s=s, t=t: model.maps(s, t).arrays["layer_attn_n"] for s, t in pairs]
+    works += [lambda s=s: model.maps(s, beam=2).arrays["layer_attn_n"] for s, _ in pairs]
+    works += [lambda s=s, t=t: model.block_maps(s, t, "encoder.self", "attn_n").layers for s, t in pairs]
+    expected = [work() for work in works]
+    with ThreadPoolExecutor(4) as pool:
+        found = [(i, pool.submit(works[i])) for _ in range(6) for i in range(len(works))]
+        for i, future in found:
+            np.testing.assert_array_equal(future.result(), expected[i])
+
+
+def test_a_generator_is_made_while_other_threads_wait(model, monkeypatch):
+    """It sets its beam on the modules of BART-like models, where another thread may be searching."""
+    waiting = []
+
+    def enter():
+        with one_thread(model.models):
+            pass
+
+    class Spy(NormSequenceGenerator):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            other = threading.Thread(target=enter, daemon=True)
+            other.start()
+            other.join(0.1)
+            waiting.append(other.is_alive())
+
+    monkeypatch.setattr(module, "NormSequenceGenerator", Spy)
+    model.maps("ja .", beam=1)
+    assert waiting == [True]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 import torch
 
+from fairseq_norm_plugin.capture import capturing as module
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread, teacher_forcing
 
 
 def identity(block):
@@ -56,3 +60,51 @@ def test_teacher_forcing_is_undone(build):
         assert attention.beam_size == 1
     assert model.full_context_alignment
     assert attention.beam_size == 5
+
+
+def test_a_model_runs_in_one_thread_at_a_time(build):
+    """What is captured lies on the modules, where another thread's pass would be taken for this one's."""
+    first, second = build(), build(seed=1)
+    order = []
+
+    def wait(model, name):
+        with teacher_forcing(model):
+            order.append(name)
+
+    with one_thread([first]), teacher_forcing(first):  # the same thread enters twice
+        waiting = threading.Thread(target=wait, args=(first, "same model"))
+        free = threading.Thread(target=wait, args=(second, "other model"))
+        waiting.start()
+        free.start()
+        free.join(10)
+        time.sleep(0.05)
+        order.append("first leaves")
+    waiting.join(10)
+    assert order == ["other model", "first leaves", "same model"]
+
+
+def test_two_threads_with_two_models_each_do_not_wait_for_each_other_for_ever(build, monkeypatch):
+    class SlowLock:
+        def __init__(self):
+            self._lock = threading.RLock()
+
+        def __enter__(self):
+            self._lock.acquire()
+            time.sleep(0.05)
+
+        def __exit__(self, *error):
+            self._lock.release()
+
+    monkeypatch.setattr(module, "RLock", SlowLock)
+    models, done = [build(), build(seed=1)], []
+
+    def enter(order):
+        with one_thread(order):
+            done.append(order)
+
+    threads = [threading.Thread(target=enter, args=(order,), daemon=True) for order in (models, models[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert len(done) == 2

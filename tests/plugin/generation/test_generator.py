@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.recorder import recorded_quantities
 from fairseq_norm_plugin.generation.generator import (
     MAPS_KEY,
@@ -134,3 +137,16 @@ def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):
     sample["target"] = None
     with pytest.raises(InputError, match="needs references"):
         NormSequenceScorer(tgt_dict).generate([build()], sample)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
+    model, sample, done = build(), make_sample(LENGTHS[:1]), []
+    generator = NormSequenceScorer(tgt_dict) if forced else NormSequenceGenerator([model], tgt_dict, max_len_b=3)
+    thread = threading.Thread(target=lambda: done.append(generator.generate([model], sample)), daemon=True)
+    with one_thread([model]):
+        thread.start()
+        thread.join(0.3)
+        assert not done
+    thread.join(20)
+    assert done
