@@ -1,6 +1,8 @@
-"""The one family of errors that bad input raises."""
+"""The one family of errors that bad input raises, and warnings."""
 
 from __future__ import annotations
+
+import sys
 
 
 class InputError(ValueError):
@@ -13,3 +15,8 @@ class InputError(ValueError):
 
 class UsageError(InputError):
     """Options that contradict each other or name nothing known; ``align-eval`` exits with status 2."""
+
+
+def warn_on_stderr(message: str) -> None:
+    """Print a warning."""
+    print(f"warning: {message}", file=sys.stderr)

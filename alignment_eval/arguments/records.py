@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.formats.reading import Alignments, warn_of_gaps
@@ -98,4 +97,4 @@ def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> Non
     """Say on stderr how many sentences have no maps, and why."""
     if skipped:
         reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
-        print(f"warning: {len(skipped)} of {size} sentences have no maps, {consequence} ({reasons})", file=sys.stderr)
+        warn_on_stderr(f"{len(skipped)} of {size} sentences have no maps, {consequence} ({reasons})")

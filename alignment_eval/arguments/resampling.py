@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.errors import warn_on_stderr
 from alignment_eval.scoring.significance import LEVEL, Resampling
 
 #: Below so many sentences bootstrap intervals are known to be too narrow.

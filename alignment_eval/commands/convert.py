@@ -10,10 +10,11 @@ from alignment_eval.arguments.alignments import (
     check_standard_input,
     texts_of,
 )
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
-from alignment_eval.formats.reading import Alignments, ReadOptions, format_lines, read_hypothesis, warn_on_stderr
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.formats.writing import format_lines
 from alignment_eval.links.table import GoldTable
 
 _EPILOG = """\

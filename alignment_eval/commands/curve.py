@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.alignments import check_standard_input
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves
 from alignment_eval.figures.training_log import Metric, TrainingLog, best, chosen, read_training_log
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:

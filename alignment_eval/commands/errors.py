@@ -21,9 +21,9 @@ from alignment_eval.arguments.alignments import (
     score_files,
     texts_of,
 )
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
-from alignment_eval.formats.reading import read_hypothesis, warn_on_stderr
+from alignment_eval.formats.reading import read_hypothesis
 from alignment_eval.formats.text import token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Words, confusion_table, error_table

@@ -20,14 +20,13 @@ from alignment_eval.arguments.maps import (
     states_maps,
 )
 from alignment_eval.arguments.records import open_reverse, warn_skipped
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
 from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction
 from alignment_eval.extraction.extract import max_norm_layer
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records

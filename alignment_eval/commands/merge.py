@@ -6,9 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.records.manifest import finished_run
 from alignment_eval.records.merge import merged_lines
 from alignment_eval.signature import signature

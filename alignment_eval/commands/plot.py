@@ -15,7 +15,7 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
 )
 from alignment_eval.arguments.records import check_forced, gold_of_records
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.figures.fonts import font_families, set_in_disorder, visible
@@ -23,7 +23,7 @@ from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.files import check_new
-from alignment_eval.formats.reading import Alignments, read_hypothesis, warn_on_stderr
+from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.records.store import Records

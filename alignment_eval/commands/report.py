@@ -19,9 +19,9 @@ from alignment_eval.arguments.resampling import (
     resampling_of,
     warn_of_few,
 )
+from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records

@@ -14,8 +14,10 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.errors import warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.reading import Alignments, format_pharaoh_line, read_hypothesis, warn_on_stderr
+from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize_table
 from alignment_eval.signature import signature
 

@@ -15,7 +15,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.figures.axes import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import write_lines
-from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line
+from alignment_eval.formats.writing import format_pharaoh_line, format_scored_line
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceSide
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alignment_eval.extraction.extract import SentenceLinks
-from alignment_eval.formats.reading import format_pharaoh_line, format_scored_line
+from alignment_eval.formats.writing import format_pharaoh_line, format_scored_line
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,17 @@
-"""Alignment files read, with all checks, and printed: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+"""Alignment files read, with all checks: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.formats.checks import Texts, Warn, check_range, decide_base
 from alignment_eval.formats.detection import AlignmentFile, FileInfo, parse_gold_file, parse_hypothesis_file
 from alignment_eval.formats.text import token_counts
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links
+from alignment_eval.links.table import GoldTable
 
 
 @dataclass(frozen=True)
@@ -54,15 +50,10 @@ class Alignments:
     min_confidence: float | None = None
 
 
-def warn_on_stderr(message: str) -> None:
-    """Print a warning."""
-    print(f"warning: {message}", file=sys.stderr)
-
-
 def read_gold(
     path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
 ) -> Alignments:
-    """Read gold alignments (``links.to_sentences()`` has one :class:`GoldSentence` a line).
+    """Read gold alignments (``links.to_sentences()`` has one :class:`~alignment_eval.links.table.GoldSentence` a line).
 
     Args:
         path: a file, ``-`` for standard input.
@@ -164,79 +155,3 @@ def warn_of_gaps(name: str, links: GoldTable, warn: Warn = warn_on_stderr) -> No
             f"{name}: {gaps.size} of {links.sentences} sentences have no line, first sentence {gaps[0] + 1}: taken for "
             f"sentences without links"
         )
-
-
-def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
-    """The lines of a whole file of any format.
-
-    Possible links become plain ones where the lines written do not know them, and confidences are left out: of what
-    that loses the caller is to tell.  NAACL lines end with the last sentence that has links.
-
-    Args:
-        links: source-target links from 0.
-        format: one of :data:`~alignment_eval.formats.detection.HYPOTHESIS_FORMATS`.
-        base: the number of the first word; not for fairseq, which counts from 0.
-
-    Raises:
-        InputError: the format is ``scored`` and the links have no confidences.
-    """
-    every = links.possible
-    if format == "scored":
-        sentences = zip(every.each_scored(), links.sure.each_sentence())
-        return (format_scored_line(scored, base, sure) for scored, sure in sentences)
-    if format == "pharaoh":
-        return (format_pharaoh_line(sentence, base) for sentence in every.each_sentence())
-    if format == "fairseq":
-        return (format_fairseq_line(n, sentence) for n, sentence in enumerate(every.each_sentence()))
-    gold = (GoldSentence(sure, possible) for sure, possible in zip(links.sure.each_sentence(), every.each_sentence()))
-    if format == "talp":
-        return (format_talp_line(sentence, base) for sentence in gold)
-    confidences = repeat(None) if every.confidence is None else every.each_scored()
-    pairs = enumerate(zip(gold, confidences))
-    return (line for n, (sentence, scored) in pairs for line in format_naacl_lines(n, sentence, base, scored))
-
-
-def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
-    """``i-j i-j …``, sorted by source, then target word."""
-    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
-
-
-def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
-    """``i-j:p i-j:p …``, sorted by source, then target word; p in the fewest digits that read back as the same float64.
-
-    Args:
-        links: the confidence of each link.
-        base: the number of the first word.
-        sure: links that are not in it are written as possible ones, ``ipj:p``; None: all are sure.
-
-    Raises:
-        InputError: a confidence is NaN or infinite.
-    """
-    for (i, j), p in links.items():
-        if not math.isfinite(p):
-            raise InputError(f"link {i}-{j}: confidence {p}: expected a finite number")
-    marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
-    return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
-
-
-def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
-    """``i-j`` for sure links, ``ipj`` for those that are possible only, sorted."""
-    marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
-    return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
-
-
-def format_naacl_lines(
-    sentence: int, gold: GoldSentence, base: int = 1, confidences: Mapping[Link, float] | None = None
-) -> Iterator[str]:
-    """``sentence i j S|P [confidence]``, one line a link, sorted; ``sentence`` counts from 0, the lines from 1.
-
-    A sentence without links has no line.
-    """
-    for i, j in sorted(gold.possible):
-        confidence = "" if confidences is None else f" {float(confidences[i, j])!r}"
-        yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"
-
-
-def format_fairseq_line(id: int, links: Iterable[Link]) -> str:
-    """``A-<id>``, a tab and the links, as fairseq-generate prints them."""
-    return f"A-{id}\t{format_pharaoh_line(links)}"

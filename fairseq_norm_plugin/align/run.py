@@ -17,10 +17,9 @@ from tqdm import tqdm
 
 from alignment_eval import __version__
 from alignment_eval.arguments.maps import line_style
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.formats.line_style import LineStyle
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.aligner import Aligner

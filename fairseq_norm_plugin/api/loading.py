@@ -8,8 +8,7 @@ from typing import Any, Optional, Union
 
 from fairseq import checkpoint_utils
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from fairseq_norm_plugin.align.direction import Direction
 from fairseq_norm_plugin.align.text import Segmenter
 from fairseq_norm_plugin.api.model import NormModel

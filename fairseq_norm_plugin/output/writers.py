@@ -19,7 +19,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import write_lines
-from alignment_eval.formats.reading import format_pharaoh_line
+from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records import merge
 from alignment_eval.records import store as records

@@ -11,13 +11,8 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.formats import checks
 from alignment_eval.formats.checks import SUSPICIOUS_GAIN, Texts, direction_warning
-from alignment_eval.formats.reading import (
-    Alignments,
-    ReadOptions,
-    format_pharaoh_line,
-    read_gold,
-    read_hypothesis,
-)
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.links.table import GoldSentence, GoldTable, LinkTable, transpose
 
 

