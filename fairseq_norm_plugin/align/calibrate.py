@@ -11,6 +11,7 @@ from pathlib import Path
 from alignment_eval.errors import InputError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.selection.agreement import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.selection.profile import Profile, profile_path, together
 from alignment_eval.signature import signature
@@ -23,6 +24,7 @@ from fairseq_norm_plugin.align.arguments import (
     text_paths,
 )
 from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
+from fairseq_norm_plugin.align.checking import mismatch_warning
 from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText
 from fairseq_norm_plugin.output.identity import model_hash
@@ -70,6 +72,8 @@ def run(args: argparse.Namespace) -> None:
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = directions_of(args, models)
+    if warning := mismatch_warning(text, directions[0], args.max_tokens):
+        warn_on_stderr(warning)
     pairs = usable_pairs(text, directions)
     if len(pairs) < FEWEST_PAIRS:
         raise InputError(

@@ -143,6 +143,21 @@ class Direction:
         quantities = recorded_quantities(list(kinds), len(self._models))
         return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
 
+    @torch.no_grad()
+    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, float]:
+        """The log probability (base e, sum over tokens) of each target given its source, by the first model."""
+        source_dictionary, target_dictionary = self._dictionaries
+        items = [{"id": id_, "source": source.ids, "target": target.ids} for id_, (source, target) in pairs.items()]
+        sample = dict(collate(items, source_dictionary.pad(), source_dictionary.eos()))
+        model = self._models[0]
+        device = next(model.parameters()).device
+        inputs = {name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)}
+        target = sample["target"].to(device)
+        lprobs = model.get_normalized_probs(model(**inputs), log_probs=True)
+        of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(target == target_dictionary.pad(), 0)
+        sums: list[float] = of_tokens.double().sum(-1).tolist()
+        return dict(zip(sample["id"].tolist(), sums))
+
 
 def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:
     pieces, words = segmenter(tokens)

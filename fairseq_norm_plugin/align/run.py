@@ -24,6 +24,7 @@ from alignment_eval.records.manifest import Manifest
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.aligner import Aligner
 from fairseq_norm_plugin.align.arguments import text_paths
+from fairseq_norm_plugin.align.checking import mismatch_warning
 from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> None:
     models = load_models(args)
     directions = directions_of(args, models)
     hashes = [model_hash(model.models) for model in models]
+    if warning := mismatch_warning(text, directions[0], args.max_tokens):
+        warn_on_stderr(warning)
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)

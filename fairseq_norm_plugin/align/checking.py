@@ -1,0 +1,97 @@
+"""A warning, before the work starts, of texts that do not look like translations of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairseq_norm_plugin.align.aligner import length_batches
+from fairseq_norm_plugin.align.direction import Direction, EncodedPair
+from fairseq_norm_plugin.align.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
+from fairseq_norm_plugin.align.text import ParallelText, TokenPair
+
+
+def mismatch_warning(text: ParallelText, direction: Direction, max_tokens: int = 4000) -> Optional[str]:
+    """What a user should know of a text before it is aligned; None if it looks parallel, or is too short to tell.
+
+    Args:
+        text: the sentence pairs.
+        direction: the source-target model.
+        max_tokens: tokens of a batch, pads included.
+    """
+    lines, pairs = _sample(text, direction)
+    if len(pairs) < 2:
+        return None
+    verdict = judge_pairs(pairs, direction, max_tokens)
+    stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
+    return _message(verdict, stretch, len(pairs))
+
+
+def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:
+    """The verdict on sentence pairs that the model can take, two or more, in the order of the text."""
+    encoded = [direction.encode(pair) for pair in pairs]
+    lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
+    other = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
+    backwards = exchanged_pairs(len(pairs))
+    jobs: dict[int, EncodedPair] = dict(enumerate(encoded))
+    jobs.update({len(pairs) + i: (encoded[int(j)][0], encoded[i][1]) for i, j in enumerate(other)})
+    jobs.update({2 * len(pairs) + i: direction.encode((pairs[i][1], pairs[i][0])) for i in backwards})
+    scores = _scores(direction, jobs, max_tokens)
+    count = len(pairs)
+    exchanged = np.full(count, np.nan)
+    exchanged[backwards] = [scores[2 * count + i] for i in backwards]
+    own, swapped = (np.array([scores[start + i] for i in range(count)]) for start in (0, count))
+    return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(pairs))
+
+
+def _sample(text: ParallelText, direction: Direction) -> tuple[list[int], list[TokenPair]]:
+    """The sampled lines, from 0, that have words on both sides and fit the model either way round."""
+    wanted = set(sample_lines(text.size))
+    last = max(wanted, default=-1)
+    lines: list[int] = []
+    pairs: list[TokenPair] = []
+    for number, pair in enumerate(text):
+        if number in wanted and all(pair):
+            ways = (pair, (pair[1], pair[0]))
+            if all(direction.fits(direction.encode(way)) for way in ways):
+                lines.append(number)
+                pairs.append(pair)
+        if number == last:
+            break
+    return lines, pairs
+
+
+def _scores(direction: Direction, jobs: Mapping[int, EncodedPair], max_tokens: int) -> dict[int, float]:
+    keys = list(jobs)
+    lengths: NDArray[np.int64] = np.array([[len(side.ids) for side in jobs[key]] for key in keys], dtype=np.int64)
+    found: dict[int, float] = {}
+    for rows in length_batches(lengths, max_tokens):
+        found.update(direction.scores({keys[row]: jobs[keys[row]] for row in rows}))
+    return found
+
+
+def _message(verdict: Verdict, stretch: Optional[tuple[int, int]], count: int) -> Optional[str]:
+    if verdict.kind == "exchanged":
+        return (
+            f"source and target look exchanged: {100 * verdict.exchanged:.0f} % of {count} sampled pairs score "
+            f"better the other way round; exchange the two texts, or check -s and -t"
+        )
+    if verdict.kind == "copied":
+        return (
+            f"source and target look like one text: {100 * verdict.copied:.0f} % of the target's words stand in the "
+            f"source line; is one file given twice?"
+        )
+    if verdict.kind == "unrelated":
+        return (
+            f"the lines do not look like translations of each other (effect {verdict.effect:.2f} in {count} pairs, "
+            f"expected 1 or more): are both files whole, in one order, and of the model's languages and case?"
+        )
+    if verdict.kind == "partly" and stretch is not None:
+        return (
+            f"lines {stretch[0]} to {stretch[1]} or so do not look like translations, the others do: is a "
+            f"line missing or added there?"
+        )
+    return None

@@ -1,0 +1,102 @@
+"""Texts that are no translations of each other are warned of before the work starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fairseq_norm_plugin as fnp
+from fairseq_norm_plugin.align.checking import judge_pairs, mismatch_warning
+from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.align.text import ParallelText, Segmenter
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+
+
+def direction_of(folder, checkpoint, source, target):
+    model = fnp.load(folder / checkpoint, folder, source, target)
+    segmenter = Segmenter(str(folder / "codes.bpe"))
+    dictionaries = model.task.source_dictionary, model.task.target_dictionary
+    return Direction(model.models, dictionaries, (segmenter, segmenter), checkpoint)
+
+
+@pytest.fixture(scope="module")
+def direction():
+    return direction_of(DEMO, "checkpoint.pt", "de", "en")
+
+
+@pytest.fixture
+def warned(direction, tmp_path):
+    """The warning about two lists of lines."""
+
+    def warned(source, target, direction=direction):
+        paths = [tmp_path / "source", tmp_path / "target"]
+        for path, lines in zip(paths, (source, target)):
+            path.write_text("".join(f"{line}\n" for line in lines))
+        return mismatch_warning(ParallelText([str(path) for path in paths]), direction)
+
+    return warned
+
+
+def lines(lang):
+    return (DEMO / f"demo.{lang}").read_text().splitlines()
+
+
+def test_the_demo_is_parallel(warned):
+    assert warned(lines("de"), lines("en")) is None
+    assert warned(lines("de")[:20], lines("en")[:20]) is None
+
+
+def test_exchanged_texts(warned):
+    assert "source and target look exchanged" in warned(lines("en"), lines("de"))
+
+
+def test_one_text_twice(warned):
+    assert "look like one text" in warned(lines("de"), lines("de"))
+
+
+def test_shifted_by_a_line(warned):
+    assert "do not look like translations" in warned(lines("de")[1:], lines("en")[:-1])
+
+
+def test_shifted_from_a_line_on(warned):
+    found = warned(lines("de"), [*lines("en")[:30], *lines("en")[31:], "and so on ."])
+    assert "lines 3" in found
+    assert "is a line missing or added there?" in found
+
+
+def test_too_short_to_tell(warned):
+    assert warned(lines("en")[:5], lines("de")[:5]) is None
+    assert warned([""], [""]) is None
+
+
+def test_scores_are_those_of_forced_scoring(direction):
+    """Against the model's own score of one pair, a mean over target tokens."""
+    model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
+    pairs = [(source.split(), target.split()) for source, target in zip(lines("de")[:8], lines("en")[:8])]
+    encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
+    found = direction.scores(encoded)
+    for id_, (source, target) in enumerate(pairs):
+        score = model.maps(" ".join(source), " ".join(target)).score
+        assert found[id_] / len(encoded[id_][1].ids) == pytest.approx(score, rel=1e-5)
+
+
+def test_an_undertrained_model_tells_too(shared, warned):
+    """deen-small stores no languages, so nothing else would tell exchanged texts."""
+    folder = shared / "models/deen-small"
+    small = direction_of(folder, "checkpoint.pt", "de", "en")
+    texts = [(shared / f"data/gold/cmu150/dev.{lang}").read_text().lower().splitlines() for lang in ("de", "en")]
+    assert warned(*texts, direction=small) is None
+    assert "look exchanged" in warned(*texts[::-1], direction=small)
+    assert "do not look like translations" in warned(texts[0][1:], texts[1][:-1], direction=small)
+
+
+def test_the_order_of_batches_changes_nothing(direction):
+    pairs = [(source.split(), target.split()) for source, target in zip(lines("de")[:12], lines("en")[:12])]
+    whole, one_by_one = (judge_pairs(pairs, direction, max_tokens) for max_tokens in (4000, 1))
+    assert whole.kind == one_by_one.kind
+    assert np.isclose(whole.effect, one_by_one.effect, rtol=1e-4)
+    assert torch.is_grad_enabled()
