@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.selection.agreement import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.selection.profile import Profile, profile_path, together
 from alignment_eval.signature import signature
