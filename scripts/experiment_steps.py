@@ -131,7 +131,8 @@ class Experiment:
 
     def links_beside_more(self, name: str, *extra: object) -> dict[str, Path]:
         """Links of German to English that have a lexicon of :data:`MORE`, by gold set."""
-        lines = self.links(name, "de-en", MORE, *extra).read_text(encoding="utf-8").splitlines(keepends=True)
+        words = [*extra, "--lexicon-pairs", self.size(MORE)]
+        lines = self.links(name, "de-en", MORE, *words).read_text(encoding="utf-8").splitlines(keepends=True)
         ends = {TEST: self.size(TEST), DEV: self.size(TEST) + self.size(DEV)}
         found = {}
         for gold, first in ((TEST, 0), (DEV, ends[TEST])):

@@ -61,32 +61,11 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     return group
 
 
-def add_lexicon_argument(group: argparse._ArgumentGroup, default: str) -> None:
-    """Declare ``--lexicon``, whose default is said to be ``default``; :func:`check_lexicon_passes` checks it."""
-    group.add_argument(
-        "--lexicon",
-        type=int,
-        metavar="PASSES",
-        help=f"multiply word maps by what their words take of each other in the rest of the text, counted so often "
-        f"(0: not; default: {default})",
-    )
-
-
 def layer_number(text: str) -> int | str:
     """The value of ``--layer``."""
     if text == MAX_NORM or text.isdecimal():
         return text if text == MAX_NORM else int(text)
     raise argparse.ArgumentTypeError(f"{text!r}: expected a layer number, from 0, or {MAX_NORM}")
-
-
-def check_lexicon_passes(args: argparse.Namespace) -> None:
-    """Check ``--lexicon``.
-
-    Raises:
-        UsageError: it is no number of passes.
-    """
-    if args.lexicon is not None and args.lexicon < 0:
-        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
 
 
 def given_map_options(args: argparse.Namespace) -> list[str]:

@@ -13,3 +13,10 @@ def finite_number(text: str) -> float:
         if math.isfinite(value := float(text)):
             return value
     raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
+
+
+def positive_integer(text: str) -> int:
+    """The value of an option that is a whole number, 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number, 1 or more")
+    return int(text)

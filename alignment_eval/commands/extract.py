@@ -7,12 +7,19 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from alignment_eval.arguments.lexicon import (
+    add_lexicon_arguments,
+    check_lexicon_arguments,
+    given_lexicon,
+    given_passes,
+    lexicon_fields,
+    on_count,
+    with_lexicon_options,
+)
 from alignment_eval.arguments.maps import (
     MAX_NORM,
-    add_lexicon_argument,
     add_line_arguments,
     add_map_arguments,
-    check_lexicon_passes,
     given_map_options,
     line_style,
     reverse_options,
@@ -64,12 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "their word maps",
     )
     group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
-    group = parser.add_argument_group("the text as a whole")
-    add_lexicon_argument(group, "0 where maps are named, else that of the profile")
+    add_lexicon_arguments(parser, "0 where maps are named, else that of the profile")
     group = parser.add_argument_group("output")
     add_line_arguments(group)
     group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE")
+    group.add_argument("--overwrite", action="store_true", help="replace FILE, also that of --save-lexicon")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -77,22 +83,33 @@ def run(args: argparse.Namespace) -> None:
     check_usage(args)
     check_new(args.output, args.overwrite)
     style = line_style(args)
+    lexicon = given_lexicon(args)
     stated = stated_method(args) if states_maps(args) else None
     records = Records(args.records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
     if stated is not None and args.layer == MAX_NORM:
         stated = stated_method(args, max_norm_layer(records.best(), stated.forward.setting))
     chosen = method_by_profiles(args, records, reverse) if stated is None else by_options(stated)
-    method = chosen.method
+    method = with_lexicon_options(chosen.method, args)
     if chosen.profile is not None:
         print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
 
+    described = signature(
+        records=records.info.signature_hash,
+        **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
+        **method.fields(),
+        **lexicon_fields(args),
+        **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
+        **({} if args.level == "word" else {"level": args.level}),
+        **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
+        **chosen.fields,
+    )
     words: dict[int, tuple[Words, Words | None]] = {}
     pairs = directed_pairs(records, reverse, method, args.level)
     if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
     lines, skipped = {}, {}
-    for pair in align_corpus(pairs, method):
+    for pair in align_corpus(pairs, method, lexicon, on_count(args, described)):
         lines[pair.id] = style.line(pair.links)
         if pair.links is None:
             skipped[pair.id] = pair.status
@@ -110,18 +127,7 @@ def run(args: argparse.Namespace) -> None:
             f"{seen} of these {len(words)} sentence pairs are among those the maps were chosen on, with their gold: an "
             f"AER of these links is optimistic; report one on other sentences"
         )
-    print(
-        signature(
-            records=records.info.signature_hash,
-            **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
-            **method.fields(),
-            **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
-            **({} if args.level == "word" else {"level": args.level}),
-            **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
-            **chosen.fields,
-        ),
-        file=sys.stderr,
-    )
+    print(described, file=sys.stderr)
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -143,7 +149,9 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--join without --reverse: expected the records of the other direction too")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
-    check_lexicon_passes(args)
+    check_lexicon_arguments(args, args.overwrite)
+    if args.level == "token" and (args.save_lexicon or args.lexicon_file):
+        raise UsageError("--level token with a lexicon file: that is of words: expected --level word")
 
 
 def stated_method(args: argparse.Namespace, max_norm: int = 0) -> AlignmentMethod:
@@ -154,8 +162,9 @@ def stated_method(args: argparse.Namespace, max_norm: int = 0) -> AlignmentMetho
     """
     forward = stated_options(args, max_norm)
     if args.reverse is None:
-        return AlignmentMethod(forward, lexicon_passes=args.lexicon or 0)
-    return AlignmentMethod(forward, reverse_options(args, forward), BidirectionalOptions(args.join), args.lexicon or 0)
+        return AlignmentMethod(forward, lexicon_passes=given_passes(args) or 0)
+    reverse, both = reverse_options(args, forward), BidirectionalOptions(args.join)
+    return AlignmentMethod(forward, reverse, both, given_passes(args) or 0)
 
 
 def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Records | None) -> ChosenMethod:
@@ -170,7 +179,7 @@ def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Reco
     if args.level == "token":
         profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
     both = None if args.join is None else BidirectionalOptions(args.join)
-    overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation)
+    overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, args.lexicon_file)
     chosen = chosen_method(profiles, sources, records.info.size, overrides)
     for run_, source, options in zip(runs, sources, (chosen.method.forward, chosen.method.reverse)):
         if options is not None:
@@ -181,7 +190,10 @@ def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Reco
 def directed_pairs(
     records: Records, reverse: Records | None, method: AlignmentMethod, level: str
 ) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
-    """What the maps of one run or of two say of each sentence pair, in the order of the first.
+    """What the maps of one run or of two say of each sentence pair.
+
+    The pairs that a lexicon is counted on come first; if there are others, the records are read twice.  Otherwise the
+    order is that of the first run.
 
     Raises:
         InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
@@ -192,8 +204,11 @@ def directed_pairs(
             back = {s.id: read_direction(s, method.reverse) for s in best_of_each(reverse, method.reverse, level)}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
-    for sentence in best_of_each(records, method.forward, level):
-        yield read_direction(sentence, method.forward), back.get(sentence.id)
+    first = method.lexicon_pairs if method.lexicon_passes else records.info.size
+    for ids in (range(first), range(first, records.info.size)):
+        for sentence in best_of_each(records, method.forward, level) if ids else ():
+            if sentence.id in ids:
+                yield read_direction(sentence, method.forward), back.get(sentence.id)
 
 
 def with_words(

@@ -1,102 +1,156 @@
-"""A lexicon that the maps of a text make by themselves: what two words are to each other elsewhere in it.
+"""A lexicon: how strongly words of two languages belong together, estimated from word maps of a text.
 
-A map of one sentence is unsure; the same two words meet in other sentences, and what they take of each other there says
-which of the cells here are right.  No gold and no other text is read: as for the statistical aligners, the text to be
-aligned is what is counted.
+The map of one sentence pair is unsure.  The same two words meet in other pairs too, and the shares that they have of
+each other there say which cells are right here.  No gold and no other resource is read: like the statistical aligners,
+it learns from the text to be aligned, or from any other text of the two languages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.extract import WordLinks, word_map_links
-from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import two_way_shares
 
+#: Two-way shares are raised to this power before they are summed, so that a few sure cells outweigh many unsure ones.
+POWER = 1.5
 #: Added to each sum, so that words that meet nowhere else keep the order that their map gives them.
-PRIOR = 0.1
+PRIOR = 0.03
+#: Smaller sums are left out of a lexicon: beside :data:`PRIOR` they say nothing, and most are so small.
+LEAST_SUM = 0.001
 
 
-class Lexicon:
-    """The pairs of words that meet in a text.
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words of one side.
 
-    Its cells are those of all word maps one after the other, each map row by row: [target words, source words].
-
-    Args:
-        pairs: source and target words of each sentence pair.
+    Attributes:
+        numbers: each word's number, from 0.
+        counts: int64, how often each stands in the text, by number, and a last 0 for unknown words.
     """
 
-    def __init__(self, pairs: Sequence[Words]) -> None:
-        source, source_counts = _numbered([words for words, _ in pairs])
-        target, target_counts = _numbered([words for _, words in pairs])
-        cells = [(v[:, None] * len(source_counts) + u).ravel() for u, v in zip(source, target)]
-        numbers = np.concatenate([*cells, np.empty(0, dtype=np.int64)])
-        met, self._entries = np.unique(numbers, return_inverse=True)
-        counts = source_counts[met % max(1, len(source_counts))] + 1.0
-        counts *= target_counts[met // max(1, len(source_counts))] + 1.0
-        self._scale = 1 / np.sqrt(counts)
+    numbers: Mapping[str, int]
+    counts: NDArray[np.int64]
 
-    def association(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the words of each cell are to each other in the rest of the text.
+    @classmethod
+    def of(cls, sides: Iterable[Sequence[str]]) -> Vocabulary:
+        """The words of a text, numbered in the order in which they first stand there."""
+        numbers: dict[str, int] = {}
+        found = [numbers.setdefault(word, len(numbers)) for side in sides for word in side]
+        return cls(numbers, np.bincount(np.array(found, dtype=np.int64), minlength=len(numbers) + 1))
 
-        (n(u, v) − q + ε) / √((c(u) + 1)(c(v) + 1)) for source word u and target word v: n the sum of the squares of
-        the shares of all their cells, q that of this very cell, ε :data:`PRIOR`, c how often they stand in the text.
+    def lookup(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The number of each word; of unknown words one more than the largest."""
+        unknown = len(self.numbers)
+        return np.array([self.numbers.get(word, unknown) for word in words], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Sums over a text of the shares that words have of each other.
+
+    Attributes:
+        source: its source words.
+        target: its target words.
+        cells: int64, ascending: the pairs of words that meet in it, as :func:`cell_numbers` numbers them.
+        sums: float32, for each of them the sum of its two-way shares to the power of :data:`POWER`; those of other
+            pairs of words are below :data:`LEAST_SUM` and count as 0.
+        pairs: how many sentence pairs it was counted on.
+        name: what messages call it.
+    """
+
+    source: Vocabulary
+    target: Vocabulary
+    cells: NDArray[np.int64]
+    sums: NDArray[np.float32]
+    pairs: int
+    name: str = "the lexicon"
+
+    def reweight(self, words: Words, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+        """The word map of a sentence pair that was not counted, multiplied by the association of its words.
+
+        The association of source word u and target word v is (n(u, v) + ε) / √((c(u) + 1)(c(v) + 1)): n the sum of
+        the two-way shares of u and v to the power of :data:`POWER`, ε :data:`PRIOR`, c how often a word stands in the
+        text.  n and c of unknown words are 0.
 
         Args:
-            shares: two-way shares of all cells.
+            words: source and target words.
+            scores: [target words, source words].
+            exponent: the power of the association that scores are multiplied by.
         """
-        squares = shares * shares
-        sums = np.bincount(self._entries, weights=squares, minlength=len(self._scale))
-        # a difference of equal sums may fall below 0 by rounding
-        rest = np.maximum(sums[self._entries] - squares, 0) + PRIOR
-        found: NDArray[np.float64] = rest * self._scale[self._entries]
-        return found
+        source, target = self.source.lookup(words[0]), self.target.lookup(words[1])
+        sums = self._sums_of(cell_numbers(source, target, self.source))
+        scale = _scale(self.source.counts[source], self.target.counts[target][:, None])
+        return scores * _association(sums, scale) ** exponent
+
+    def _sums_of(self, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not len(self.cells):
+            return np.zeros(wanted.shape)
+        places = np.minimum(np.searchsorted(self.cells, wanted), len(self.cells) - 1)
+        return np.where(self.cells[places] == wanted, self.sums[places], 0.0)
 
 
-def _numbered(sides: Sequence[Sequence[str]]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """The words of each side as numbers, and how often each number stands there."""
-    numbers: dict[str, int] = {}
-    found = [np.array([numbers.setdefault(w, len(numbers)) for w in side], dtype=np.int64) for side in sides]
-    return found, np.bincount(np.concatenate([*found, np.empty(0, dtype=np.int64)]), minlength=len(numbers))
+def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: Vocabulary) -> NDArray[np.int64]:
+    """One number for each pair of words, [target words, source words], made of theirs; unknown words count as words."""
+    return target[:, None] * len(sources.counts) + source
 
 
-def with_lexicon(
-    maps: Mapping[int, tuple[SentenceMaps, Words, NDArray[np.float64]]], options: ExtractionOptions, passes: int
-) -> Iterator[tuple[int, WordLinks]]:
-    """Links of a text from word maps that are multiplied by the association of their words.
+def _scale(source_counts: NDArray[np.int64], target_counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    scale: NDArray[np.float64] = 1 / np.sqrt((source_counts + 1.0) * (target_counts + 1.0))
+    return scale
 
-    The first pass counts the two-way shares of the maps, each further one those of the maps that the pass before has
-    weighed; it is always the maps themselves that are weighed.
+
+def _association(sums: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (sums + PRIOR) * scale
+
+
+def count_lexicon(
+    pairs: Sequence[tuple[Words, NDArray[np.float64]]], passes: int, exponent: float
+) -> tuple[Lexicon, list[NDArray[np.float64]]]:
+    """The lexicon of sentence pairs, and their word maps reweighted by it.
+
+    The first pass counts the maps, each further one the maps that the pass before has reweighted; it is always the
+    maps themselves that are reweighted.  No cell of these pairs speaks for itself: what it has added to n (see
+    :meth:`Lexicon.reweight`) is subtracted there.
 
     Args:
-        maps: by id: the sentence, its words and its word map, [target words, source words + 1], null last.
-        options: the rule.
+        pairs: words and word map, [target words, source words], of each.
         passes: how often the lexicon is counted, 1 or more.
+        exponent: the power of the association that maps are multiplied by.
 
     Raises:
-        UsageError: ``passes`` is less.
+        UsageError: ``passes`` is less than 1.
     """
     if passes < 1:
         raise UsageError(f"{passes} passes over a lexicon: expected 1 or more")
-    lexicon = Lexicon([words for _, words, _ in maps.values()])
-    plain = [scores[:, :-1] for _, _, scores in maps.values()]
+    words = [sides for sides, scores in pairs if scores.size]
+    source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
+    cells, entries = np.unique(_joined([_numbered(sides, source, target) for sides in words]), return_inverse=True)
+    width = len(source.counts)
+    scale = _scale(source.counts[cells % width], target.counts[cells // width])[entries]
+
+    plain = [scores for _, scores in pairs]
     ends = np.cumsum([scores.size for scores in plain])[:-1]
     weighed = plain
     for _ in range(passes):
-        shares = np.concatenate([*(two_way_shares(scores).ravel() for scores in weighed), np.empty(0)])
-        associations = np.split(lexicon.association(shares), ends)
-        weighed = [scores * cells.reshape(scores.shape) for scores, cells in zip(plain, associations)]
-    for (id_, (sentence, _, _)), scores in zip(maps.items(), weighed):
-        yield id_, word_map_links(np.pad(scores, ((0, 0), (0, 1))), sentence, options)
+        added = _joined([two_way_shares(scores).ravel() for scores in weighed]) ** POWER
+        sums = np.bincount(entries, weights=added, minlength=len(cells))
+        # a difference of equal sums may fall below 0 by rounding
+        association = _association(np.maximum(sums[entries] - added, 0), scale) ** exponent
+        weighed = [scores * of.reshape(scores.shape) for scores, of in zip(plain, np.split(association, ends))]
+    kept = sums >= LEAST_SUM
+    return Lexicon(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
 
 
-def without_maps(sentence: SentenceMaps) -> SentenceMaps:
-    """The sentence, its maps forgotten: what rules need of it besides a word map."""
-    return replace(sentence, arrays={})
+def _numbered(words: Words, source: Vocabulary, target: Vocabulary) -> NDArray[np.int64]:
+    return cell_numbers(source.lookup(words[0]), target.lookup(words[1]), source).ravel()
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)

@@ -12,6 +12,8 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.words import require_known
 
+#: On how many sentence pairs, the first of a text, a lexicon is counted.
+LEXICON_PAIRS = 10_000
 #: How two directions become one alignment (:func:`alignment_eval.extraction.bidirectional.join`).
 JOINS = ("mutual", "average", "product")
 
@@ -94,8 +96,9 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from those of the target-source model; None: there is none.
         both: how the two directions become one.
-        lexicon_passes: how often word maps are reweighted by a lexicon that is estimated from the text
+        lexicon_passes: how often a lexicon that reweights word maps is counted on the text
             (:mod:`alignment_eval.extraction.lexicon`); 0: not.
+        lexicon_pairs: on how many sentence pairs, the first of the text.
 
     Raises:
         UsageError: only one of ``reverse`` and ``both`` is given, or the options do not go together.
@@ -105,19 +108,35 @@ class AlignmentMethod:
     reverse: ExtractionOptions | None = None
     both: BidirectionalOptions | None = None
     lexicon_passes: int = 0
+    lexicon_pairs: int = LEXICON_PAIRS
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
             raise UsageError("maps of the other direction and a way to combine both: expected both or neither")
         if self.lexicon_passes < 0:
             raise UsageError(f"{self.lexicon_passes} passes over a lexicon: expected 1 or more, or 0 for no lexicon")
-        join = None if self.both is None else self.both.join
-        if join is not None:
-            check_join(join, self.forward)
+        if self.lexicon_pairs < 1:
+            raise UsageError(f"a lexicon of {self.lexicon_pairs} sentence pairs: expected 1 or more")
+        if self.both is not None and self.both.join is not None:
+            check_join(self.both.join, self.forward)
         if self.lexicon_passes:
-            if self.both is not None and self.both.method is not None:
-                raise UsageError("--lexicon with --symmetrize: links are drawn before; expected --join product")
-            check_lexicon(self.forward, join)
+            self.check_lexicon()
+
+    def check_lexicon(self) -> None:
+        """Check that a lexicon, of this text or of another, can reweight the word maps.
+
+        Raises:
+            UsageError: links are drawn before there is a word map of both directions, or see :func:`check_lexicon`.
+        """
+        if self.both is not None and self.both.method is not None:
+            raise UsageError("a lexicon with --symmetrize: links are drawn before; expected --join product")
+        check_lexicon(self.forward, None if self.both is None else self.both.join)
+
+    @property
+    def lexicon_exponent(self) -> float:
+        """The power of a lexicon's association: 1 / the number of maps multiplied, so that it counts as one of them."""
+        multiplied = (len(o.maps) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
+        return 1 / max(multiplied, default=1)
 
     def fields(self) -> dict[str, Value]:
         """What a signature says of the method."""
@@ -125,11 +144,11 @@ class AlignmentMethod:
         if self.both is not None and self.reverse is not None:
             fields |= {**self.both.fields(), "reverse_heads": self.reverse.map_names}
         if self.lexicon_passes:
-            fields["lexicon"] = self.lexicon_passes
+            fields |= {"lexicon": self.lexicon_passes, "lexicon_pairs": self.lexicon_pairs}
         return fields
 
     def to_dict(self) -> dict[str, Any]:
-        """The method as JSON knows it; :meth:`from_dict` reads it."""
+        """The method as JSON knows it, but for ``lexicon_pairs``, which is of a text; :meth:`from_dict` reads it."""
         return {
             "forward": self.forward.to_dict(),
             "reverse": None if self.reverse is None else self.reverse.to_dict(),

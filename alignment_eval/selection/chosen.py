@@ -21,12 +21,14 @@ class Overrides:
         lexicon_passes: passes over a lexicon, 0 for none.
         both: how two directions become one.
         final_punctuation: tie the final punctuation of both sides.
+        lexicon_file: the file of a lexicon that is used; the text's own is then not counted (``lexicon_passes`` 0).
     """
 
     rule: str | None = None
     lexicon_passes: int | None = None
     both: BidirectionalOptions | None = None
     final_punctuation: bool = False
+    lexicon_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def chosen_method(
         UsageError: what is stated does not go together.
     """
     given = overrides.lexicon_passes
-    counted = pairs if given is None else (FEWEST_PAIRS if given else None)
+    counted = pairs if given is None else (FEWEST_PAIRS if given or overrides.lexicon_file else None)
     forward, *rest = profiles
     if rest and overrides.both is not None and overrides.both.join != "product":
         method = AlignmentMethod(forward.streamed.forward, rest[0].streamed.forward, overrides.both)
@@ -77,7 +79,7 @@ def chosen_method(
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
     said = [f"{_described(profile)} ({source})" for profile, source in zip(profiles, sources)]
-    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, given)]), fields, forward)
+    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, overrides)]), fields, forward)
 
 
 def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
@@ -106,11 +108,13 @@ def _described(profile: Profile) -> str:
     return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
 
 
-def _lexicon(method: AlignmentMethod, pairs: int | None, given: int | None) -> str:
+def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides) -> str:
+    if overrides.lexicon_file is not None:
+        return f"with the lexicon of {overrides.lexicon_file}: each pair stands alone"
     if method.lexicon_passes:
         return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
     few = pairs is not None and pairs < FEWEST_PAIRS
-    if given is None and method.both is None and few:
+    if overrides.lexicon_passes is None and method.both is None and few:
         return f"without a lexicon, which {pairs} pairs are too few for ({FEWEST_PAIRS}); this costs quality"
     return "without a lexicon: each pair stands alone"
 

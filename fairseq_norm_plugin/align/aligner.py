@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Optional
 
 import numpy as np
@@ -11,7 +12,8 @@ from fairseq.data.data_utils import batch_by_size
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, align_corpus, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.align.direction import Direction, EncodedPair
@@ -21,8 +23,8 @@ from fairseq_norm_plugin.align.text import TokenPair
 _SIDES = (("source", "target"), ("reverse source", "reverse target"))
 
 
-def _silent(count: int) -> None:
-    """Progress that nobody sees."""
+def _silent(news: object) -> None:
+    """News for nobody."""
 
 
 class Aligner:
@@ -32,8 +34,11 @@ class Aligner:
         method: how links are made of maps.
         directions: the source-target model, and the target-source model if ``method`` reads one.
         max_tokens: tokens of a batch, pads included.
+        lexicon: a lexicon that reweights the word maps of all pairs; ``method`` then counts none.
+        on_count: called with the lexicon that was counted, before the first alignment comes.
 
     Attributes:
+        counted_pairs: on how many pairs, the first ones, a lexicon is counted; 0: on none.
         tokens: subwords so far, of ``source`` and ``target``, and as the other model has them.
         unknown: how many of them the models do not know.
 
@@ -41,14 +46,24 @@ class Aligner:
         UsageError: a model is missing or one too many, or has not the maps that ``method`` names.
     """
 
-    def __init__(self, method: AlignmentMethod, directions: Sequence[Direction], max_tokens: int = 4000) -> None:
+    def __init__(
+        self,
+        method: AlignmentMethod,
+        directions: Sequence[Direction],
+        max_tokens: int = 4000,
+        lexicon: Optional[Lexicon] = None,
+        on_count: Callable[[Lexicon], object] = _silent,
+    ) -> None:
         options_of_each = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(options_of_each):
             raise UsageError(
                 f"models of {len(directions)} directions, but a method that reads {len(options_of_each)}: expected the "
                 f"same number of both"
             )
+        self.counted_pairs = method.lexicon_pairs if method.lexicon_passes and lexicon is None else 0
         self._method = method
+        self._lexicon = lexicon
+        self._on_count = on_count
         self._directions = list(zip(directions, options_of_each))
         for direction, options in self._directions:
             direction.check(options)
@@ -57,30 +72,38 @@ class Aligner:
         self.unknown: Counter[str] = Counter()
 
     def align(
-        self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object] = _silent
+        self, windows: Iterable[Mapping[int, TokenPair]], progress: Callable[[int], object] = _silent
     ) -> Iterator[AlignedPair]:
-        """The alignments of ``pairs``, given by id; the order is that of the batches.
+        """The alignments of the pairs of ``windows``, window by window; in each the order is that of the batches.
 
-        Pairs that cannot be aligned, empty or too long ones, come first, with the reason as status.  ``progress`` is
-        called with the number of pairs whenever some have been through the models, which with a lexicon is long before
-        the first alignment comes.
+        Pairs that cannot be aligned, empty or too long ones, come first, with the reason as status.
+
+        Args:
+            windows: pairs by id; those of a window are sorted by length together.  Where a lexicon is counted, one
+                window ends with the last of the :attr:`counted_pairs`.
+            progress: called with the number of pairs whenever some have been through the models, which with a lexicon
+                is long before the first alignment comes.
         """
+        read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
+        yield from align_corpus(read, self._method, self._lexicon, self._on_count)
+
+    def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[DirectedPair]:
+        """What the maps say of each pair of a window, in one direction or in both."""
         exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
         encoded = [
             {id_: direction.encode(pair) for id_, pair in of.items()}
             for (direction, _), of in zip(self._directions, (pairs, exchanged))
         ]
-        yield from align_corpus(self._read(pairs, encoded, progress), self._method)
+        yield from self._read_encoded(pairs, encoded, progress)
         for direction, _ in self._directions:
             direction.forget()
 
-    def _read(
+    def _read_encoded(
         self,
         pairs: Mapping[int, TokenPair],
         encoded: Sequence[Mapping[int, EncodedPair]],
         progress: Callable[[int], object],
-    ) -> Iterator[tuple[DirectedLinks, Optional[DirectedLinks]]]:
-        """What the maps say of each pair, in one direction or in both."""
+    ) -> Iterator[DirectedPair]:
         reasons = {id_: reason for id_ in pairs if (reason := self._reason(pairs[id_], [of[id_] for of in encoded]))}
         progress(len(reasons))
         for id_, reason in reasons.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
@@ -48,16 +49,11 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
 def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare batches and device; gives their group."""
     group = parser.add_argument_group("speed and memory")
-    group.add_argument("--max-tokens", type=positive, default=4000, metavar="N", help="in a batch (default: 4000)")
+    group.add_argument(
+        "--max-tokens", type=positive_integer, default=4000, metavar="N", help="in a batch (default: 4000)"
+    )
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
     return group
-
-
-def positive(text: str) -> int:
-    """A number of 1 or more, as an option's value."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number, 1 or more")
-    return int(text)
 
 
 def text_paths(args: argparse.Namespace) -> list[str]:

@@ -13,15 +13,15 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
+from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
 from alignment_eval.arguments.maps import (
     MAX_NORM,
-    add_lexicon_argument,
     add_line_arguments,
     add_map_arguments,
-    check_lexicon_passes,
     given_map_options,
     line_style,
 )
+from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
@@ -35,7 +35,6 @@ from fairseq_norm_plugin.align.arguments import (
     add_speed_arguments,
     add_text_arguments,
     check_input,
-    positive,
 )
 from fairseq_norm_plugin.align.run import run
 
@@ -83,8 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both")
     group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
-    group = parser.add_argument_group("the text as a whole")
-    add_lexicon_argument(group, f"{PASSES} for one direction and {FEWEST_PAIRS} pairs or more, else 0")
+    add_lexicon_arguments(parser, f"{PASSES} for one direction and {FEWEST_PAIRS} pairs or more, else 0")
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
     add_line_arguments(group)
@@ -93,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     group = add_speed_arguments(parser)
     group.add_argument(
         "--window",
-        type=positive,
+        type=positive_integer,
         default=10000,
         metavar="N",
         help="sentences that are sorted by length together; what a stop can lose at most (default: 10000)",
@@ -120,7 +118,7 @@ def check_usage(args: argparse.Namespace) -> None:
         BidirectionalOptions(args.join, args.symmetrize, args.variant)
     elif args.reverse_path is not None and not (args.rule or "two-way=").startswith("two-way="):
         raise UsageError(f"--rule {args.rule} of two directions: expected one of --join and --symmetrize with it")
-    check_lexicon_passes(args)
+    check_lexicon_arguments(args, args.overwrite or args.resume)
     if args.layer == MAX_NORM:
         raise UsageError(f"--layer {MAX_NORM} reads all maps before the first link: expected a number; see align-eval")
     if args.resume and args.overwrite:

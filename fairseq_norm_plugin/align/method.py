@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Optional
 
+from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
 from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
@@ -49,10 +51,12 @@ def choose_method(
         stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
     if states_maps(args):
         both = (stated or _PRODUCT) if len(directions) > 1 else None
-        return by_options(_stated(args, directions[0].layers, both))
+        method = _stated(args, directions[0].layers, both)
+        return by_options(with_lexicon_options(method, args))
     profiles, sources = find_profiles(args, directions, models, text)
-    overrides = Overrides(args.rule, args.lexicon, stated, args.final_punctuation)
-    return chosen_method(profiles, sources, text.size, overrides)
+    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, args.lexicon_file)
+    chosen = chosen_method(profiles, sources, text.size, overrides)
+    return replace(chosen, method=with_lexicon_options(chosen.method, args))
 
 
 def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalOptions]) -> AlignmentMethod:
@@ -62,7 +66,7 @@ def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalO
         args.heads = ",".join(map(str, default_layers(layers)))
     forward = stated_options(args)
     reverse = None if both is None else reverse_options(args, forward)
-    return AlignmentMethod(forward, reverse, both, stated_passes(args.rule, both, args.lexicon))
+    return AlignmentMethod(forward, reverse, both, stated_passes(args.rule, both, given_passes(args)))
 
 
 def find_profiles(

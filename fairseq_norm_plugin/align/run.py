@@ -7,15 +7,18 @@ import itertools
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from alignment_eval import __version__
+from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
 from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
@@ -27,7 +30,7 @@ from fairseq_norm_plugin.align.arguments import text_paths
 from fairseq_norm_plugin.align.checking import mismatch_warning
 from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.models import directions_of, load_models
-from fairseq_norm_plugin.align.text import ParallelText
+from fairseq_norm_plugin.align.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.output.run import SUSPICIOUS_UNKNOWN
@@ -42,6 +45,7 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used as given, there is an output already, or a batch is too large for the GPU.
     """
     check_new(args.output, args.overwrite)
+    lexicon = given_lexicon(args)
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = directions_of(args, models)
@@ -51,17 +55,16 @@ def run(args: argparse.Namespace) -> None:
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)
-    method = chosen.method
-    aligner = Aligner(method, directions, args.max_tokens)
     fields: dict[str, Value] = {
-        **method.fields(),
-        # a lexicon is of a window, so that a run can be stopped and go on
-        **({"window": args.window} if method.lexicon_passes else {}),
+        **chosen.method.fields(),
+        **lexicon_fields(args),
         **({"confidences": True} if args.confidences else {}),
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     }
     manifest = _manifest(args, text, models, hashes, fields)
+    described = signature(run=manifest.signature_hash, sentences=text.size, **fields)
+    aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, on_count(args, described))
     with ExitStack() as stack:
         file = Path(args.output)
         if args.output == STANDARD:
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
                 write_lines(STANDARD, (line.rstrip("\n") for line in made))
     kept = f", {text.size - done} kept from before" if done < text.size else ""
     print(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{kept}", file=sys.stderr)
-    print(signature(run=manifest.signature_hash, sentences=text.size, **fields), file=sys.stderr)
+    print(described, file=sys.stderr)
 
 
 def _manifest(
@@ -109,23 +112,41 @@ def _dictionary_files(model: NormModel) -> list[Path]:
     return [Path(cfg.data) / f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)]
 
 
+def _window_ends(size: int, window: int, counted: int) -> list[int]:
+    """Where the windows of a text end: after ``window`` pairs each, and after those that a lexicon is counted on."""
+    return sorted({*range(window, size, window), *([counted] if 0 < counted < size else []), size})
+
+
+def _windows(text: ParallelText, ends: Sequence[int], todo: NDArray[np.bool_]) -> Iterator[dict[int, TokenPair]]:
+    """The pairs of each window that are to do, by id."""
+    pairs = enumerate(text)
+    start = 0
+    for end in ends:
+        yield {id_: pair for id_, pair in itertools.islice(pairs, end - start) if todo[id_]}
+        start = end
+
+
 def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: AlignmentParts, window: int) -> int:
     """Align what is not written yet, a part a window; the number of sentences."""
     reasons: Counter[str] = Counter()
     first: dict[str, int] = {}
-    todo = int((~writer.written).sum())
     warned = False
-    pairs = enumerate(text)
-    with tqdm(total=todo, unit=" sentences", disable=None, file=sys.stderr) as progress:
-        while ids_and_pairs := list(itertools.islice(pairs, window)):
-            new = {id_: pair for id_, pair in ids_and_pairs if not writer.written[id_]}
-            for pair in aligner.align(new, progress.update) if new else ():
+    ends = _window_ends(text.size, window, aligner.counted_pairs)
+    todo = ~writer.written
+    # a lexicon is counted again on all its pairs: it is then the same after a stop
+    todo[: aligner.counted_pairs if todo.any() else 0] = True
+    done_at_ends = set(np.cumsum(todo)[np.array(ends) - 1].tolist())
+    with tqdm(total=int(todo.sum()), unit=" sentences", disable=None, file=sys.stderr) as progress:
+        aligned = aligner.align(_windows(text, ends, todo), progress.update)
+        for done, pair in enumerate(aligned, 1):
+            if not writer.written[pair.id]:
                 if pair.links is None:
                     reasons[pair.status] += 1
                     first.setdefault(pair.status, pair.id + 1)
                 writer.write([AlignmentLine(pair.id, style.line(pair.links), pair.status)])
-            writer.commit()
-            warned = warned or _warn_unknown(aligner)
+            if done in done_at_ends:
+                writer.commit()
+                warned = warned or _warn_unknown(aligner)
     writer.finish()
     if before := writer.manifest.skipped - sum(reasons.values()):
         warn_on_stderr(f"{before} lines were left blank before the stop")
@@ -133,7 +154,7 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
         warn_on_stderr(
             f"{count} sentence pairs are {reason}, their lines are blank (the first is line {first[reason]})"
         )
-    return todo
+    return int((~writer.written).sum())
 
 
 def _warn_unknown(aligner: Aligner) -> bool:

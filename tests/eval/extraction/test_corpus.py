@@ -3,14 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import join, words_of
 from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, align_corpus, read_direction
-from alignment_eval.extraction.extract import WordLinks, extract, word_links
-from alignment_eval.extraction.lexicon import with_lexicon
+from alignment_eval.extraction.extract import extract, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.links.symmetrize import symmetrize
@@ -76,30 +74,6 @@ def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceM
             expected = symmetrize(extract(one, FORWARD), exchanged(other), how)
         assert found[id_] == expected
     assert any(found.values())
-
-
-@pytest.mark.parametrize("both", [None, BidirectionalOptions("product")], ids=str)
-def test_a_lexicon_is_of_all_pairs(
-    sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], both: BidirectionalOptions | None
-) -> None:
-    method = AlignmentMethod(FORWARD, both and REVERSE, both, lexicon_passes=2)
-    aligned = list(align_corpus(pairs_of(sentences, method), method))
-    assert [pair.id for pair in aligned] == [7, 2, 5, 1, 4]
-    maps = {}
-    for id_, (one, other) in sentences.items():
-        if one.ok and (both is None or other.ok):
-            links = word_links(one, FORWARD)
-            if both is not None:
-                links = join("product", one, FORWARD, links, word_links(other, REVERSE))
-            maps[id_] = one, words_of(one), links.shares
-    expected = dict(with_lexicon(maps, FORWARD, 2))
-    assert links_of(aligned) == {id_: found.links for id_, found in expected.items()}
-    for pair in aligned:
-        if pair.links is not None:
-            assert isinstance(pair.links, WordLinks)
-            np.testing.assert_array_equal(pair.links.shares, expected[pair.id].shares)
-    alone = links_of(list(align_corpus(pairs_of(sentences, AlignmentMethod(FORWARD)), AlignmentMethod(FORWARD))))
-    assert links_of(aligned) != alone
 
 
 def test_without_a_lexicon_pairs_stream(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:

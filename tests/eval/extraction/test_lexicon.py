@@ -1,10 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,19 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import join, words_of
-from alignment_eval.extraction.extract import word_links, word_map_links
-from alignment_eval.extraction.lexicon import Lexicon, with_lexicon, without_maps
-from alignment_eval.extraction.method import check_lexicon
-from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import rule_of
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
 from alignment_eval.maps.words import two_way_shares
 
-Factory = Callable[..., SentenceMaps]
-#: ε of docs/commands/extract.md, not the module's constant: a test that took it from there would agree with any value.
-PRIOR = 0.1
-TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
+#: Words and word map, [target words, source words], of a sentence pair.
+Pair = tuple[Words, np.ndarray]
 
 
 def slow_two_way(scores: np.ndarray) -> np.ndarray:
@@ -50,122 +39,119 @@ def test_two_way_shares_cell_by_cell(shape: tuple[int, int, int], seed: int) -> 
     np.testing.assert_allclose(two_way_shares(scores * np.arange(1, target + 1)[:, None]), found, rtol=1e-12)
 
 
-def slow_lexicon(maps: dict[int, tuple[SentenceMaps, Any, np.ndarray]], passes: int) -> dict[int, np.ndarray]:
-    """The weighed maps, by sums over the whole text for every single cell."""
-    shares = {i: slow_two_way(scores[:, :-1]) for i, (_, _, scores) in maps.items()}
-    weighed: dict[int, np.ndarray] = {}
+def slow_association(
+    pairs: list[Words], shares: list[np.ndarray], left_out: tuple[int, int, int], u: str, v: str
+) -> float:
+    """That of two words by a sum over all cells of the text but one."""
+    total, source_count, target_count = 0.0, 1, 1
+    for k, (source, target) in enumerate(pairs):
+        if source and target:
+            source_count += source.count(u)
+            target_count += target.count(v)
+        for t, s in np.ndindex(*shares[k].shape):
+            if target[t] == v and source[s] == u and (k, t, s) != left_out:
+                total += shares[k][t, s] ** POWER
+    return (total + PRIOR) / math.sqrt(source_count * target_count)
+
+
+def slow_lexicon(pairs: list[Pair], passes: int, exponent: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The shares that are counted last, and the reweighted maps."""
+    words = [of_pair for of_pair, _ in pairs]
+    weighed = [scores for _, scores in pairs]
+    shares = []
     for _ in range(passes):
-        for i, (_, (source, target), scores) in maps.items():
-            weighed[i] = np.zeros(scores[:, :-1].shape)
-            for t, s in np.ndindex(*weighed[i].shape):
-                total, source_count, target_count = PRIOR, 1, 1
-                for k, (_, (others, words), _) in maps.items():
-                    source_count += others.count(source[s])
-                    target_count += words.count(target[t])
-                    for u, v in np.ndindex(*shares[k].shape):
-                        if words[u] == target[t] and others[v] == source[s] and (k, u, v) != (i, t, s):
-                            total += shares[k][u, v] ** 2
-                weighed[i][t, s] = scores[t, s] * total / math.sqrt(source_count * target_count)
-        shares = {i: slow_two_way(scores) for i, scores in weighed.items()}
-    return weighed
+        shares = [slow_two_way(scores) for scores in weighed]
+        weighed = [np.zeros(scores.shape) for _, scores in pairs]
+        for k, ((source, target), scores) in enumerate(pairs):
+            for t, s in np.ndindex(*scores.shape):
+                weight = slow_association(words, shares, (k, t, s), source[s], target[t])
+                weighed[k][t, s] = scores[t, s] * weight**exponent
+    return shares, weighed
 
 
-def text(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, Any, np.ndarray]]:
-    pairs = [("a b c </s>", "x y z </s>"), ("b a@@ a </s>", "y x </s>"), ("</s>", "x </s>"), ("a a </s>", "x x </s>")]
-    sentences = [make_sentence(i, source=source, target=target) for i, (source, target) in enumerate(pairs)]
-    return {s.id: (s, words_of(s), word_links(s, TWO_WAY).shares) for s in sentences}
+def random_text(seed: int, pairs: int = 4) -> list[Pair]:
+    """Short pairs of few words, with rows and columns of zeros, and sides without a word."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(pairs):
+        source, target = (list(rng.choice(list(letters), rng.integers(0, 5))) for letters in ("abc", "xyz"))
+        found.append(((source, target), rng.integers(0, 4, (len(target), len(source))).astype(np.float64)))
+    return found
 
 
-@pytest.mark.parametrize("passes", [1, 2, 3])
-def test_maps_are_weighed_as_by_hand(make_sentence: Factory, passes: int) -> None:
-    maps = text(make_sentence)
-    expected = slow_lexicon(maps, passes)
-    for id_, found in with_lexicon(maps, TWO_WAY, passes):
-        wanted = word_map_links(np.pad(expected[id_], ((0, 0), (0, 1))), maps[id_][0], TWO_WAY)
-        np.testing.assert_allclose(found.shares, wanted.shares, rtol=1e-9)
-        np.testing.assert_array_equal(found.linked, wanted.linked)
+TEXTS = given(seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 3), exponent=st.sampled_from([1.0, 0.5, 1 / 3]))
+
+
+@TEXTS
+@settings(max_examples=60, deadline=None)
+def test_counted_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
+    pairs = random_text(seed)
+    _, expected = slow_lexicon(pairs, passes, exponent)
+    lexicon, found = count_lexicon(pairs, passes, exponent)
+    assert lexicon.pairs == sum(scores.size > 0 for _, scores in pairs)
+    for mine, wanted in zip(found, expected):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-9)
+
+
+@TEXTS
+@settings(max_examples=60, deadline=None)
+def test_other_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
+    """By the totals: also pairs that were counted, if they come as others."""
+    pairs = random_text(seed)
+    lexicon, _ = count_lexicon(pairs, passes, exponent)
+    shares, _ = slow_lexicon(pairs, passes, exponent)
+    words = [of_pair for of_pair, _ in pairs]
+    assert (np.diff(lexicon.cells) > 0).all()
+    for (source, target), scores in [*pairs, *random_text(seed + 1), ((["a", "new"], ["x", "newer"]), np.ones((2, 2)))]:
+        found = lexicon.reweight((source, target), scores, exponent)
+        for t, s in np.ndindex(*scores.shape):
+            weight = slow_association(words, shares, (-1, -1, -1), source[s], target[t])
+            # float32, and sums below the least one are 0
+            assert found[t, s] <= scores[t, s] * weight**exponent * (1 + 1e-6)
+            assert found[t, s] >= scores[t, s] * (weight * PRIOR / (PRIOR + LEAST_SUM)) ** exponent * (1 - 1e-6)
 
 
 def test_a_pair_of_words_that_meets_again_wins() -> None:
     """Two maps that are unsure, and a third that says that a is x."""
-    lexicon = Lexicon([(["a"], ["x"]), (["a", "b"], ["x"])])
-    sure, first, second = lexicon.association(np.array([1.0, 0.5, 0.5]))
-    assert first == pytest.approx((1 + PRIOR) / 3)  # the sure pair; a and x stand twice each
-    assert second == pytest.approx(PRIOR / math.sqrt(6))
+    pairs = [((["a"], ["x"]), np.array([[1.0]])), ((["a", "b"], ["x"]), np.array([[0.25, 0.25]]))]
+    lexicon, (sure, unsure) = count_lexicon(pairs, 1, 1)
+    share = math.sqrt(0.5) ** POWER  # half of the row, all of the column
+    assert unsure[0, 0] == pytest.approx(0.25 * (1 + PRIOR) / 3)  # the sure pair; a and x stand twice each
+    assert unsure[0, 1] == pytest.approx(0.25 * PRIOR / math.sqrt(6))
     # what a cell says of itself does not count
-    assert sure == pytest.approx((0.25 + PRIOR) / 3)
+    assert sure[0, 0] == pytest.approx((share + PRIOR) / 3)
+    # it does where the lexicon is used for a pair that it does not know to have counted
+    assert lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1)[0, 0] == pytest.approx((1 + share + PRIOR) / 3)
+    unknown = lexicon.reweight((["a", "?"], ["!", "x"]), np.ones((2, 2)), 0.5)
+    assert unknown[0] == pytest.approx([math.sqrt(PRIOR / math.sqrt(3)), math.sqrt(PRIOR)])
+    assert unknown[1, 1] == pytest.approx(math.sqrt(PRIOR / math.sqrt(3)))
 
 
-def test_a_text_of_nothing_has_a_lexicon() -> None:
-    assert not list(with_lexicon({}, TWO_WAY, 2))
-    assert not Lexicon([([], ["x"])]).association(np.empty(0)).size
+def test_small_sums_are_left_out() -> None:
+    scores = np.array([[1.0, 1e-6], [1e-6, 1.0]])
+    lexicon, _ = count_lexicon([((["a", "b"], ["x", "y"]), scores)], 1, 1)
+    assert len(lexicon.cells) == len(lexicon.sums) == 2
+    assert (lexicon.sums >= LEAST_SUM).all()
+    assert list(lexicon.source.counts) == [1, 1, 0]
 
 
-def test_only_one_sentence_keeps_its_order(make_sentence: Factory) -> None:
+@pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
+def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
+    lexicon, found = count_lexicon(pairs, 2, 1)
+    assert isinstance(lexicon, Lexicon)
+    assert (lexicon.pairs, len(lexicon.cells)) == (0, 0)
+    assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
+    np.testing.assert_allclose(lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
+    assert lexicon.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
+
+
+def test_only_one_sentence_keeps_its_order() -> None:
     """Words that stand nowhere else are weighed alike."""
-    s = make_sentence(3, source="a b c d </s>", target="x y z </s>")
-    maps = {3: (without_maps(s), words_of(s), word_links(s, TWO_WAY).shares)}
-    ((_, found),) = with_lexicon(maps, TWO_WAY, 1)
-    np.testing.assert_array_equal(found.linked, word_links(s, TWO_WAY).linked)
+    scores = np.random.default_rng(3).random((3, 4))
+    _, (found,) = count_lexicon([((list("abcd"), list("xyz")), scores)], 1, 1)
+    np.testing.assert_allclose(found / scores, PRIOR / 2)
 
 
-@pytest.mark.parametrize(
-    ("rule", "null", "how", "message"),
-    [
-        ("shift-att", "mask", None, "a lexicon with rule 'shift-att' and null 'mask': it weighs maps between words"),
-        ("kobayashi2020", "allow", None, "expected a rule of words and null 'mask', such as rule two-way=0.3"),
-        ("two-way=0.3", "mask", "mutual", "a lexicon with join 'mutual': links are drawn before; expected join"),
-    ],
-)
-def test_what_a_lexicon_cannot_weigh(rule: str, null: str, how: str | None, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        check_lexicon(ExtractionOptions("attn_n", 1, rule=rule, null=null), how)
-    check_lexicon(ExtractionOptions("attn_n", 1, rule="kobayashi2020", null="mask"), "average")
-    assert rule_of("two-way=0.3").nulls == ("mask",)
-
-
-def test_a_lexicon_is_made_at_least_once(make_sentence: Factory) -> None:
+def test_a_lexicon_is_counted_at_least_once() -> None:
     with pytest.raises(UsageError, match="0 passes over a lexicon: expected 1 or more"):
-        list(with_lexicon(text(make_sentence), TWO_WAY, 0))
-
-
-def test_command(
-    tmp_path: Path, make_sentence: Factory, make_records: Callable[..., Path], align_eval: Callable[..., Any]
-) -> None:
-    maps = text(make_sentence)
-    skipped = make_sentence(4, status="too long")
-    directory = make_records(tmp_path / "run", [*(s for s, _, _ in maps.values()), skipped])
-    given = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
-    done = align_eval("extract", directory, *given, "--lexicon", 2)
-    links = {i: sorted(found.links) for i, found in with_lexicon(maps, TWO_WAY, 2)}
-    assert done.stdout.split("\n") == [*(" ".join(f"{i}-{j}" for i, j in links[k]) for k in range(4)), "", ""]
-    assert "|lexicon:2|" in done.stderr
-    assert "warning: 1 of 5 sentences have no maps" in done.stderr
-    bad = align_eval("extract", directory, *given, "--lexicon", -1)
-    assert bad.returncode == 2
-    assert "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon" in bad.stderr
-    assert (
-        align_eval("extract", directory, *given, "--lexicon", 0).stdout
-        == align_eval("extract", directory, *given).stdout
-    )
-    bad = align_eval("extract", directory, *given[:-1], "kobayashi2020", "--lexicon", 1)
-    assert bad.returncode == 2
-    assert "a lexicon with rule 'kobayashi2020' and null 'allow'" in bad.stderr
-
-
-def test_both_directions_and_a_lexicon(
-    tmp_path: Path, make_sentence: Factory, make_records: Callable[..., Path], align_eval: Callable[..., Any]
-) -> None:
-    pairs = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    forward = [make_sentence(i, source=source, target=target) for i, (source, target) in enumerate(pairs)]
-    back = [replace(make_sentence(i + 7, source=t, target=s), id=i) for i, (s, t) in enumerate(pairs)]
-    product = {
-        s.id: (s, words_of(s), join("product", s, TWO_WAY, word_links(s, TWO_WAY), word_links(r, TWO_WAY)).shares)
-        for s, r in zip(forward, back)
-    }
-    expected = [found.links for _, found in with_lexicon(product, TWO_WAY, 1)]
-    words = ["extract", make_records(tmp_path / "run", forward), "--kind", "attn_n", "--layer", 1, "--setting", "awo"]
-    words += ["--rule", "two-way=0.3", "--lexicon", 1, "--join", "product"]
-    done = align_eval(*words, "--reverse", make_records(tmp_path / "back", back))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [" ".join(f"{i}-{j}" for i, j in sorted(links)) for links in expected]
+        count_lexicon(random_text(1), 0, 1)

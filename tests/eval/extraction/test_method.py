@@ -31,11 +31,26 @@ def test_a_method_survives_json(method: AlignmentMethod) -> None:
 def test_fields_say_what_changes_links() -> None:
     single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
     assert single == KOBAYASHI.fields()
-    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2}
-    assert list(joined)[-3:] == ["join", "reverse_heads", "lexicon"]
+    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2, "lexicon_pairs": 10000}
+    assert list(joined)[-4:] == ["join", "reverse_heads", "lexicon", "lexicon_pairs"]
     assert joined["reverse_heads"] == "2"
     assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
     assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it
+
+
+def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied() -> None:
+    mean = ExtractionOptions("attn_n", heads=parse_maps("0,1,2"), setting="awo", rule="two-way=.3")
+    single = ExtractionOptions("attn_n", 1, combine="product", setting="awo", rule="two-way=.3")
+    for forward, reverse, exponent in (
+        (mean, None, 1),
+        (single, None, 1),
+        (TWO_WAY, None, 1 / 2),
+        (TWO_WAY.with_maps(parse_maps("0,1,2")), None, 1 / 3),
+        (mean, single, 1),
+        (mean, TWO_WAY, 1 / 2),
+        (TWO_WAY, mean, 1 / 2),
+    ):
+        assert AlignmentMethod(forward, reverse, reverse and PRODUCT).lexicon_exponent == exponent
 
 
 @pytest.mark.parametrize(
@@ -44,6 +59,7 @@ def test_fields_say_what_changes_links() -> None:
         ({"reverse": TWO_WAY}, "both or neither"),
         ({"both": PRODUCT}, "both or neither"),
         ({"lexicon_passes": -1}, "-1 passes"),
+        ({"lexicon_pairs": 0}, "a lexicon of 0 sentence pairs"),
         ({"forward": KOBAYASHI, "lexicon_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
         ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' with null 'allow'"),
         ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "lexicon_passes": 1}, "join 'mutual'"),

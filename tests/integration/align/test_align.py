@@ -37,21 +37,6 @@ def test_links_are_those_of_the_long_way(run, extracted, options):
     assert len(set(done.lines)) > 6  # says something
 
 
-TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
-
-
-def test_a_lexicon_is_of_the_window(run, extracted, records, backward):
-    done = run(*TWO_WAY)
-    assert done.lines == extracted(*TWO_WAY)
-    assert "|lexicon:2|window:10000|" in done.err
-    assert run(*TWO_WAY, "--max-tokens", 40, "--overwrite").lines == done.lines
-    assert run(*TWO_WAY, "--window", 5, "--overwrite").lines != done.lines
-    both = (*TWO_WAY, "--join", "product")
-    found = run(*both, "--reverse-path", backward, "--overwrite").lines
-    assert found == extracted(*both, "--reverse", records / "reverse")
-    assert found != done.lines
-
-
 def test_defaults(run, extracted):
     done = run()
     assert done.lines == extracted(*DEFAULT)
@@ -197,18 +182,18 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
 
 
 def test_progress_is_of_the_models_not_of_the_lexicon(run, monkeypatch):
-    """With a lexicon the first line comes when the whole window has been read; the bar does not wait for it."""
+    """With a lexicon the first line comes when all its pairs have been read; the bar does not wait for it."""
     seen, align_pairs = [], Aligner.align
 
-    def observed(self, pairs, progress):
+    def observed(self, windows, progress):
         counts = []
-        for pair in align_pairs(self, pairs, lambda count: counts.append(count) or progress(count)):
+        for pair in align_pairs(self, windows, lambda count: counts.append(count) or progress(count)):
             seen.append(sum(counts))
             yield pair
-        assert sum(counts) == len(pairs)
+        assert sum(counts) == 12
 
     monkeypatch.setattr(Aligner, "align", observed)
-    run(*TWO_WAY, "--max-tokens", 40)
+    run("--lexicon", 1, "--max-tokens", 40)
     assert seen == [12] * 12
     seen.clear()
     run(*PAPER, "--max-tokens", 40, "--overwrite")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fairseq_norm_plugin.align.aligner import Aligner
+from fairseq_norm_plugin.align.direction import Direction
 from tests.integration.align.ways import PAPER
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
@@ -46,18 +46,18 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
 
 def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
     text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
-    align_pairs = Aligner.align
+    maps = Direction.maps
 
-    def failing(self, pairs, progress):
+    def failing(self, pairs, *what):
         if 8 in pairs:
             raise RuntimeError("the disk is full")
-        return align_pairs(self, pairs, progress)
+        return maps(self, pairs, *what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Aligner, "align", failing)
+        patch.setattr(Direction, "maps", failing)
         with pytest.raises(RuntimeError, match="the disk is full"):
-            run("--window", 4, text=text)
-    done = run("--window", 4, "--resume", text=text)
+            run("--window", 4, "--lexicon", 0, text=text)
+    done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
     assert "warning: 1 lines were left blank before the stop" in done.err
     assert "warning: 1 sentence pairs are empty, their lines are blank (the first is line 10)" in done.err
 
@@ -105,7 +105,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (
             ("--reverse-path", "REVERSE", "--symmetrize", "union", "--rule", "two-way=0.3", "--lexicon", 1),
             2,
-            "--lexicon with --symmetrize: links are drawn before; expected --join product",
+            "a lexicon with --symmetrize: links are drawn before; expected --join product",
         ),
         (
             ("--lexicon", 1, "--rule", "kobayashi2020"),

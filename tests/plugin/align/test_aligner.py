@@ -51,7 +51,7 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     progress = []
     used = directions[: 1 if method.reverse is None else 2]
     aligner = Aligner(method, used, max_tokens)
-    found = {pair.id: pair for pair in aligner.align(pairs, progress.append)}
+    found = {pair.id: pair for pair in aligner.align([pairs], progress.append)}
     assert set(found) == set(pairs)
     assert sum(progress) == len(pairs)
     assert {id_: pair.status for id_, pair in found.items() if pair.links is None} == {
@@ -78,14 +78,14 @@ def maps_alone(direction, id_, pair, options):
 
 def test_unknown_subwords_are_counted(make_direction):
     aligner = Aligner(METHODS["one"], [make_direction(1)])
-    list(aligner.align({0: (["w1", "zz", "</s>"], ["w2", "w4"])}))
+    list(aligner.align([{0: (["w1", "zz", "</s>"], ["w2", "w4"])}]))
     assert dict(aligner.tokens) == {"source": 3, "target": 2}
     assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
     assert not aligner.unknown["target"]
 
 
 def test_nothing_to_align(make_direction):
-    assert list(Aligner(METHODS["one"], [make_direction(1)]).align({})) == []
+    assert list(Aligner(METHODS["one"], [make_direction(1)]).align([{}])) == []
 
 
 @pytest.mark.parametrize(

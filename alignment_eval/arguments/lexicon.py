@@ -1,0 +1,113 @@
+"""The options of a lexicon: counted on the text and saved, or read from a file."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Callable
+
+from alignment_eval.arguments.numbers import positive_integer
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import FEWEST_PAIRS
+from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.extraction.method import LEXICON_PAIRS, AlignmentMethod
+from alignment_eval.files import STANDARD, check_new, file_hash
+from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
+from alignment_eval.formats.reading import warn_on_stderr
+from alignment_eval.signature import Value
+
+
+def add_lexicon_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare the options; ``default`` says what ``--lexicon`` is when it is not given."""
+    group = parser.add_argument_group("lexicon", "reweights word maps by how strongly their words belong together")
+    group.add_argument(
+        "--lexicon",
+        type=int,
+        metavar="PASSES",
+        help=f"count one on the text, so many times over (0: do not; default: {default})",
+    )
+    group.add_argument(
+        "--lexicon-pairs",
+        type=positive_integer,
+        metavar="N",
+        help=f"count it on the first N sentence pairs, and use it for all (default: {LEXICON_PAIRS})",
+    )
+    group.add_argument("--save-lexicon", metavar="FILE", help="write it to FILE (Parquet)")
+    group.add_argument("--lexicon-file", metavar="FILE", help="use the lexicon of FILE; none is counted")
+
+
+def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
+    """Check the options by themselves; :func:`with_lexicon_options` checks them with the method.
+
+    Args:
+        args: the options.
+        overwrite: whether ``--save-lexicon`` may replace a file.
+
+    Raises:
+        UsageError: two contradict each other.
+        InputError: the lexicon cannot be saved where it is to be.
+    """
+    if args.lexicon is not None and args.lexicon < 0:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
+    if args.lexicon_file is not None:
+        for name in ("lexicon", "lexicon_pairs", "save_lexicon"):
+            if getattr(args, name):
+                raise UsageError(f"--{name.replace('_', '-')} beside --lexicon-file: no lexicon is counted then")
+    if args.save_lexicon == STANDARD:
+        raise UsageError("--save-lexicon -: a lexicon is no text: expected the name of a file")
+    if args.save_lexicon is not None:
+        check_new(args.save_lexicon, overwrite)
+
+
+def given_passes(args: argparse.Namespace) -> int | None:
+    """Passes over a lexicon of the text, as far as the options say: 0 if they give another lexicon."""
+    return args.lexicon if args.lexicon_file is None else 0
+
+
+def with_lexicon_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
+    """The method, with ``--lexicon-pairs``.
+
+    Raises:
+        UsageError: ``--lexicon-file`` is given, and the method does not read word maps; or an option is of a lexicon
+            that is counted, and none is.
+    """
+    if args.lexicon_file is not None:
+        method.check_lexicon()
+    for name in ("lexicon_pairs", "save_lexicon"):
+        if getattr(args, name) is not None and not method.lexicon_passes:
+            raise UsageError(f"--{name.replace('_', '-')}: no lexicon is counted here: expected --lexicon PASSES too")
+    return replace(method, lexicon_pairs=args.lexicon_pairs or LEXICON_PAIRS)
+
+
+def given_lexicon(args: argparse.Namespace) -> Lexicon | None:
+    """The lexicon of ``--lexicon-file``, if one is given.
+
+    Raises:
+        InputError: the file cannot be read, or holds no lexicon.
+    """
+    return None if args.lexicon_file is None else read_lexicon(args.lexicon_file)
+
+
+def lexicon_fields(args: argparse.Namespace) -> dict[str, Value]:
+    """What a signature says of ``--lexicon-file``."""
+    return {} if args.lexicon_file is None else {"lexicon_file": file_hash(args.lexicon_file)}
+
+
+def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], None]:
+    """What is done with a lexicon that was counted: a warning if it says little, and ``--save-lexicon``.
+
+    Args:
+        args: the options.
+        signature: that of the alignments; it is kept in the file.
+    """
+
+    def counted(lexicon: Lexicon) -> None:
+        if lexicon.pairs < FEWEST_PAIRS:
+            warn_on_stderr(
+                f"the lexicon was counted on {lexicon.pairs} sentence pairs: below {FEWEST_PAIRS} it says little; "
+                f"count one on more text with --save-lexicon, and give it with --lexicon-file"
+            )
+        if args.save_lexicon is not None:
+            write_lexicon(args.save_lexicon, lexicon, signature)
+
+    return counted

@@ -1,0 +1,140 @@
+"""Lexicon files: Parquet, rows of source word, target word and weight.
+
+A row with two words has their sum of shares (:attr:`alignment_eval.extraction.lexicon.Lexicon.sums`), a row with one
+word, the other empty, how often that word stands in the text.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
+from alignment_eval.files import new_file
+
+VERSION = 1
+SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("weight", pa.float64(), nullable=False),
+    ]
+)
+_METADATA = b"alignment_eval.lexicon"
+_ADVICE = "expected a file that --save-lexicon wrote; count it again"
+
+
+def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
+    """Write a lexicon, whole or not at all.
+
+    Args:
+        path: the file.
+        lexicon: the lexicon.
+        signature: what it was counted on, and how.
+
+    Raises:
+        InputError: it was counted on no pairs, or the file cannot be written.
+    """
+    if not lexicon.pairs:
+        raise InputError(f"{path}: the lexicon was counted on no sentence pairs: expected some that have maps")
+    about = {"version": VERSION, "pairs": lexicon.pairs, "signature": signature}
+    schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
+    words = ["source", "target"]
+    with new_file(path) as temporary:
+        table = _to_table(lexicon, schema)
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=words, write_page_checksum=True)
+
+
+def _to_table(lexicon: Lexicon, schema: pa.Schema) -> pa.Table:
+    sides = (lexicon.source, lexicon.target)
+    width = len(lexicon.source.counts)
+    # a row with both words, then those with a source word, then those with a target word; the last number is no word
+    none = [len(side.numbers) for side in sides]
+    numbers = [lexicon.cells % width, lexicon.cells // width]
+    codes = [
+        np.concatenate([numbers[0], np.arange(none[0]), np.full(none[1], none[0])]),
+        np.concatenate([numbers[1], np.full(none[0], none[1]), np.arange(none[1])]),
+    ]
+    columns = [pa.array([*side.numbers, ""]).take(pa.array(of)) for side, of in zip(sides, codes)]
+    weights = np.concatenate([lexicon.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
+    return pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
+
+
+def read_lexicon(path: str | Path) -> Lexicon:
+    """Read a lexicon file.
+
+    Raises:
+        InputError: it cannot be read, is of another form or version, or holds nulls, duplicate rows, weights that are
+            NaN, infinite or below 0, or words without a count.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            table = pq.read_table(file, page_checksum_verification=True)
+        about = json.loads((table.schema.metadata or {})[_METADATA])
+        if about["version"] != VERSION:
+            raise ValueError(f"version {about['version']}, not {VERSION}")
+        return _from_table(table, int(about["pairs"]), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}): {_ADVICE}") from error
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: no lexicon file ({' '.join(str(error).split())}): {_ADVICE}") from error
+
+
+def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
+    """The lexicon of a table.
+
+    Raises:
+        ValueError: the table is not of this form.
+    """
+    found, expected = (", ".join(f"{field.name} {field.type}" for field in schema) for schema in (table.schema, SCHEMA))
+    if found != expected:
+        raise ValueError(f"columns {found}, not {expected}")
+    if not len(table):
+        raise ValueError("no words in it")
+    if any(column.null_count for column in table.columns):
+        raise ValueError("nulls in its rows")
+    weights = table["weight"].to_numpy()
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("weights that are NaN, infinite or below 0")
+    (sources, source), (targets, target) = (_numbered(table[side]) for side in ("source", "target"))
+    width = len(sources) + 1
+    rows = target * width + source
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("duplicate rows")
+    no_source, no_target = source == len(sources), target == len(targets)
+    cells = ~(no_source | no_target)
+    order = np.argsort(rows[cells])
+    return Lexicon(
+        Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources))),
+        Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets))),
+        rows[cells][order],
+        weights[cells][order].astype(np.float32),
+        pairs,
+        name,
+    )
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """The words of a column, numbered, and the number of each row; that of the empty word is one more than the last."""
+    encoded = column.combine_chunks().dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    numbers = {word: number for number, word in enumerate(filter(None, values))}
+    of_values = np.array([numbers.get(word, len(numbers)) for word in values], dtype=np.int64)
+    return numbers, of_values[encoded.indices.to_numpy()]
+
+
+def _counts(numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """How often each of ``size`` words stands in the text, and a last 0."""
+    whole = (weights >= 1) & (weights < 2**53) & (weights == np.floor(weights))
+    counts = np.zeros(size + 1, dtype=np.int64)
+    if whole.all():
+        counts[numbers] = weights
+    if not (counts[:-1] > 0).all() or counts[-1]:
+        raise ValueError("words without a count, or with one that is no whole number")
+    return counts

@@ -1,0 +1,158 @@
+"""Lexicons of a corpus: what is counted, what is reweighted, in whatever order the pairs come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.bidirectional import join, words_of
+from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.extract import WordLinks, word_links, word_map_links
+from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.maps.sentence import SentenceMaps
+
+Factory = Callable[..., SentenceMaps]
+TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
+PRODUCT = ExtractionOptions("attn_n", heads=parse_maps("0,1"), combine="product", setting="awo", rule="two-way=0.3")
+SIZE = 9
+
+
+@pytest.fixture
+def sentences(make_sentence: Factory) -> list[SentenceMaps]:
+    """Nine pairs of few words; the third has no maps."""
+    rng = np.random.default_rng(4)
+    texts = [
+        [" ".join([*rng.choice(list(of), rng.integers(1, 6)), "</s>"]) for of in ("abc", "xyz")] for _ in range(SIZE)
+    ]
+    found = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
+    found[2] = make_sentence(2, status="too long")
+    return found
+
+
+def read(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[DirectedPair]:
+    return [(read_direction(sentence, options), None) for sentence in sentences]
+
+
+def by_hand(
+    sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
+) -> dict[int, WordLinks]:
+    """The first pairs by the lexicon that they make, each without its own cells, the others by its totals."""
+    maps = {s.id: (s, words_of(s), word_links(s, options).shares[:, :-1]) for s in sentences if s.ok}
+    counted = [id_ for id_ in maps if id_ < first]
+    lexicon, scores = count_lexicon([maps[id_][1:] for id_ in counted], 2, exponent)
+    weighed = dict(zip(counted, scores))
+    for id_, (_, words, shares) in maps.items():
+        if id_ not in weighed:
+            weighed[id_] = lexicon.reweight(words, shares, exponent)
+    return {k: word_map_links(np.pad(w, ((0, 0), (0, 1))), maps[k][0], options) for k, w in weighed.items()}
+
+
+def check(found: list[AlignedPair], expected: dict[int, WordLinks]) -> None:
+    for pair in found:
+        if pair.id not in expected:
+            assert (pair.links, pair.status) == (None, "too long")
+            continue
+        assert isinstance(pair.links, WordLinks)
+        np.testing.assert_array_equal(pair.links.linked, expected[pair.id].linked)
+        np.testing.assert_allclose(pair.links.shares, expected[pair.id].shares, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("options", "exponent"), [(TWO_WAY, 1.0), (PRODUCT, 0.5)], ids=["one map", "product of two"])
+@pytest.mark.parametrize("first", [1, 5, SIZE, SIZE + 1])
+def test_the_first_pairs_are_counted(
+    sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
+) -> None:
+    method = AlignmentMethod(options, lexicon_passes=2, lexicon_pairs=first)
+    assert method.lexicon_exponent == exponent
+    counted: list[Lexicon] = []
+    found = list(align_corpus(read(sentences, options), method, on_count=counted.append))
+    assert [pair.id for pair in found] == list(range(SIZE))
+    check(found, by_hand(sentences, options, exponent, first))
+    assert [lexicon.pairs for lexicon in counted] == [min(first, SIZE) - (first > 2)]
+
+
+def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list[SentenceMaps]) -> None:
+    method = AlignmentMethod(TWO_WAY, lexicon_passes=2, lexicon_pairs=5)
+    expected = {pair.id: pair for pair in align_corpus(read(sentences, TWO_WAY), method)}
+    shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
+    for pair, sentence in zip(align_corpus(read(shuffled, TWO_WAY), method), shuffled):
+        assert pair.id == sentence.id
+        if pair.links is not None:
+            assert isinstance(pair.links, WordLinks)
+            np.testing.assert_array_equal(pair.links.shares, expected[pair.id].links.shares)
+
+
+def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences: list[SentenceMaps]) -> None:
+    method = AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=3)
+    taken: list[int] = []
+
+    def pairs() -> list[DirectedPair]:
+        for sentence in sentences:
+            taken.append(sentence.id)
+            yield read_direction(sentence, TWO_WAY), None
+
+    after = [(pair.id, len(taken)) for pair in align_corpus(pairs(), method)]
+    assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
+
+
+def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) -> None:
+    """What is aligned with a given lexicon depends on nothing else in the text."""
+    method = AlignmentMethod(TWO_WAY, lexicon_passes=2)
+    counted: list[Lexicon] = []
+    list(align_corpus(read(sentences[5:], TWO_WAY), method, on_count=counted.append))
+    given = counted.pop()
+    whole = list(align_corpus(read(sentences, TWO_WAY), method, given, counted.append))
+    assert not counted
+    for pair in whole:
+        ((alone,),) = [list(align_corpus(read([sentences[pair.id]], TWO_WAY), AlignmentMethod(TWO_WAY), given))]
+        if pair.links is None:
+            assert alone.links is None
+        else:
+            np.testing.assert_array_equal(alone.links.shares, pair.links.shares)
+            np.testing.assert_array_equal(alone.links.linked, pair.links.linked)
+
+
+def test_both_directions(make_sentence: Factory) -> None:
+    """The lexicon is of the joined map; the exponent that of the direction that multiplies more maps."""
+    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
+    forward = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
+    back = [make_sentence(k, source=target, target=source) for k, (source, target) in enumerate(texts)]
+    method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), 2)
+    assert method.lexicon_exponent == 0.5
+    maps = [
+        join("product", f, TWO_WAY, word_links(f, TWO_WAY), word_links(r, PRODUCT)).shares[:, :-1]
+        for f, r in zip(forward, back)
+    ]
+    _, scores = count_lexicon([(words_of(f), shares) for f, shares in zip(forward, maps)], 2, 0.5)
+    pairs = [(read_direction(f, TWO_WAY), read_direction(r, PRODUCT)) for f, r in zip(forward, back)]
+    expected = {k: word_map_links(np.pad(w, ((0, 0), (0, 1))), forward[k], TWO_WAY) for k, w in enumerate(scores)}
+    check(list(align_corpus(pairs, method)), expected)
+
+
+def test_a_lexicon_of_other_text(make_sentence: Factory) -> None:
+    lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    sides = " ".join("b" * 50), " ".join("x" * 50)
+    pairs = read([make_sentence(k, source=f"{sides[0]} </s>", target=f"{sides[1]} </s>") for k in range(2)], TWO_WAY)
+    with pytest.raises(InputError, match=r"does not know 100 of 100 \(100%\) source words"):
+        list(align_corpus(pairs, AlignmentMethod(TWO_WAY), lexicon))
+    list(align_corpus(pairs[:1], AlignmentMethod(TWO_WAY), lexicon))  # 50 words say nothing
+
+
+def test_what_goes_with_no_lexicon(sentences: list[SentenceMaps]) -> None:
+    lexicon, _ = count_lexicon([], 1, 1)
+    method = AlignmentMethod(TWO_WAY, TWO_WAY, BidirectionalOptions(method="union"))
+    with pytest.raises(UsageError, match="a lexicon with --symmetrize: links are drawn before"):
+        list(align_corpus(read(sentences, TWO_WAY), method, lexicon))
+    with pytest.raises(UsageError, match="a lexicon of 0 sentence pairs: expected 1 or more"):
+        AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=0)
+
+
+def test_maps_are_not_held(sentences: list[SentenceMaps]) -> None:
+    direction = read_direction(sentences[0], TWO_WAY)
+    assert isinstance(direction, DirectedLinks)
+    assert not direction.sentence.arrays

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
+from alignment_eval.extraction.lexicon_match import FEW_WORDS, check_match
+
+GERMAN = [f"wort{number}" for number in range(50)]
+ENGLISH = [f"word{number}" for number in range(50)]
+#: 100 running words on each side.
+TEXT: list[Words] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return count_lexicon([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
+
+
+def changed(words: list[str], count: int, to: str = "{}?") -> list[str]:
+    return [to.format(word) if k < count else word for k, word in enumerate(words)]
+
+
+def test_text_like_its_own(lexicon: Lexicon) -> None:
+    check_match(lexicon, TEXT)
+    check_match(lexicon, iter([]))
+    half = (changed(GERMAN, 25), changed(ENGLISH, 25))
+    check_match(lexicon, [half, half])
+    # known in upper case only: up to 5 %
+    check_match(lexicon, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
+    few = ([word.upper() for word in GERMAN[:2]], [word.upper() for word in ENGLISH[:5]])
+    check_match(lexicon, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])
+
+
+def test_too_few_words_to_say(lexicon: Lexicon) -> None:
+    strange: Words = (["?"] * (FEW_WORDS - 1), ["!"] * (FEW_WORDS - 1))
+    check_match(lexicon, [strange])
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (
+            (changed(GERMAN, 26), ENGLISH),
+            r"does not know 52 of 100 \(52%\) source words of the text: expected a lexicon",
+        ),
+        ((GERMAN, changed(ENGLISH, 40)), r"does not know 80 of 100 \(80%\) target words"),
+        ((ENGLISH, GERMAN), r"does not know 100 of 100 \(100%\) source words of the text: .*of the same languages"),
+        (
+            (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
+            r"the lexicon: knows 6 of 100 \(6%\) in another case only target words",
+        ),
+    ],
+    ids=["source", "target", "languages exchanged", "case"],
+)
+def test_other_text(lexicon: Lexicon, pair: Words, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_match(lexicon, [pair, pair])

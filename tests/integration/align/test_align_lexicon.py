@@ -1,0 +1,129 @@
+"""``python -m fairseq_norm_plugin.align`` with a lexicon: counted on the first pairs, saved, given, after a stop."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from fairseq_norm_plugin.align.direction import Direction
+
+TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
+#: Half of the text is counted, in windows that do not divide it.
+HALF = (*TWO_WAY, "--lexicon-pairs", 6)
+
+
+def test_links_are_those_of_the_long_way(run, extracted, records, backward):
+    done = run(*TWO_WAY)
+    assert done.lines == extracted(*TWO_WAY)
+    assert "|lexicon:2|lexicon_pairs:10000|" in done.err
+    half = run(*HALF, "--overwrite").lines
+    assert half == extracted(*HALF) != done.lines
+    both = (*HALF, "--join", "product")
+    found = run(*both, "--reverse-path", backward, "--overwrite").lines
+    assert found == extracted(*both, "--reverse", records / "reverse") != half
+
+
+@pytest.mark.parametrize(
+    "batching", [("--max-tokens", 40), ("--window", 1), ("--window", 4), ("--window", 5, "--max-tokens", 30)], ids=str
+)
+def test_windows_and_batches_change_nothing(run, batching):
+    assert run(*HALF, *batching).lines == run(*HALF, "--overwrite").lines
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+@pytest.mark.parametrize("window", [4, 5])
+def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window):
+    """In the middle of what is counted and after it; the file is that of a run that was not stopped."""
+    options = (*HALF, "--window", window, "--max-tokens", 10**6)
+    maps, batches = Direction.maps, []
+
+    def counted(self, pairs, *what):
+        batches.append(sorted(pairs))
+        if len(batches) == stop:
+            raise RuntimeError("the disk is full")
+        return maps(self, pairs, *what)
+
+    monkeypatch.setattr(Direction, "maps", counted)
+    windows = {4: [[0, 1, 2, 3], [4, 5], [6, 7], [8, 9, 10, 11]], 5: [[0, 1, 2, 3, 4], [5], [6, 7, 8, 9], [10, 11]]}
+    if stop == 5:  # all is done before
+        run(*options)
+        assert batches == windows[window]
+        return
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        run(*options)
+    batches[:] = [[]] * 5
+    done = run(*options, "--resume")
+    lost = windows[window][2:][max(0, stop - 3) :]
+    assert batches[5:] == [*windows[window][:2], *lost]
+    monkeypatch.undo()
+    assert done.lines == run(*options, "--overwrite").lines
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def test_a_lexicon_is_saved_and_given(run, tmp_path):
+    lexicon = tmp_path / "lexicon.parquet"
+    saved = run(*HALF, "--save-lexicon", lexicon)
+    given = run(*TWO_WAY[:-2], "--lexicon-file", lexicon, "--overwrite")
+    # the later pairs are the same; the first ones now speak for themselves
+    assert given.lines[6:] == saved.lines[6:]
+    assert given.lines[:6] != saved.lines[:6]
+    assert "|lexicon:" not in given.err
+    assert "|lexicon_file:" in given.err
+    about = pq.read_table(lexicon).schema.metadata[b"alignment_eval.lexicon"].decode()
+    assert '"pairs": 6' in about
+    assert "|rule:two-way=0.3|null:mask|final_punctuation:no|lexicon:2|lexicon_pairs:6|" in about
+
+
+def test_pair_by_pair_is_as_the_whole_text(run, files, tmp_path):
+    lexicon = tmp_path / "lexicon.parquet"
+    run(*HALF, "--save-lexicon", lexicon)
+    given = (*TWO_WAY[:-2], "--lexicon-file", lexicon, "--overwrite")
+    whole = run(*given).lines
+    pairs = zip(*(file.read_text().splitlines() for file in files))
+    for line, (source, target) in zip(whole, pairs):
+        (tmp_path / "pair").write_text(f"{source} ||| {target}\n")
+        assert run(*given, text=[tmp_path / "pair"]).lines == [line]
+
+
+def test_few_pairs(run):
+    few = "the lexicon was counted on 6 sentence pairs: below 30 it says little"
+    assert few in run(*HALF).err
+    assert "the lexicon was" not in run(*HALF[:-4], "--lexicon", 0, "--overwrite").err
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (
+            ("--lexicon", 2, "--lexicon-file", "LEXICON"),
+            2,
+            "--lexicon beside --lexicon-file: no lexicon is counted then",
+        ),
+        (("--save-lexicon", "new", "--lexicon", 0), 2, "--save-lexicon: no lexicon is counted here"),
+        (("--save-lexicon", "new", "--lexicon-file", "LEXICON"), 2, "--save-lexicon beside --lexicon-file"),
+        (("--lexicon-pairs", 5, "--rule", "shift-att"), 2, "--lexicon-pairs: no lexicon is counted here"),
+        (("--lexicon-file", "LEXICON", "--rule", "shift-att"), 2, "a lexicon with rule 'shift-att' and null 'mask'"),
+        (("--save-lexicon", "-"), 2, "--save-lexicon -: a lexicon is no text"),
+        (("--save-lexicon", "LEXICON"), 1, "lexicon.parquet: already exists; choose another path or pass --overwrite"),
+        (("--save-lexicon", "none/new"), 1, "none/new: the directory"),
+        (("--lexicon-file", "none"), 1, "none: cannot be read (No such file or directory)"),
+        (("--lexicon-file", "DAMAGED"), 1, "damaged: no lexicon file"),
+    ],
+    ids=str,
+)
+def test_bad_usage(run, tmp_path, options, status, text):
+    run(*HALF, "--save-lexicon", tmp_path / "lexicon.parquet").out.unlink()
+    (tmp_path / "damaged").write_bytes((tmp_path / "lexicon.parquet").read_bytes()[:-20])
+    names = {"LEXICON": tmp_path / "lexicon.parquet", "DAMAGED": tmp_path / "damaged", "new": tmp_path / "new"}
+    done = run(*(names.get(option, option) for option in options))
+    assert (done.status, done.err.count("\n")) == (status, 1), done.err
+    assert text in done.err
+    assert not list(tmp_path.glob("*out*"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_lexicon_of_a_text_without_pairs(run, tmp_path):
+    (tmp_path / "text").write_text(" ||| \n")
+    done = run(*TWO_WAY, "--save-lexicon", tmp_path / "lexicon", text=[tmp_path / "text"])
+    assert done.status == 1
+    assert "lexicon: the lexicon was counted on no sentence pairs" in done.err
