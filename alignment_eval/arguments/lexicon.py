@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Callable
 
 from alignment_eval.arguments.numbers import positive_integer
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.defaults import FEWEST_PAIRS
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import LEXICON_PAIRS, AlignmentMethod
 from alignment_eval.files import STANDARD, check_new, file_hash
 from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
-from alignment_eval.formats.reading import warn_on_stderr
 from alignment_eval.signature import Value
 
 
