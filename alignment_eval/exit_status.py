@@ -38,7 +38,10 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
 
 
 def _discard_output() -> None:
-    """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end."""
+    """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end.
+
+    As https://docs.python.org/3/library/signal.html#note-on-sigpipe advises.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())

@@ -116,6 +116,9 @@ def test_batches_are_of_similar_length(max_tokens):
     assert sorted(row for batch in batches for row in batch) == list(range(50))
     longest = [lengths[row].max() for batch in batches for row in batch]
     assert longest == sorted(longest)
+    limit = max(max_tokens, lengths.max())
     for batch in batches:
-        assert len(batch) * lengths[batch].max() <= max(max_tokens, lengths.max())
+        assert len(batch) * lengths[batch].max() <= limit
+    for batch, after in zip(batches, batches[1:]):
+        assert (len(batch) + 1) * lengths[after[0]].max() > limit  # no batch is smaller than it must be
     assert list(length_batches(lengths[:0], max_tokens)) == []
