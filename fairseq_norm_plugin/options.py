@@ -91,6 +91,16 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default="auto",
         metadata={"help": "how subwords are marked; auto: told from each dictionary"},
     )
+    norm_source_text: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "text of the binarised source, a sentence a line, in its subwords or in words: tells which words "
+            "unknown subwords are pieces of; without it, sentences where that matters get no links (docs/formats.md)"
+        },
+    )
+    norm_target_text: Optional[str] = field(
+        default=None, metadata={"help": "likewise, text of the target; with --score-reference"}
+    )
     norm_special_tokens: Optional[str] = field(
         default=None,
         metadata={
@@ -160,6 +170,11 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         raise UsageError("--source-lang and --target-lang are missing: a run with maps is of one language pair")
     if wanted and getattr(generation, "retain_dropout", False):
         raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
+    if wanted and cfg.norm_target_text and not getattr(generation, "score_reference", False):
+        raise UsageError(
+            "--norm-target-text without --score-reference: the targets are the model's own translations, which no "
+            "text can spell; leave it out"
+        )
     if cfg.norm_records_resume and cfg.norm_records_overwrite:
         raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other: give one")
     if int(cfg.norm_part_sentences) < 1:
@@ -227,17 +242,22 @@ def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
         heads=chosen,
         setting=str(cfg.norm_setting),
         output=OutputOptions(
-            records=Path(cfg.norm_records) if cfg.norm_records else None,
-            alignments=Path(cfg.norm_alignments) if cfg.norm_alignments else None,
+            records=_path(cfg.norm_records),
+            alignments=_path(cfg.norm_alignments),
             kinds=tuple(name for name in KINDS if name in record_kinds),
             layers=tuple(sorted(record_layers)),
             heads=heads,
             dtype=str(cfg.norm_records_dtype),
             extraction=extraction_options(cfg, kind, layer, chosen) if cfg.norm_alignments else None,
+            texts=(_path(cfg.norm_source_text), _path(cfg.norm_target_text)),
             if_exists=IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite)),
             part_sentences=int(cfg.norm_part_sentences),
         ),
     )
+
+
+def _path(text: Optional[str]) -> Optional[Path]:
+    return Path(text) if text else None
 
 
 def default_layer(layers: int) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Optional
 
 from torch import Tensor
 
+from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import detect_mark, word_indices
+from alignment_eval.maps.subwords import detect_mark, with_marks, word_indices
 
 
 def dictionary_mark(dictionary: Any, option: str) -> str:
@@ -22,6 +23,21 @@ def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
     """The ids that belong to no word: of ``</s>``, ``<s>``, pads, and of those ``tags`` that the dictionary has."""
     known = {dictionary.index(tag) for tag in tags} - {dictionary.unk()}
     return frozenset({dictionary.eos(), dictionary.bos(), dictionary.pad()} | known)
+
+
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """What token ids spell.
+
+    Attributes:
+        side: tokens and words.
+        unknown: how many of the tokens the dictionary lacks.
+        certain: whether the words are those of the text; not where ``<unk>`` may stand for a piece of a word.
+    """
+
+    side: SentenceSide
+    unknown: int
+    certain: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,33 +63,58 @@ class Vocabulary:
         """
         return dictionary_mark(self.dictionary, self.stated_mark)
 
-    def side(self, ids: Tensor, surface: Optional[Sequence[str]] = None) -> SentenceSide:
-        """The tokens and words that ``ids`` spell.
+    def spell(self, ids: Tensor, text: Optional[Sequence[str]] = None, cut: bool = False) -> Spelling:
+        """What ``ids`` spell, as they are or by the sentence's ``text``.
 
-        ``<unk>`` is a word or a piece of one.  ``surface`` gives the surface forms of the tokens that are not special,
-        where they are known: an unknown piece keeps its subword mark then.
+        An unknown piece has lost its mark: as ``<unk>`` it ends a word where it may have been the middle of one.  The
+        text says what it was, in one of two forms:
+
+        - the tokens that were binarised: those that the dictionary has are equal, and the others are taken over;
+        - words: then the unknown pieces had a mark or had none as it gives the text's number of words.
+
+        Args:
+            ids: pads may be among them.
+            text: tokens or words of the sentence, without special ones; default: not known.
+            cut: whether ``ids`` may be of the beginning of the text only (``--truncate-source``).
+
+        Raises:
+            InputError: it is a text of neither form.
         """
         numbers = ids.tolist()
         special = [number in self.specials for number in numbers]
+        unknown = [number == self.dictionary.unk() for number in numbers]
         tokens = [self.dictionary[number] for number in numbers]
-        if surface is not None and len(surface) == len(special) - sum(special):
-            forms = iter(surface)
-            tokens = [token if is_special else next(forms) for token, is_special in zip(tokens, special)]
+        plain = self._side(tokens, special)
+        marked = self._side(with_marks(tokens, unknown, self.mark), special)
+        by_ids = Spelling(plain, sum(unknown), certain=plain.words.tolist() == marked.words.tolist())
+        if text is None:
+            return by_ids
+        forms = [form for form in text if self.dictionary.index(form) not in self.specials]
+        ordinary = [number for number, is_special in zip(numbers, special) if not is_special]
+        if self._binarise(first := forms[: len(ordinary)] if cut else forms) == ordinary:
+            if self.mark == "▁" and len(first) > 1 and not any(form.startswith("▁") for form in first):
+                return by_ids  # the tokens of one word, or words: they look the same
+            rest = iter(first)
+            known = [token if is_special else next(rest) for token, is_special in zip(tokens, special)]
+            return replace(by_ids, side=self._side(known, special), certain=True)
+        return _by_number_of_words(by_ids, marked, len(forms), len(ordinary), cut)
+
+    def _binarise(self, forms: Sequence[str]) -> list[int]:
+        return [self.dictionary.index(form) for form in forms]
+
+    def _side(self, tokens: Sequence[str], special: Sequence[bool]) -> SentenceSide:
         return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))
 
 
-def surface(dataset: Any, which: str, id_: int) -> Optional[list[str]]:
-    """The tokens of a sentence as they were read, where the data set keeps them (``--dataset-impl raw``).
-
-    Args:
-        dataset: a data set of sentence pairs, perhaps the only part of another, whose sides may have tags added.
-        which: ``src`` or ``tgt``.
-        id_: the sentence.
-    """
-    while dataset is not None and not hasattr(dataset, which):
-        parts = getattr(dataset, "datasets", None)
-        dataset = parts[0] if parts else getattr(dataset, "dataset", None)
-    texts = getattr(dataset, which, None)
-    while texts is not None and not hasattr(texts, "get_original_text"):
-        texts = getattr(texts, "dataset", None)
-    return None if texts is None else str(texts.get_original_text(id_)).split()
+def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, tokens: int, cut: bool) -> Spelling:
+    """The one of two extremes that has as many ``words``: no unknown token had a mark, or all had one."""
+    for side in (by_ids.side, marked):
+        if side.word_count == words:
+            return replace(by_ids, side=side, certain=True)
+    fewest, most = sorted((by_ids.side.word_count, marked.word_count))
+    if fewest < words < most or (cut and words > most):
+        return by_ids
+    raise InputError(
+        f"{words} words, but the binarised sentence has {most}, in {tokens} tokens: expected its words, or the tokens "
+        f"that were binarised"
+    )

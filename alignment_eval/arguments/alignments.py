@@ -57,7 +57,9 @@ def add_hypothesis_reading(group: argparse._ArgumentGroup, role: str = "hyp") ->
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
     """Declare ``--source`` and ``--target``."""
-    group = parser.add_argument_group("texts", "tokenised, one sentence a line; with them every index is checked")
+    group = parser.add_argument_group(
+        "texts", "tokenised, one sentence a line; with them indices and word counts are checked"
+    )
     group.add_argument("--source", required=required, metavar="FILE", help="source text")
     group.add_argument("--target", required=required, metavar="FILE", help="target text")
 

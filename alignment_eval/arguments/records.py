@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from alignment_eval.arguments.alignments import texts_of
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import Alignments, warn_of_gaps
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
@@ -93,8 +95,23 @@ def gold_of_records(gold: Alignments, records: Records) -> Alignments:
     return gold
 
 
+def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:
+    """The texts of ``--source`` and ``--target``, of as many sentences as the records; None if they are not given.
+
+    Raises:
+        InputError: they have more or fewer.
+    """
+    texts = texts_of(args)
+    if texts is not None and len(texts.source) != records.info.size:
+        raise InputError(
+            f"{texts.source_name}: {len(texts.source)} lines, but {records.directory} has records of "
+            f"{records.info.size} sentences: expected as many; are they of the same text?"
+        )
+    return texts
+
+
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
-    """Say on stderr how many sentences have no maps, and why."""
+    """Say on stderr how many sentences cannot be aligned, and why."""
     if skipped:
         reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
-        warn_on_stderr(f"{len(skipped)} of {size} sentences have no maps, {consequence} ({reasons})")
+        warn_on_stderr(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")

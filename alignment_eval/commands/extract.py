@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from alignment_eval.arguments.alignments import add_text_arguments
 from alignment_eval.arguments.lexicon import (
     add_lexicon_arguments,
     check_lexicon_arguments,
@@ -26,7 +27,7 @@ from alignment_eval.arguments.maps import (
     stated_options,
     states_maps,
 )
-from alignment_eval.arguments.records import open_reverse, warn_skipped
+from alignment_eval.arguments.records import open_reverse, texts_of_records, warn_skipped
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
 from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction
@@ -34,9 +35,11 @@ from alignment_eval.extraction.extract import max_norm_layer
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.formats.checks import Texts
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records
+from alignment_eval.scoring.gold_corpus import confirmed
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
 from alignment_eval.selection.of_records import check_maps, profiles_of
 from alignment_eval.signature import signature
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="word",
         help="word: link words (default); token: link subword tokens, as fairseq-preprocess --align-suffix reads them",
     )
+    add_text_arguments(parser)
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
     group.add_argument(
@@ -105,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
         **chosen.fields,
     )
     words: dict[int, tuple[Words, Words | None]] = {}
-    pairs = directed_pairs(records, reverse, method, args.level)
+    pairs = directed_pairs(records, reverse, method, args.level, texts_of_records(args, records))
     if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
     lines, skipped = {}, {}
@@ -188,7 +192,7 @@ def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Reco
 
 
 def directed_pairs(
-    records: Records, reverse: Records | None, method: AlignmentMethod, level: str
+    records: Records, reverse: Records | None, method: AlignmentMethod, level: str, texts: Texts | None
 ) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
     """What the maps of one run or of two say of each sentence pair.
 
@@ -201,12 +205,14 @@ def directed_pairs(
     back: dict[int, DirectedLinks] = {}
     if reverse is not None and method.reverse is not None:
         try:
-            back = {s.id: read_direction(s, method.reverse) for s in best_of_each(reverse, method.reverse, level)}
+            exchanged = None if texts is None else texts.exchanged
+            sentences = best_of_each(reverse, method.reverse, level, exchanged)
+            back = {sentence.id: read_direction(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
     first = method.lexicon_pairs if method.lexicon_passes else records.info.size
     for ids in (range(first), range(first, records.info.size)):
-        for sentence in best_of_each(records, method.forward, level) if ids else ():
+        for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:
                 yield read_direction(sentence, method.forward), back.get(sentence.id)
 
@@ -222,20 +228,22 @@ def with_words(
         yield forward, reverse
 
 
-def best_of_each(records: Records, options: ExtractionOptions, level: str) -> Iterator[SentenceMaps]:
+def best_of_each(
+    records: Records, options: ExtractionOptions, level: str, texts: Texts | None
+) -> Iterator[SentenceMaps]:
     """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
 
     Raises:
-        InputError: a sentence has none, or the records lack a layer that is to be read.
+        InputError: a sentence has none or other words than its ``texts``, or the records lack a layer that is to be
+            read.
     """
     seen = set()
     for sentence in records.best():
         for name in options.maps:
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
         seen.add(sentence.id)
-        if level == "token":
-            sentence = replace(sentence, source=sentence.source.by_tokens(), target=sentence.target.by_tokens())
-        yield sentence
+        checked = sentence if texts is None else confirmed(sentence, texts)
+        yield checked.by_tokens() if level == "token" else checked
     for id_ in range(records.info.size):
         if id_ not in seen:
             raise InputError(

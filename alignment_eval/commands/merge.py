@@ -40,5 +40,5 @@ def run(args: argparse.Namespace) -> None:
     first = manifests[0]
     skipped = sum(manifest.skipped for manifest in manifests)
     if skipped:
-        warn_on_stderr(f"{skipped} of {first.size} sentences have no maps, their lines are blank")
+        warn_on_stderr(f"{skipped} of {first.size} sentences cannot be aligned, their lines are blank")
     print(signature(run=first.signature_hash, sentences=first.size, **first.signature["extraction"]), file=sys.stderr)

@@ -167,14 +167,14 @@ def find(records: Records, id_: int) -> SentenceMaps:
     """The best hypothesis of sentence ``id_``.
 
     Raises:
-        InputError: there is no such sentence, or it has no maps.
+        InputError: there is no such sentence, or it has no maps or no certain words.
     """
     if 0 <= id_ < records.info.size:
         for sentence in records.best():
             if sentence.id == id_ and not sentence.ok:
                 raise InputError(
-                    f"{records.directory}: sentence {id_} has no maps ({sentence.status}): expected one that has; "
-                    f"name another"
+                    f"{records.directory}: sentence {id_} cannot be drawn ({sentence.status}): expected one with "
+                    f"maps and certain words; name another"
                 )
             if sentence.id == id_:
                 return sentence

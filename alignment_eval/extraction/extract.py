@@ -138,7 +138,13 @@ def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
 
 
 def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
-    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence."""
+    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence.
+
+    Raises:
+        InputError: an error of that function, or the words of the sentence are not certain.
+    """
+    if not sentence.ok:
+        raise InputError(f"sentence {sentence.id}: {sentence.status}: expected words that are certain; see its status")
     try:
         return unit_map(maps, sentence.source, sentence.target, setting, units)
     except InputError as error:

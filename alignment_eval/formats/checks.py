@@ -39,6 +39,11 @@ class Texts:
     target_name: str
     target: IntArray
 
+    @property
+    def exchanged(self) -> Texts:
+        """The texts of the other direction."""
+        return Texts(self.target_name, self.target, self.source_name, self.source)
+
     def sides(self, swap: bool) -> tuple[IntArray, IntArray]:
         """The lengths that bound the first and the second index of a link."""
         return (self.target, self.source) if swap else (self.source, self.target)

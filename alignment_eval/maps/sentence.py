@@ -22,7 +22,7 @@ belongs to no source token, the target's own: records do not hold it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,11 +86,27 @@ class SentenceSide:
         return SentenceSide(self.tokens, np.where(ordinary, np.cumsum(ordinary) - 1, -1).astype(np.int32))
 
 
+#: Whether the words of source and target are certain -> the status of a sentence that has maps.  They are not where
+#: ``<unk>`` may stand for a piece of a word, which the word numbers of all later tokens depend on.
+_STATUS = {
+    (True, True): "ok",
+    (False, True): "unknown source subwords",
+    (True, False): "unknown target subwords",
+    (False, False): "unknown subwords on both sides",
+}
+
+
+def status_of(source_certain: bool, target_certain: bool) -> str:
+    """The status of a sentence that has maps: ``ok`` only if the words of both sides are certain."""
+    return _STATUS[source_certain, target_certain]
+
+
 @dataclass(frozen=True)
 class SentenceMaps:
     """All that was recorded of one sentence pair.
 
-    ``status`` is ``"ok"``, or says why there are no maps; then both sides and ``arrays`` may be empty.
+    ``status`` is ``"ok"``, or says why no words can be aligned: there are no maps (both sides may be empty then), or
+    there are, but their words are not certain (:func:`status_of`).
     ``rank`` is the place in the n-best list (0 best; 0 in forced scoring).  ``score`` is the model's.
     ``layers[k]`` is the fairseq number (from 0) of the layer at index k of the L axis.
     """
@@ -106,8 +122,16 @@ class SentenceMaps:
 
     @property
     def ok(self) -> bool:
-        """Whether there are maps."""
+        """Whether there are maps, and words to align."""
         return self.status == "ok"
+
+    def confirmed(self) -> SentenceMaps:
+        """The sentence with status ``ok`` if it has maps, by a caller who knows that its words are right."""
+        return replace(self, status="ok") if self.status in _STATUS.values() else self
+
+    def by_tokens(self) -> SentenceMaps:
+        """The same sentence, each token that belongs to a word taken for a word of its own: that is always certain."""
+        return replace(self.confirmed(), source=self.source.by_tokens(), target=self.target.by_tokens())
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -175,7 +199,7 @@ class SentenceMaps:
         """Raise unless ``kind`` can be read: the one quantity ``name``, or all that it has."""
         if kind not in KINDS:
             raise InputError(f"unknown map kind {kind!r}: expected one of {', '.join(KINDS)}")
-        if not self.ok:
+        if not (self.ok or self.arrays):
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
         if not (self._has(kind) if name is None else name in self.arrays):
             raise InputError(

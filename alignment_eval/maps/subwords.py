@@ -16,6 +16,9 @@ from alignment_eval.errors import InputError
 #: Mark name -> what it means.  ``@@`` and ``##`` join a piece to the next / the previous one,
 #: ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
+#: fairseq's token for what the dictionary lacks.
+UNKNOWN = "<unk>"
+_MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
 
 def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | None = None) -> NDArray[np.int32]:
@@ -59,6 +62,15 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
         word += begins
         words[i] = word
     return words
+
+
+def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> list[str]:
+    """The ``tokens`` as they read if each ``unknown`` one had carried the ``mark``.
+
+    Words are certain where they are the same with and without these marks: each unknown token decides on one
+    boundary alone, so what both extremes agree on holds for everything between them.
+    """
+    return [_MARKED.get(mark, token) if lost else token for token, lost in zip(tokens, unknown)]
 
 
 def detect_mark(vocabulary: Iterable[str]) -> str:

@@ -58,7 +58,7 @@ class Manifest:
         shard: number of the shard, from 0.
         shards: number of shards.
         details: what readers of this content need to know besides.
-        skipped: sentences in the parts that have no maps.
+        skipped: sentences in the parts whose words cannot be aligned.
         finished: whether the parts hold all sentences of the shard.
         parts: in the order of writing.
     """

@@ -143,7 +143,7 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
         "rank": [s.rank for s in sentences],
         "status": [s.status for s in sentences],
         "score": [s.score for s in sentences],
-        "shape": [_shape(s) if s.ok else [] for s in sentences],
+        "shape": [_shape(s) if s.arrays else [] for s in sentences],
     }
     for name in ("source", "target"):
         sides: list[SentenceSide] = [getattr(s, name) for s in sentences]
@@ -156,7 +156,7 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
             arrays.append(pa.array(columns[field.name], type=field.type))
         else:
             half = field.type.value_type == pa.float16()
-            flat = [_values(s, field.name, half) if s.ok else np.empty(0, np.float32) for s in sentences]
+            flat = [_values(s, field.name, half) if s.arrays else np.empty(0, np.float32) for s in sentences]
             arrays.append(_list_array(flat, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -277,7 +277,7 @@ def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[Sen
     light = batch.drop_columns(quantities).to_pylist()
     for i, row in enumerate(light):
         arrays = {}
-        if row["status"] == "ok":
+        if row["shape"] or row["status"] == "ok":
             expected = [len(info.layers), info.heads, len(row["target_tokens"]), len(row["source_tokens"])]
             if row["shape"] != expected:
                 raise InputError(

@@ -48,13 +48,13 @@ def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class GoldCorpus:
-    """Sentences with their gold.  To iterate is to check: it yields each sentence that has maps with its gold, once.
+    """Sentences with their gold.  To iterate is to check: it yields each sentence that can be aligned with its gold.
 
     Attributes:
         sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
         gold: the gold, one entry a sentence.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
-        stubs: id -> the sentence, of those that have no maps; complete at the end.
+        stubs: id -> the sentence, of those that cannot be aligned; complete at the end.
 
     Raises:
         InputError: while it is iterated over: ids are not those of the gold, a sentence has fewer words than the gold
@@ -68,10 +68,11 @@ class GoldCorpus:
 
     def __iter__(self) -> Iterator[tuple[SentenceMaps, GoldMatrix]]:
         seen: set[int] = set()
-        for sentence in self.sentences:
-            self._check_id(sentence.id, seen)
+        for unchecked in self.sentences:
+            self._check_id(unchecked.id, seen)
+            sentence = unchecked if self.texts is None else confirmed(unchecked, self.texts)
             if sentence.ok:
-                check_words(sentence, self.gold[sentence.id], self.texts)
+                check_words(sentence, self.gold[sentence.id])
                 yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
             else:
                 self.stubs[sentence.id] = sentence
@@ -86,12 +87,12 @@ class GoldCorpus:
 
     @property
     def skipped(self) -> dict[int, str]:
-        """Why sentences have no maps, id -> status."""
+        """Why sentences cannot be aligned, id -> status."""
         return {id_: stub.status for id_, stub in self.stubs.items()}
 
     @property
     def sure(self) -> int:
-        """The number of sure links, those of sentences without maps included."""
+        """The number of sure links, those of sentences that cannot be aligned included."""
         return sum(len(sentence.sure) for sentence in self.gold)
 
     def _check_id(self, id_: int, seen: set[int]) -> None:
@@ -102,26 +103,47 @@ class GoldCorpus:
         seen.add(id_)
 
 
-def check_words(sentence: SentenceMaps, gold: GoldSentence, texts: Texts | None = None) -> None:
-    """Check that the words of a sentence cover its gold and, if given, are those of its texts.
+_ADVICE = "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?"
+
+
+def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
+    """The sentence, checked against the lengths of its texts.
+
+    A sentence whose words were not certain gets status ``ok`` if both its texts have as many words: an unknown piece
+    that was counted wrongly can only have added words (``@@``, ``##``), or only have taken some away (``▁``).
 
     Raises:
-        InputError: the gold links a word that is not there, or a text has more or fewer words.
+        InputError: a sentence with status ``ok`` has more or fewer words than a text.
     """
-    where = f"sentence {sentence.id} (line {sentence.id + 1})"
-    advice = "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?"
+    names = (texts.source_name, texts.target_name)
+    expected = [int(side[sentence.id]) for side in texts.sides(swap=False)]
+    found = [sentence.source.word_count, sentence.target.word_count]
+    for axis, side in enumerate(("source", "target")):
+        if sentence.ok and found[axis] != expected[axis]:
+            raise InputError(
+                f"{_where(sentence)}: {found[axis]} {side} words in the records, {expected[axis]} in "
+                f"{names[axis]}: expected the same number; {_ADVICE}"
+            )
+    return sentence.confirmed() if found == expected else sentence
+
+
+def _where(sentence: SentenceMaps) -> str:
+    return f"sentence {sentence.id} (line {sentence.id + 1})"
+
+
+def check_words(sentence: SentenceMaps, gold: GoldSentence) -> None:
+    """Check that the words of a sentence cover its gold.
+
+    Raises:
+        InputError: the gold links a word that is not there.
+    """
     for axis, side in enumerate(("source", "target")):
         found = getattr(sentence, side).word_count
         largest = max((link[axis] for link in gold.possible), default=-1)
         if largest >= found:
             raise InputError(
-                f"{where}: {found} {side} words in the records, but the gold links {side} word {largest} "
-                f"(counted from 0): expected at least {largest + 1}; {advice}"
-            )
-        if texts is not None and found != (words := texts.sides(swap=False)[axis][sentence.id]):
-            name = (texts.source_name, texts.target_name)[axis]
-            raise InputError(
-                f"{where}: {found} {side} words in the records, {words} in {name}: expected the same number; {advice}"
+                f"{_where(sentence)}: {found} {side} words in the records, but the gold links {side} word {largest} "
+                f"(counted from 0): expected at least {largest + 1}; {_ADVICE}"
             )
 
 

@@ -21,11 +21,19 @@ from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypothes
 
 @dataclass(frozen=True, eq=False)
 class EncodedSide:
-    """One side of a pair as a model takes it: token ids with ``</s>``, and tokens with their words."""
+    """One side of a pair as a model takes it.
+
+    Attributes:
+        ids: token ids with ``</s>``.
+        side: tokens with their words.
+        unknown: how many of them the dictionary lacks.
+        certain: whether the words are those of the text (tokens.Spelling).
+    """
 
     ids: Tensor
     side: SentenceSide
     unknown: int
+    certain: bool = True
 
 
 #: A sentence pair as a model takes it, source and target.

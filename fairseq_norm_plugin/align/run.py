@@ -33,7 +33,7 @@ from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.identity import model_hash
-from fairseq_norm_plugin.output.run import SUSPICIOUS_UNKNOWN
+from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.output.writers import AlignmentLine, AlignmentParts, IfExists
 
 

@@ -77,7 +77,8 @@ class SentenceEncoder:
             raise InputError(
                 f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}"
             )
-        return EncodedSide(ids, vocabulary.side(ids), int((ids == dictionary.unk()).sum()))
+        spelling = vocabulary.spell(ids)
+        return EncodedSide(ids, spelling.side, spelling.unknown, spelling.certain)
 
 
 def windows(pairs: Iterable[NumberedPair], max_tokens: int) -> Iterator[list[NumberedPair]]:

@@ -7,7 +7,7 @@ from typing import Any, Optional, Union, overload
 
 from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.errors import UsageError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, status_of
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.align.direction import Direction
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
@@ -87,7 +87,8 @@ class NormModel:
         Returns:
             Record with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32, ``to_frame`` and
             ``plot``, tokens and words of both sides, and the model's score (mean log probability a token, base e).
-            Of several pairs an iterator, in their order; ``id`` is the place in the list.
+            Of several pairs an iterator, in their order; ``id`` is the place in the list.  An unknown id may hide which
+            word its neighbour belongs to: the ``status`` is not ``ok`` then, and no words are aligned.
 
         Raises:
             InputError: a sentence is empty or longer than the model takes, or is neither text nor token ids; lists are
@@ -133,8 +134,9 @@ class NormModel:
             found.append(
                 DisplayMaps(
                     id=id_,
+                    status=status_of(source.certain, target is None or target.certain),
                     source=source.side,
-                    target=self._vocabularies[1].side(best["tokens"].cpu()) if target is None else target.side,
+                    target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
                     layers=recorded.layers,
                     score=float(best["score"]),
                     arrays=best[MAPS_KEY],

@@ -6,15 +6,16 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.formats.reading import ReadOptions, read_gold
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
-from fairseq_norm_plugin.tokens import Vocabulary
+from fairseq_norm_plugin.output.unknown import UnknownTokens
+from fairseq_norm_plugin.texts import SideReader
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +27,16 @@ GOLD_KEY = "gold"
 class GoldPair:
     """One sentence pair: its tokens and words (no maps yet), and its gold.
 
-    ``gold_size`` is the number of sentences in the whole gold, which says of a validation whether it saw all.
+    Attributes:
+        sentence: its status is ``ok`` if its words are certain.
+        gold: None if they are not: the sentence then counts as one without links.
+        sure: number of sure links.
+        gold_size: number of sentences in the whole gold, which says of a validation whether it saw all.
     """
 
     sentence: SentenceMaps
-    gold: GoldMatrix
+    gold: Optional[GoldMatrix]
+    sure: int
     gold_size: int
 
 
@@ -69,7 +75,7 @@ def with_gold(
     subset: str,
     path: str | Path,
     options: ReadOptions,
-    vocabularies: Sequence[Vocabulary],
+    readers: tuple[SideReader, SideReader],
 ) -> GoldDataset:
     """Join a subset and its gold.
 
@@ -78,7 +84,7 @@ def with_gold(
         subset: its name, for messages.
         path: gold alignments, line k those of sentence k.
         options: how to read them.
-        vocabularies: of source and target.
+        readers: of its source and target.
 
     Raises:
         InputError: the gold cannot be read, has another number of sentences than the subset, or links words that a
@@ -96,20 +102,24 @@ def with_gold(
             f"{path}: {len(gold)} sentences in the gold, {len(dataset)} in subset {subset}: expected as many, line k "
             f"the gold of line k; was the subset binarised from the gold's own text (fairseq-preprocess --testpref)?"
         )
+    unknown = UnknownTokens("--aer-source-text", "--aer-target-text")
     pairs = []
     for id_, links in enumerate(gold):
-        source, target = (
-            vocabulary.side(tokens[id_]) for tokens, vocabulary in zip((dataset.src, dataset.tgt), vocabularies)
-        )
-        sentence = SentenceMaps(id_, source, target, layers=())
+        source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
+        unknown.add(source, target)
+        certain = status_of(source.certain, target.certain)
+        sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=certain)
         try:
-            check_words(sentence, links)
+            if sentence.ok:
+                check_words(sentence, links)
         except InputError as error:
             raise InputError(f"{path}, subset {subset}: {error}") from error
-        pairs.append(GoldPair(sentence, GoldMatrix.of(links, sentence), len(gold)))
+        matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
+        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold)))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
     logger.info(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
         *(subset, path, alignments.base, len(gold), sure, possible - sure),
     )
+    unknown.warn()
     return GoldDataset(dataset, pairs)

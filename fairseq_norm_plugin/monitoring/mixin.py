@@ -15,6 +15,7 @@ from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.monitoring.counts import Listening, Monitor, Tally, monitored_layers
 from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, with_gold
 from fairseq_norm_plugin.monitoring.options import resolve_monitor
+from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,8 @@ class MonitorMixin:
         if self.cfg.aer_gold is not None and self._built is not None:
             options = resolve_monitor(self.cfg, *layers_and_heads([self._built]))
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
-            self._monitor = Monitor(options, monitored_layers(self._built), pads)
+            blocks = monitored_layers(self._built) if options.mixing else {}
+            self._monitor = Monitor(options, blocks, pads)
             extraction = options.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
@@ -73,10 +75,10 @@ class MonitorMixin:
         """
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._monitor.options.gold:
-            options = self._monitor.options
-            self.datasets[split] = with_gold(
-                self.datasets[split], split, options.gold[split], options.reading, self.vocabularies
-            )
+            options, dataset = self._monitor.options, self.datasets[split]
+            texts, cut = options.texts(split), bool(self.cfg.truncate_source)
+            readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
+            self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
         return result
 
     def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
@@ -86,31 +88,30 @@ class MonitorMixin:
 
     def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:
         """fairseq's; adds the batch's counts to its logging output."""
-        if self._monitor is None or GOLD_KEY not in sample:
+        monitor = self._monitor
+        if monitor is None or GOLD_KEY not in sample:
             return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
-        listening = Listening(criterion, self._monitor)
+        listening = Listening(criterion, monitor)
         try:
             loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
         except Exception as error:
-            self._note(error, sample)
+            self._note(error, monitor, sample)
             # If it was the model's own error, it comes again.
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
-            return loss, sample_size, {**logging_output, **self._monitor.failed(sample)}
-        return loss, sample_size, {**logging_output, **self._counted(listening, sample)}
+            return loss, sample_size, {**logging_output, **monitor.failed(sample)}
+        return loss, sample_size, {**logging_output, **self._counted(listening, monitor, sample)}
 
-    def _counted(self, listening: Listening, sample: dict[str, Any]) -> Tally:
-        assert self._monitor is not None
+    def _counted(self, listening: Listening, monitor: Monitor, sample: dict[str, Any]) -> Tally:
         try:
             if listening.tally is None:
                 raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
             return listening.tally()
         except Exception as error:
-            self._note(error, sample)
-            return self._monitor.failed(sample)
+            self._note(error, monitor, sample)
+            return monitor.failed(sample)
 
-    def _note(self, error: Exception, sample: dict[str, Any]) -> None:
-        assert self._monitor is not None
-        if self._monitor.options.strict:
+    def _note(self, error: Exception, monitor: Monitor, sample: dict[str, Any]) -> None:
+        if monitor.options.strict:
             raise error
         if not self._errors:
             logger.error(
@@ -125,7 +126,7 @@ class MonitorMixin:
         """fairseq's; logs the monitor's figures."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self._monitor is not None:
-            self._monitor.log(logging_outputs)
+            self._monitor.figures.log(logging_outputs)
 
     def post_validate(self, model: nn.Module, stats: dict[str, Any], agg: Any) -> None:
         """Called when a subset was validated, with what will be printed of it."""

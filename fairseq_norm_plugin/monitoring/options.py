@@ -13,8 +13,11 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.formats.detection import GOLD_FORMATS
 from alignment_eval.formats.reading import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
-from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
 from fairseq_norm_plugin.options import extraction_options, parse_kinds, parse_numbers, resolve
+
+#: Kinds of mixing ratios that every block has: no feed-forward network follows decoder self-attention.
+MONITORED_MIXING = tuple(kind for kind in MIXING_KINDS if not NORM_KINDS.get(kind, "").startswith("ff"))
 
 
 @dataclass
@@ -37,14 +40,22 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     aer_gold_swap: bool = field(
         default=False, metadata={"help": "the gold links target to source: exchange its indices"}
     )
+    aer_source_text: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "source text of subsets that have gold: SUBSET=FILE, several separated by commas; tells which "
+            "words unknown subwords are pieces of, as --norm-source-text does"
+        },
+    )
+    aer_target_text: Optional[str] = field(default=None, metadata={"help": "likewise, target text"})
     aer_layers: Optional[str] = field(
         default=None, metadata={"help": "decoder layers whose AER is logged, counted from 0, e.g. 0,2; default: all"}
     )
     aer_mixing: Optional[str] = field(
         default=None,
         metadata={
-            "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MIXING_KINDS)}, as "
-            f"mixing_<block>_l<layer>_<kind>"
+            "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, "
+            f"as mixing_<block>_l<layer>_<kind>"
         },
     )
     aer_strict: bool = field(
@@ -66,6 +77,8 @@ class MonitorOptions:
 
     Attributes:
         gold: subset -> file of its gold alignments.
+        source_text: subset -> file of its source text, of those that are given.
+        target_text: likewise.
         reading: how to read them.
         extraction: kind, layer and setting of ``aer``; its rule is that of every figure.
         layers: whose AER is logged, that of ``extraction`` among them.
@@ -74,11 +87,17 @@ class MonitorOptions:
     """
 
     gold: Mapping[str, str]
+    source_text: Mapping[str, str]
+    target_text: Mapping[str, str]
     reading: ReadOptions
     extraction: ExtractionOptions
     layers: tuple[int, ...]
     mixing: tuple[str, ...]
     strict: bool
+
+    def texts(self, subset: str) -> tuple[Optional[str], Optional[str]]:
+        """The files of source and target text of ``subset``."""
+        return self.source_text.get(subset), self.target_text.get(subset)
 
 
 def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
@@ -87,14 +106,13 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
     Raises:
         UsageError: an option is missing, names what is not there, or another makes its figure wrong.
     """
-    gold = {}
-    for part in str(cfg.aer_gold).split(","):
-        subset, equals, path = part.partition("=")
-        if not (subset and equals and path) or subset in gold:
-            raise UsageError(
-                f"--aer-gold {cfg.aer_gold!r}: expected SUBSET=FILE, each subset once, several separated by commas"
-            )
-        gold[subset] = path
+    gold = _files_of_subsets(cfg.aer_gold, "--aer-gold")
+    texts = []
+    for option, value in (("--aer-source-text", cfg.aer_source_text), ("--aer-target-text", cfg.aer_target_text)):
+        texts.append({} if value is None else _files_of_subsets(value, option))
+        for subset in texts[-1]:
+            if subset not in gold:
+                raise UsageError(f"{option} {value}: subset {subset!r} has no gold: expected one of {', '.join(gold)}")
     _check_validation(cfg, gold)
     if cfg.aer_gold_base not in ("0", "1"):
         found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
@@ -115,12 +133,24 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
         wanted = {*parse_numbers(cfg.aer_layers, "--aer-layers", layers), options.layer}
     return MonitorOptions(
         gold=gold,
+        source_text=texts[0],
+        target_text=texts[1],
         reading=ReadOptions(cfg.aer_gold_format, str(cfg.aer_gold_base), bool(cfg.aer_gold_swap)),
         extraction=extraction_options(cfg, options.kind, options.layer, None),
         layers=tuple(sorted(wanted)),
-        mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MIXING_KINDS),
+        mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING),
         strict=bool(cfg.aer_strict),
     )
+
+
+def _files_of_subsets(text: str, option: str) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for part in str(text).split(","):
+        subset, equals, path = part.partition("=")
+        if not (subset and equals and path) or subset in files:
+            raise UsageError(f"{option} {text!r}: expected SUBSET=FILE, each subset once, several separated by commas")
+        files[subset] = path
+    return files
 
 
 def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from alignment_eval.files import ContentHash
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
-from fairseq_norm_plugin.tokens import Vocabulary
+from fairseq_norm_plugin.texts import SideReader
 
 # Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
@@ -27,7 +27,7 @@ def run_signature(
     cfg: Any,
     plan: Plan,
     models: Sequence[nn.Module],
-    vocabularies: Sequence[Vocabulary],
+    readers: Sequence[SideReader],
     input_options: Mapping[str, Any],
     generation: Any,
 ) -> dict[str, Any]:
@@ -38,11 +38,13 @@ def run_signature(
         cfg: options of the task.
         plan: the sentences of the run.
         models: the models of the ensemble.
-        vocabularies: of source and target.
+        readers: of source and target.
         input_options: further options of the task that change what the model is given.
         generation: fairseq's options of generation.
     """
     languages = (cfg.source_lang, cfg.target_lang)
+    vocabularies = [reader.vocabulary for reader in readers]
+    texts = [reader.text and reader.text.hash for reader in readers]
     generation_fields = generation_options(generation)
     return {
         "version": __version__,
@@ -60,6 +62,7 @@ def run_signature(
         "truncate_source": cfg.truncate_source,
         "shards": plan.shards,
         "generation": generation_fields,
+        **({"texts": texts} if any(texts) else {}),
         **(plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}),
     }
 

@@ -19,8 +19,6 @@ from fairseq_norm_plugin.output.writers import SentenceWriter
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN = "<unk>"
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -104,10 +102,6 @@ class Plan:
         ]
 
 
-#: A share of unknown tokens above which text and model hardly belong together (words given for subwords, say).
-SUSPICIOUS_UNKNOWN = 0.05
-
-
 class Output:
     """Takes the sentences of a run to its writers, in parts of so many sentences.
 
@@ -125,7 +119,6 @@ class Output:
         self._writers = writers
         self._part_sentences = part_sentences
         self._in_part = 0
-        self._tokens = self._unknown = 0
         self._start = time.monotonic()
         stubs = plan.stubs(layers)
         if stubs:
@@ -158,22 +151,11 @@ class Output:
         self._finish_if_complete()
 
     def _write(self, sentences: Sequence[SentenceMaps]) -> None:
-        for sentence in sentences:
-            tokens = (*sentence.source.tokens, *sentence.target.tokens)
-            self._tokens += len(tokens)
-            self._unknown += tokens.count(UNKNOWN)
         for writer in self._writers:
             writer.write(sentences)
 
     def _finish_if_complete(self) -> None:
         if self.finished:
-            if self._unknown > SUSPICIOUS_UNKNOWN * self._tokens:
-                logger.warning(
-                    "%d of %d tokens are %s: is the text split into the subwords that the model knows?",
-                    self._unknown,
-                    self._tokens,
-                    UNKNOWN,
-                )
             for writer in self._writers:
                 writer.finish()
                 logger.info("wrote %s", writer.path)

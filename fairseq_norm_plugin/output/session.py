@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -15,10 +15,11 @@ from torch import Tensor
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, status_of
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.output.identity import alignments_manifest, run_info
 from fairseq_norm_plugin.output.run import Output, Plan
+from fairseq_norm_plugin.output.unknown import UnknownTokens
 from fairseq_norm_plugin.output.writers import (
     AlignmentParts,
     ExtractedAlignments,
@@ -28,7 +29,7 @@ from fairseq_norm_plugin.output.writers import (
     parts_directory,
     written_ids,
 )
-from fairseq_norm_plugin.tokens import Vocabulary, surface
+from fairseq_norm_plugin.texts import SideReader
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class OutputOptions:
         heads: number of heads of a layer.
         dtype: type of the values in records.
         extraction: how links are read from the maps; None without ``alignments``.
+        texts: the texts of source and target, where they are given.
         if_exists: what becomes of earlier output.
         part_sentences: sentences in a part.
     """
@@ -56,6 +58,7 @@ class OutputOptions:
     heads: int
     dtype: str
     extraction: Optional[ExtractionOptions]
+    texts: tuple[Optional[Path], Optional[Path]]
     if_exists: IfExists
     part_sentences: int
 
@@ -65,10 +68,10 @@ class RecordingSession:
 
     Args:
         plan: the sentences to come.
-        dataset: their data set, which may know the surface forms of their tokens.
-        vocabularies: of source and target.
+        readers: of their source and target.
         options: what is written.
         signature: what every output depends on (identity.run_signature).
+        models: how many models there are.
 
     Raises:
         InputError: earlier output is in the way (:class:`~fairseq_norm_plugin.output.writers.ShardParts`).
@@ -78,15 +81,14 @@ class RecordingSession:
     def __init__(
         self,
         plan: Plan,
-        dataset: Any,
-        vocabularies: tuple[Vocabulary, Vocabulary],
+        readers: tuple[SideReader, SideReader],
         options: OutputOptions,
         signature: Mapping[str, Any],
         models: int,
     ) -> None:
-        self._dataset = dataset
-        self._source, self._target = vocabularies
-        logger.info("subword marks: source %s, target %s", self._source.mark, self._target.mark)
+        self._source, self._target = readers
+        self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+        logger.info("subword marks: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))
         self.recorded = RecordedMaps(
@@ -110,7 +112,7 @@ class RecordingSession:
 
     def source_words(self, id_: int, tokens: Tensor) -> list[int]:
         """The word of each token of a row of source tokens, -1 for pads and special tokens."""
-        return list(self._source.side(tokens, surface(self._dataset, "src", id_)).words)
+        return list(self._source.spell(id_, tokens).side.words)
 
     def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
         """Write a batch; after the last one the run's output is finished.
@@ -120,7 +122,7 @@ class RecordingSession:
             hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
 
         Raises:
-            InputError: a sentence came twice, or was not asked for.
+            InputError: a sentence came twice or was not asked for, or a given text is not its text.
         """
         ids = sample["id"].tolist()
         sentences = [
@@ -130,16 +132,24 @@ class RecordingSession:
             if MAPS_KEY in hypothesis
         ]
         self._output.write(ids, sentences)
+        if self._output.finished:
+            self._unknown.warn()
 
     def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
-        source_ids = src_tokens[src_tokens.ne(self._source.dictionary.pad())]
-        reference = surface(self._dataset, "tgt", id_) if self._forced else None
+        source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
+        if self._forced:
+            target = self._target.spell(id_, hypothesis["tokens"])
+        else:  # the model's own words are what it spells: its <unk> is a piece of nothing else
+            target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
+        if rank == 0:
+            self._unknown.add(source, target)
         return SentenceMaps(
             id=id_,
             rank=rank,
+            status=status_of(source.certain, target.certain),
             score=float(hypothesis["score"]),
-            source=self._source.side(source_ids, surface(self._dataset, "src", id_)),
-            target=self._target.side(hypothesis["tokens"], reference),
+            source=source.side,
+            target=target.side,
             layers=self.recorded.layers,
             arrays=hypothesis.pop(MAPS_KEY),
         )

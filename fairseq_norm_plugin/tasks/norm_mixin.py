@@ -19,6 +19,7 @@ from fairseq_norm_plugin.options import check_command, resolve, vocabularies
 from fairseq_norm_plugin.output.identity import run_signature
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -139,9 +140,11 @@ class NormMixin:
                 "--norm-records and --norm-alignments need sentence ids, which fairseq-generate alone gives: "
                 "binarise the text with fairseq-preprocess and use fairseq-generate"
             )
-        known, name = self.vocabularies, type(self).__name__
-        signature = run_signature(name, self.cfg, plan, models, known, self.input_options, args)
-        self._session = RecordingSession(plan, self.datasets[plan.subset], known, options, signature, len(models))
+        dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
+        readers = side_readers(dataset, plan.size, self.vocabularies, options.texts, cut)
+        name = type(self).__name__
+        signature = run_signature(name, self.cfg, plan, models, readers, self.input_options, args)
+        self._session = RecordingSession(plan, readers, options, signature, len(models))
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
             raise SystemExit(0)

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import random
+import shutil
 from argparse import Namespace
 
 import pytest
@@ -87,6 +88,42 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
         assert float(found[name]) == round(main[column], 6)
     assert (found["aer_sentences"], found["aer_sentences_gold"]) == ("12", "12")
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
+
+
+@pytest.fixture(scope="module")
+def unknown_data(data, texts, command, bin_directory, tmp_path_factory):
+    """``data`` whose subset test has pieces that the dictionary lacks; its text in the root."""
+    directory = tmp_path_factory.mktemp("unknown")
+    for lang, side in zip(("xx", "yy"), zip(*texts[2])):
+        lines = [line.replace("ba@@", "zz@@") if number % 3 == 0 else line for number, line in enumerate(side)]
+        (directory / f"test.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    words = [bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--testpref", directory / "test"]
+    for lang, option in (("xx", "--srcdict"), ("yy", "--tgtdict")):
+        words += [option, data / f"dict.{lang}.txt"]
+    command(*words, "--destdir", directory / "bin")
+    for file in data.glob("*.xx-yy.*"):
+        if not file.name.startswith("test."):
+            shutil.copy(file, directory / "bin")
+    return directory / "bin"
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_figures_are_those_of_records_where_pieces_are_unknown(
+    monitored, logged, norm, gold, unknown_data, tmp_path, caplog, known
+):
+    source = unknown_data.parent / "test.xx"
+    texts = ["--aer-source-text", f"test={source}"] if known else []
+    path = monitored(f"unknown{known}", "--norm-layer", 0, *texts, data=unknown_data)
+    assert ("sentences (" in caplog.text) is not known
+    found = logged("test")[-1]
+    options = ["--score-reference", "--norm-records", tmp_path / "r"]
+    options += ["--norm-source-text", source] if known else []
+    norm(*options, path=path, data=unknown_data)
+    links = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    result = sweep(Records(tmp_path / "r").best(), links, configurations(["attn_n"], ["awo"], ["kobayashi2020"]))
+    assert (len(result.skipped) == 0) is known
+    table = result.table[(result.table["level"] == "layer") & (result.table["null"] == "allow")]
+    assert float(found["aer"]) == round(float(table["aer"].iloc[0]), 6)
 
 
 def test_layers_rules_and_reversed_gold(monitored, logged, gold, tmp_path):
@@ -277,6 +314,9 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"norm_map": "alti"}, "--norm-map alti .*: monitoring reads whole layers, by attn_w or attn_n"),
         ({"norm_heads": "1"}, "leave --norm-heads out"),
         ({"aer_mixing": "alti"}, "--aer-mixing 'alti': expected some of attn_w, attn_n, attnres_w"),
+        ({"aer_mixing": "ffresln_n"}, "--aer-mixing 'ffresln_n': expected some of .*, attnresln_n$"),
+        ({"aer_source_text": "valid=f"}, "--aer-source-text valid=f: subset 'valid' has no gold: expected one of test"),
+        ({"aer_target_text": "test"}, "--aer-target-text 'test': expected SUBSET=FILE"),
         ({"aer_best_metric": "aer", "aer_valid_subset": "valid,test"},
          "first subset of --valid-subset valid,test steers, and it has no gold: expected --valid-subset test,valid"),
         ({"aer_best_metric": "aer", "aer_maximize_best": True}, "the smaller the better: leave out --maximize"),

@@ -55,7 +55,7 @@ def test_skipped_sentences_have_blank_lines(norm, tmp_path, capsys):
         norm(*options, tmp_path / "a", *shard(number, 2))
     capsys.readouterr()
     assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 0
-    assert "warning: 1 of 6 sentences have no maps, their lines are blank" in capsys.readouterr().err
+    assert "warning: 1 of 6 sentences cannot be aligned, their lines are blank" in capsys.readouterr().err
     assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
 
 

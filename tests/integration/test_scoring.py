@@ -82,7 +82,7 @@ def test_a_long_sentence_is_skipped_and_said_so(norm, tmp_path, capsys, mode):
     assert cli.main(["extract", str(tmp_path / "r"), *options]) == 0
     extracted = capsys.readouterr()
     assert extracted.out.splitlines() == lines
-    assert "1 of 6 sentences have no maps, their lines are blank" in extracted.err
+    assert "1 of 6 sentences cannot be aligned, their lines are blank" in extracted.err
 
 
 def test_a_run_that_skips_everything_is_an_error(norm, tmp_path):

@@ -1,10 +1,12 @@
-"""From tokens to words in records: subword marks, unknown tokens, empty sentences; on raw text, which keeps them."""
+"""From tokens to words in records: subword marks, unknown tokens, empty sentences; on raw and on binarised text."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError
+from alignment_eval import cli
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 
 SCORE = "--score-reference"
@@ -103,3 +105,70 @@ def test_empty_sentences(norm, stock, bpe, tmp_path, mode):
     lines = (tmp_path / "a").read_text().split("\n")
     assert len(lines) == 3
     assert lines[1] == lines[2] == ""
+
+
+@pytest.fixture(scope="module")
+def binarised(bpe, command, bin_directory):
+    """The text of ``bpe`` as fairseq-preprocess makes it, which keeps of unknown tokens that they were there."""
+    raw, _ = bpe
+    for lang in ("xx", "yy"):
+        (raw / f"text.{lang}").write_text((raw / f"test.xx-yy.{lang}").read_text())
+    words = [bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--testpref", raw / "text"]
+    words += ["--srcdict", raw / "dict.xx.txt", "--tgtdict", raw / "dict.yy.txt", "--destdir", raw / "bin"]
+    command(*words)
+    return raw / "bin"
+
+
+def run_binarised(norm, bpe, binarised, directory, *options):
+    files = ["--norm-records", directory / "r", "--norm-alignments", directory / "a", "--norm-layer", 0]
+    norm(SCORE, *files, *options, data=binarised, path=bpe[1])
+    return {sentence.id: sentence for sentence in Records(directory / "r")}, (directory / "a").read_text()
+
+
+def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tmp_path, caplog, capsys):
+    """Their marks are lost: no links, and that is said; or the words of the text, which raw data knows itself."""
+    options = ["--norm-alignments", tmp_path / "raw", "--norm-layer", 0]
+    expected = record(norm, *bpe, tmp_path / "r", *options)
+    caplog.clear()
+    records, lines = run_binarised(norm, bpe, binarised, tmp_path / "unknown")
+    assert [records[i].status for i in range(3)] == ["unknown subwords on both sides", "ok", "ok"]
+    links = (tmp_path / "raw").read_text().split("\n")
+    assert links[0] != ""
+    assert lines.split("\n") == ["", *links[1:]]
+    assert "2 of 11 source tokens (18.2 %) are <unk>" in caplog.text
+    assert "1 of 3 sentences (33.3 %) have no links" in caplog.text
+    capsys.readouterr()
+    words_of_options = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]
+    assert cli.main(["extract", str(tmp_path / "unknown" / "r"), *words_of_options]) == 0
+    said = capsys.readouterr()
+    assert said.out == lines
+    assert "1 of 3 sentences cannot be aligned, their lines are blank (1 unknown subwords on both sides)" in said.err
+    texts = [f"--norm-{side}-text" for side in ("source", "target")]
+    subwords = [binarised.parent / f"text.{lang}" for lang in ("xx", "yy")]
+    plain = [tmp_path / f"plain.{lang}" for lang in ("xx", "yy")]
+    for subword, word in zip(subwords, plain):
+        word.write_text(subword.read_text().replace("@@ ", ""))
+    for name, files in (("subwords", subwords), ("plain", plain)):
+        options = [word for pair in zip(texts, files) for word in pair]
+        records, lines = run_binarised(norm, bpe, binarised, tmp_path / name, *options)
+        assert lines.split("\n") == links
+        for id_, sentence in expected.items():
+            assert records[id_].ok
+            assert words(records[id_].source) == words(sentence.source)
+            assert words(records[id_].target) == words(sentence.target)
+            for quantity, array in sentence.arrays.items():
+                np.testing.assert_array_equal(records[id_].arrays[quantity], array)
+    assert records[0].source.tokens == ("ba@@", "<unk>@@", "ki", "lo", "</s>")
+    with pytest.raises(InputError, match=r"is of another run \(its texts differ\)"):
+        run_binarised(norm, bpe, binarised, tmp_path / "plain")
+
+
+def test_wrong_texts_are_refused(norm, bpe, binarised, tmp_path):
+    (tmp_path / "t").write_text("bazzki lo\nkiba mu mu\nzz\n")
+    with pytest.raises(InputError, match=r"t:2: 3 words, but the binarised sentence has 2, in 3 tokens: expected"):
+        run_binarised(norm, bpe, binarised, tmp_path / "a", "--norm-source-text", tmp_path / "t")
+    (tmp_path / "t").write_text("bazzki lo\n")
+    with pytest.raises(InputError, match="t: 1 lines, but the binarised data has 3 sentences"):
+        run_binarised(norm, bpe, binarised, tmp_path / "b", "--norm-source-text", tmp_path / "t")
+    with pytest.raises(UsageError, match="--norm-target-text without --score-reference"):
+        norm("--norm-alignments", tmp_path / "c", "--norm-target-text", tmp_path / "t", data=binarised, path=bpe[1])

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
-from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, LanguagePairDataset, PrependTokenDataset
-from fairseq.data.indexed_dataset import IndexedRawTextDataset
+from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids, surface
+from alignment_eval.maps.subwords import word_indices
+from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
 
 def dictionary_of(*symbols):
@@ -16,32 +18,112 @@ def dictionary_of(*symbols):
     return dictionary
 
 
-def side(ids, dictionary, mark, surface=None, specials=None):
-    return Vocabulary(dictionary, mark, specials or special_ids(dictionary)).side(ids, surface)
+def vocabulary_of(*symbols, mark="@@", tags=()):
+    dictionary = dictionary_of(*symbols)
+    return Vocabulary(dictionary, mark, special_ids(dictionary, tags))
+
+
+def spell(symbols, tokens, text=None, mark="@@", cut=False):
+    """What the ids of ``tokens`` spell: (tokens, words of the ordinary ones, number of unknown tokens, certain)."""
+    known = vocabulary_of(*symbols.split(), mark=mark)
+    ids = torch.tensor([known.dictionary.index(token) for token in f"{tokens} </s>".split()])
+    found = known.spell(ids, None if text is None else text.split(), cut)
+    assert found.side.words[-1] == -1
+    return " ".join(found.side.tokens[:-1]), found.side.words[:-1].tolist(), found.unknown, found.certain
 
 
 def test_tokens_and_words_of_ids():
-    dictionary = dictionary_of("ab@@", "c", "d")
-    ids = torch.tensor([dictionary.index(t) for t in ("ab@@", "c", "d")] + [dictionary.eos()])
-    result = side(ids, dictionary, "@@")
-    assert result.tokens == ("ab@@", "c", "d", "</s>")
-    assert result.words.tolist() == [0, 0, 1, -1]
+    assert spell("ab@@ c d", "ab@@ c d") == ("ab@@ c d", [0, 0, 1], 0, True)
 
 
-def test_an_unknown_piece_keeps_its_mark_where_the_surface_is_known():
-    dictionary = dictionary_of("c")
-    ids = torch.tensor([dictionary.unk(), dictionary.index("c"), dictionary.eos()])
-    assert side(ids, dictionary, "@@").words.tolist() == [0, 1, -1]
-    known = side(ids, dictionary, "@@", surface=["x@@", "c"])
-    assert known.tokens == ("x@@", "c", "</s>")
-    assert known.words.tolist() == [0, 0, -1]
+@pytest.mark.parametrize(
+    ("mark", "tokens", "certain"),
+    [
+        ("@@", "? a", False),
+        ("@@", "a@@ ? b", False),
+        ("@@", "b ?", True),  # nothing follows that it could be joined to
+        ("@@", "b a@@ ?", True),
+        ("@@", "? ?", False),
+        ("▁", "? a", True),  # the first token begins the first word whatever it is
+        ("▁", "▁a ? a", False),
+        ("##", "? a", True),
+        ("##", "a ? ##b", False),
+        ("none", "a ? b ?", True),
+    ],
+)
+def test_words_are_certain_where_the_mark_of_an_unknown_token_changes_nothing(mark, tokens, certain):
+    assert spell("a@@ a b ▁a ##b", tokens, mark=mark)[2:] == (tokens.count("?"), certain)
 
 
-def test_a_surface_of_another_length_is_left_aside():
-    # a truncated source, say: the tokens are the model's
-    dictionary = dictionary_of("c")
-    ids = torch.tensor([dictionary.index("c"), dictionary.eos()])
-    assert side(ids, dictionary, "@@", surface=["c", "c", "c"]).tokens == ("c", "</s>")
+def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
+    """Against all texts that the tokens may have been."""
+    forms = {"@@": ("x", "x@@"), "▁": ("x", "▁x"), "##": ("x", "##x")}
+    symbols = {"@@": ("a@@", "b", "?"), "▁": ("▁a", "b", "?"), "##": ("a", "##b", "?")}
+    for mark, known in symbols.items():
+        for tokens in itertools.chain.from_iterable(itertools.product(known, repeat=n) for n in range(1, 5)):
+            choices = [forms[mark] if token == "?" else (token,) for token in tokens]
+            words = {tuple(word_indices(text, mark)) for text in itertools.product(*choices)}
+            if mark == "@@":  # the last token of a text is never joined to a next one
+                words = {tuple(word_indices(t, mark)) for t in itertools.product(*choices) if not t[-1].endswith("x@@")}
+            found = spell(" ".join(known[:2]), " ".join(tokens), mark=mark)
+            assert found[3] == (len(words) == 1)
+            assert tuple(found[1]) in words
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "text", "spelled"),
+    [
+        ("@@", "? a b", "x@@ a b", ("x@@ a b", [0, 0, 1], 1, True)),
+        ("@@", "? a b", "x a b", ("x a b", [0, 1, 2], 1, True)),
+        ("▁", "▁a ? b", "▁a ▁x b", ("▁a ▁x b", [0, 1, 1], 1, True)),
+        ("##", "a ? b", "a ##x b", ("a ##x b", [0, 0, 1], 1, True)),
+    ],
+)
+def test_the_tokens_that_were_binarised_say_which_words_they_are(mark, tokens, text, spelled):
+    assert spell("a b ▁a", tokens, text, mark) == spelled
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "text", "spelled"),
+    [
+        ("@@", "? a b", "xa b", ("<unk>@@ a b", [0, 0, 1], 1, True)),
+        ("@@", "c@@ ? b a", "cx b a", ("c@@ <unk> b a", [0, 0, 1, 2], 1, True)),
+        ("@@", "? ? a", "xxa", ("<unk>@@ <unk>@@ a", [0, 0, 0], 2, True)),
+        ("@@", "? ? a c@@ b", "x xa cb", ("<unk> <unk> a c@@ b", [0, 1, 2, 3, 3], 2, False)),  # one, but which?
+        ("@@", "c@@ b a", "cb A", ("c@@ b a", [0, 0, 1], 0, True)),
+        ("▁", "▁a ? b", "a xb", ("▁a ▁<unk> b", [0, 1, 1], 1, True)),
+        ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
+        ("##", "a ? b", "ax b", ("a ##<unk> b", [0, 0, 1], 1, True)),
+    ],
+)
+def test_words_say_by_their_number_what_unknown_tokens_were(mark, tokens, text, spelled):
+    assert spell("a b c@@ ▁a", tokens, text, mark) == spelled
+
+
+def test_unknown_words_without_marks_may_be_pieces():
+    # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
+    assert spell("a", "? ?", "x y", mark="▁") == ("<unk> <unk>", [0, 0], 2, False)
+    assert spell("a", "? ?", "▁x ▁y", mark="▁") == ("▁x ▁y", [0, 1], 2, True)
+    assert spell("a", "?", "x", mark="▁") == ("x", [0], 1, True)
+    assert spell("a", "? ?", "x y", mark="@@") == ("x y", [0, 1], 2, True)
+
+
+@pytest.mark.parametrize("text", ["c b a a", "a", "c@@ b b a", "c@@ b@@ a", ""])
+def test_another_text_is_refused(text):
+    with pytest.raises(InputError, match=r"words, but the binarised sentence has 2, in 3 tokens: expected"):
+        spell("a b c@@", "c@@ b a", text)
+
+
+def test_a_form_that_the_dictionary_has_is_no_unknown_token():
+    with pytest.raises(InputError, match="4 words, but the binarised sentence has 3, in 4 tokens"):
+        spell("a b c@@", "c@@ ? b b", "c@@ a b b")
+
+
+@pytest.mark.parametrize("text", ["c@@ x@@ b a a b", "c@@ x@@ b a"])
+def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
+    assert spell("a b c@@", "c@@ ? b a", text, cut=True) == ("c@@ x@@ b a", [0, 0, 0, 1], 1, True)
+    assert spell("a b c@@", "c@@ ? b a", "cxb a a b b b", cut=True)[3] is False
+    assert spell("a b c@@", "c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +145,10 @@ def test_tags_that_the_dictionary_has_are_special():
     specials = special_ids(dictionary, ["[de]", "[fr]", "[xx]"])
     assert specials == {0, 1, 2, dictionary.index("[de]"), dictionary.index("[fr]")}
     assert dictionary.unk() not in specials
-    ids = torch.tensor([dictionary.index(token) for token in ("[de]", "ab@@", "c", "</s>", "[fr]")])
-    assert side(ids, dictionary, "@@", specials=specials).words.tolist() == [-1, 0, 0, -1, -1]
-    assert side(ids, dictionary, "@@").words.tolist() == [0, 1, 1, -1, 2]
-
-
-def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):
-    dictionary = dictionary_of("c")
-    (tmp_path / "text").write_text("x@@ c\nc\n", encoding="utf-8")
-    text = IndexedRawTextDataset(str(tmp_path / "text"), dictionary)
-    tagged = AppendTokenDataset(PrependTokenDataset(text, 3), 3)
-    pairs = LanguagePairDataset(tagged, tagged.sizes, dictionary, text, text.sizes, dictionary)
-    for dataset in (pairs, ConcatDataset([pairs])):
-        assert surface(dataset, "src", 0) == surface(dataset, "tgt", 0) == ["x@@", "c"]
-    assert surface(LanguagePairDataset(tagged, tagged.sizes, dictionary), "tgt", 0) is None
+    tagged = Vocabulary(dictionary, "@@", specials)
+    ids = torch.tensor([dictionary.index(token) for token in ("[de]", "ab@@", "?", "</s>", "[fr]")])
+    assert tagged.spell(ids).side.words.tolist() == [-1, 0, 0, -1, -1]
+    for text in ("[de] ab@@ x", "ab@@ x"):
+        found = tagged.spell(ids, text.split())
+        assert (found.side.tokens, found.certain) == (("[de]", "ab@@", "x", "</s>", "[fr]"), True)
+    assert Vocabulary(dictionary, "@@", special_ids(dictionary)).spell(ids).side.words.tolist() == [0, 1, 1, -1, 2]

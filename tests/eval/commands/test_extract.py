@@ -57,7 +57,7 @@ def test_lines_in_corpus_order(
     assert expected[0] == expected[2] == expected[4] == ""
     assert all(expected[i] for i in (1, 3))
     warning, signature = done.stderr.splitlines()
-    assert warning == "warning: 2 of 5 sentences have no maps, their lines are blank (2 too long)"
+    assert warning == "warning: 2 of 5 sentences cannot be aligned, their lines are blank (2 too long)"
     assert signature.startswith(
         "records:9e5d467ff709ca60|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
     )
@@ -252,7 +252,8 @@ def test_both_directions(
     assert done.stdout.split("\n") == [*expected, ""]
     warning, signature = done.stderr.splitlines()
     assert warning == (
-        "warning: 3 of 5 sentences have no maps, their lines are blank (2 too long, 1 too short in the other direction)"
+        "warning: 3 of 5 sentences cannot be aligned, their lines are blank "
+        "(2 too long, 1 too short in the other direction)"
     )
     hashes = [json_hash({"model": model}) for model in ("synthetic", "other")]
     assert signature.startswith(f"records:{hashes[0]}|reverse:{hashes[1]}|kind:")
@@ -420,3 +421,31 @@ def test_a_lexicon_of_both_directions(tmp_path: Path, make_sentence: Factory, ma
         "extract", directories[0], *TWO_WAY, "--lexicon", 1, "--join", "product", "--reverse", directories[1]
     )
     assert out.splitlines() == [" ".join(f"{i}-{j}" for i, j in sorted(p.links.links)) for p in found if p.links]
+
+
+def test_texts_confirm_words_that_were_not_certain(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, align_eval: Callable[..., Any]
+) -> None:
+    known = corpus(make_sentence)
+    hidden = [replace(s, status="unknown source subwords") if s.id in (1, 3) else s for s in known]
+    directory = make_records(tmp_path / "run", hidden)
+    expected = align_eval("extract", make_records(tmp_path / "known", known), *OPTIONS).stdout.splitlines()
+    assert "4 of 5 sentences cannot be aligned" in align_eval("extract", directory, *OPTIONS).stderr
+    assert align_eval("extract", directory, *OPTIONS).stdout.splitlines() == ["", "", "", "", expected[4]]
+
+    def texts(source: str, target: str) -> list[str]:
+        for name, text in (("source", source), ("target", target)):
+            (tmp_path / name).write_text(text)
+        return ["--source", str(tmp_path / "source"), "--target", str(tmp_path / "target")]
+
+    source, target = "?\nw x .\n?\na b c d\n\n", "?\nx yz .\n?\nxy z\nx\n"
+    done = align_eval("extract", directory, *OPTIONS, *texts(source, target))
+    assert done.stdout.splitlines() == expected
+    done = align_eval("extract", directory, *OPTIONS, *texts(source.replace("a b", "ab"), target))
+    assert done.stdout.splitlines() == [*expected[:3], "", expected[4]]
+    done = align_eval("extract", directory, *OPTIONS, *texts(source, target.replace("x\n", "x y\n")))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"sentence 4 (line 5): 1 target words in the records, 2 in {tmp_path}/target: expected" in done.stderr
+    done = align_eval("extract", directory, *OPTIONS, *texts("a\n", "b\n"))
+    assert done.returncode == 1
+    assert f"{tmp_path}/source: 1 lines, but {directory} has records of 5 sentences" in done.stderr

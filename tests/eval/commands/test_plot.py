@@ -323,7 +323,7 @@ def test_old_matplotlib_says_that_it_does_not_shape(
         (
             ["--layer", "1", "--sentence", "1"],
             1,
-            "run: sentence 1 has no maps (too long): expected one that has; name another",
+            "run: sentence 1 cannot be drawn (too long): expected one with maps and certain words; name another",
         ),
         (["--layer", "1", "--hyp", "absent"], 1, "absent: "),
         (

@@ -29,7 +29,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     few, skipped, signature = done.stderr.splitlines()
     assert few == "warning: only 4 sentences: intervals of so few are too narrow and p-values coarse"
-    assert skipped == "warning: 1 of 4 sentences have no maps, each counts as an empty hypothesis (1 too long)"
+    assert skipped == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert (
         "|kinds:attn_w,attn_n|settings:awo,awi|rule:kobayashi2020|null:allow|final_punctuation:no|level:0.95|"

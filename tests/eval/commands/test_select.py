@@ -274,5 +274,5 @@ def test_skipped_sentences_count_as_empty(
     directory = make_records(files / "some", sentences)
     status, _, messages = call("select", directory, "--dev-gold", files / "gold", "--gold-base", 0)
     assert status == 0
-    assert "1 of 3 sentences have no maps, each counts as an empty hypothesis (1 too long)" in messages
+    assert "1 of 3 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)" in messages
     assert np.isfinite(sentences[0].arrays["head_attn_w"]).all()

@@ -69,7 +69,7 @@ def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval:
     np.testing.assert_array_equal([row["aer"] for row in content["rows"]], expected["aer"])
 
     warning, signature = done.stderr.splitlines()  # and no progress bar
-    assert warning == "warning: 1 of 4 sentences have no maps, each counts as an empty hypothesis (1 too long)"
+    assert warning == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
     assert signature == content["signature"]
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide, status_of
 
 Factory = Callable[..., SentenceMaps]
 
@@ -68,3 +68,20 @@ def test_errors(make_sentence: Factory) -> None:
             read("attn_n")
     with pytest.raises(InputError, match=r"they hold none"):
         replace(make_sentence(), arrays={}).head_maps("attn_w")
+
+
+@pytest.mark.parametrize("certain", [(False, True), (True, False), (False, False)])
+def test_uncertain_words(make_sentence: Factory, certain: tuple[bool, bool]) -> None:
+    s = replace(make_sentence(), status=status_of(*certain))
+    assert not s.ok
+    assert s.head_maps("attn_w").shape == (2, 3, 5, 5)
+    assert s.confirmed().status == "ok"
+    tokens = s.by_tokens()
+    assert (tokens.ok, tokens.source.words.tolist()) == (True, [0, 1, 2, 3, -1])
+    assert status_of(True, True) == "ok"
+
+
+def test_a_stub_is_never_confirmed(make_sentence: Factory) -> None:
+    stub = make_sentence(status="skipped: too long")
+    assert stub.confirmed() is stub
+    assert not stub.by_tokens().ok

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.subwords import MARKS, detect_mark, word_indices, word_strings
+from alignment_eval.maps.subwords import MARKS, detect_mark, with_marks, word_indices, word_strings
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,12 @@ def test_two_marks_are_refused() -> None:
         InputError, match=r"vocabulary of 3 entries carries several subword marks \(@@ on 1, ▁ on 1\): expected one"
     ):
         detect_mark(["▁the", "a@@", "b"])
+
+
+@pytest.mark.parametrize(
+    ("mark", "marked"),
+    [("@@", "a <unk>@@ b@@"), ("▁", "a ▁<unk> b@@"), ("##", "a ##<unk> b@@"), ("none", "a <unk> b@@")],
+)
+def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark: str, marked: str) -> None:
+    assert with_marks(["a", "<unk>", "b@@"], [False, True, False], mark) == marked.split()
+    assert with_marks(["a", "<unk>"], [False, False], mark) == ["a", "<unk>"]

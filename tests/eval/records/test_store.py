@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.records.manifest import Part, read_manifests
 from alignment_eval.records.store import Records, RunInfo, arrow_schema, parquet_writer, part_ids, to_table
 
@@ -276,3 +276,10 @@ def test_only_the_quantities_of_the_schema_are_written(
     assert Records(directory).info.kinds == ("attn_w",)
     schema = arrow_schema(Records(directory).info, ("head_attn_w",))
     assert to_table([got], schema).schema.names == pq.read_schema(directory / PART).names
+
+
+def test_maps_of_uncertain_words(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    sentences = [replace(make_sentence(i), status=status_of(i > 0, i > 1)) for i in range(3)]
+    assert [s.status for s in sentences][1:] == ["unknown target subwords", "ok"]
+    for sentence, read in zip(sentences, Records(make_records(tmp_path, sentences, heads=3))):
+        assert_same(read, sentence)

@@ -236,4 +236,4 @@ def test_counts_of_a_page_are_those_of_all_sentences(corpus: list[SentenceMaps])
     assert all(isinstance(m.score.per_sentence, Counts) for m in report.maps)
     assert {len(m.score.per_sentence.sure) for m in report.maps} == {5}
     assert report.skipped == {1: "too long"}
-    assert "1 of 5 sentences have no maps; each counts as an empty hypothesis." in render(report, "t", "s", {})
+    assert "1 of 5 sentences cannot be aligned; each counts as an empty hypothesis." in render(report, "t", "s", {})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
-from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, linked_maps
+from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, confirmed, linked_maps
 
 Factory = Callable[..., SentenceMaps]
 NO_LINKS = GoldSentence(frozenset())
@@ -102,3 +103,16 @@ def test_links_of_every_map(make_sentence: Factory) -> None:
         for layer, head in np.ndindex(2, 4):
             one = ExtractionOptions("attn_n", layer, None if head == 3 else head, option.setting, option.rule)
             assert set(zip(*np.nonzero(linked[layer, head]))) == extract(sentence, one)
+
+
+def test_uncertain_words_are_confirmed_by_their_number(make_sentence: Factory) -> None:
+    certain = make_sentence(0)  # three words on either side
+    sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
+    both = replace(make_sentence(3), status="unknown subwords on both sides")
+    texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
+    found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
+    assert found == ["ok", "ok", "long", "unknown subwords on both sides"]
+    with pytest.raises(InputError, match=r"sentence 0 \(line 1\): 3 target words in the records, 4 in t: expected"):
+        confirmed(certain, Texts("s", np.array([3]), "t", np.array([4])))
+    with pytest.raises(InputError, match=r"sentence 0 \(line 1\): 3 source words in the records, 2 in s: expected"):
+        confirmed(certain, Texts("s", np.array([2]), "t", np.array([3])))

@@ -49,6 +49,21 @@ def test_token_ids_with_and_without_end_are_the_text(model):
         np.testing.assert_array_equal(maps.layer_maps("attn_n"), text.layer_maps("attn_n"))
 
 
+def test_unknown_pieces_are_of_the_words_of_the_text(model):
+    source, target = model.task.source_dictionary, model.task.target_dictionary
+    maps = model.maps("wir ☃☃ hier .", "we ☃ .", kinds=["attn_n", "attn_n_merged"])
+    assert maps.ok
+    assert maps.source.tokens == ("wir", "☃@@", "☃", "hier", ".", "</s>")
+    assert maps.source.words.tolist() == [0, 1, 1, 2, 3, -1]
+    assert maps.head_maps("attn_n_merged")[:, :, :, 2].max() == 0  # its second piece is in the column of the first
+    ids = [source.index(t) for t in maps.source.tokens], [target.index(t) for t in maps.target.tokens]
+    hidden = model.maps(*ids)
+    assert hidden.status == "unknown subwords on both sides"
+    np.testing.assert_array_equal(hidden.layer_maps("attn_n"), maps.layer_maps("attn_n"))
+    with pytest.raises(InputError, match="sentence 0: unknown subwords on both sides: expected words that are certain"):
+        extract(hidden, ExtractionOptions("attn_n", 1, setting="awo"))
+
+
 def test_its_own_translation(model):
     maps = model.maps("wir sind hier .", beam=2)
     again = model.maps("wir sind hier .", [model.task.target_dictionary.index(t) for t in maps.target.tokens])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.records.manifest import finished_run
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.output.run import Output, Plan
@@ -75,11 +73,3 @@ def test_parts_hold_so_many_sentences(tmp_path):
         (PART.format(2), 1),
     ]
     assert [(s.id, s.rank) for s in Records(tmp_path / "r")] == [(i, rank) for i in range(5) for rank in range(2)]
-
-
-@pytest.mark.parametrize(("unknown", "warned"), [(1, True), (0, False)])
-def test_many_unknown_tokens_are_said(caplog, unknown, warned):
-    plan = Plan.of("test", iterator([[0]], 1), {}, {})
-    side = SentenceSide(("a", "<unk>" if unknown else "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
-    Output(plan, (0,), [], part_sentences=1).write([0], [replace(sentence(0), source=side)])
-    assert ("1 of 6 tokens are <unk>: is the text split into the subwords" in caplog.text) is warned

@@ -11,11 +11,13 @@ import torch
 from fairseq.data import Dictionary
 
 from alignment_eval.errors import UsageError
+from alignment_eval.records.manifest import read_manifests
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.output.writers import IfExists
+from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 from tests.plugin.output.parts import OPTIONS, QUANTITIES
 
@@ -44,16 +46,17 @@ def options_of(directory, **changes):
         heads=2,
         dtype="float32",
         extraction=OPTIONS,
+        texts=(None, None),
         if_exists=IfExists(),
         part_sentences=10,
     )
     return replace(options, **changes)
 
 
-def session_of(directory, size=1, kept=(), signature=SIGNATURE, dataset=None, **changes):
+def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), **changes):
     known = vocabulary()
-    options = options_of(directory, **changes)
-    return RecordingSession(plan_of(size, kept), dataset, (known, known), options, signature, models=1)
+    readers = side_readers(None, size, (known, known), texts, cut=False)
+    return RecordingSession(plan_of(size, kept), readers, options_of(directory, **changes), signature, models=1)
 
 
 def ids_of(text, pads=0):
@@ -92,6 +95,43 @@ def test_a_batch_becomes_records_and_links(tmp_path):
 def test_source_words_of_a_padded_row(tmp_path):
     session = session_of(tmp_path)
     assert session.source_words(0, ids_of("a@@ b c", pads=2)) == [-1, -1, 0, 0, 1, -1]
+
+
+def write_unknown(tmp_path, caplog, signature, source="? c c", target="? c", **options):
+    """Forced or translated: a pair with unknown tokens; (status, source words, line of links, what is said)."""
+    session = session_of(tmp_path, signature=signature, **options)
+    session.write(batch(0, source), [[hypothesis(target)]])
+    (sentence,) = Records(tmp_path / "r")
+    assert sentence.layer_maps("attn_n").shape == (1, 3, 4)
+    assert session.source_words(0, ids_of(source)) == sentence.source.words.tolist()
+    said = "".join(record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    return sentence.status, sentence.source.words.tolist(), (tmp_path / "a").read_text(), said
+
+
+def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
+    status, _, links, said = write_unknown(tmp_path, caplog, SCORING)
+    assert (status, links) == ("unknown subwords on both sides", "\n")
+    assert "1 of 1 sentences (100.0 %) have no links" in said
+    assert said.endswith("(--norm-source-text, --norm-target-text)")
+    (manifest,) = read_manifests(tmp_path / "r", "records")
+    assert manifest.skipped == 1
+
+
+def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
+    status, _, links, said = write_unknown(tmp_path, caplog, SIGNATURE, source="c c c")
+    assert (status, links) == ("ok", "0-0 1-1\n")
+    assert said == "1 of 3 target tokens (33.3 %) are <unk>; is the text split into the subwords that the model knows?"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("x@@ c c", [0, 0, 1, -1]), ("xc c", [0, 0, 1, -1]), ("x c c", [0, 1, 2, -1])]
+)
+def test_a_text_says_what_unknown_tokens_are(tmp_path, caplog, text, words):
+    (tmp_path / "text").write_text(text)
+    found = write_unknown(tmp_path, caplog, SCORING, target="c c", texts=(tmp_path / "text", None))
+    assert found[:2] == ("ok", words)
+    assert found[2] == ("0-0 0-1\n" if words[1] == 0 else "0-0 1-1\n")
+    assert "have no links" not in found[3]
 
 
 @pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])

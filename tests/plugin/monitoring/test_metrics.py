@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alignment_eval.figures.training_log import Metric
-from fairseq_norm_plugin.monitoring.counts import KIND_LETTERS, metric_name
+from fairseq_norm_plugin.monitoring.metrics import KIND_LETTERS, metric_name
 
 
 def test_metrics_that_the_monitor_logs_are_known() -> None:
