@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
-from alignment_eval.formats.checks import Texts, direction_warning
+from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.detection import GOLD_FORMATS, HYPOTHESIS_FORMATS
 from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_texts
 from alignment_eval.scoring.aer import Score, score
+from alignment_eval.scoring.direction import direction_warning
 from alignment_eval.signature import Value
 
 BASES = ("0", "1", "auto")

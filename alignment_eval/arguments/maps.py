@@ -51,7 +51,7 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         metavar="NULL",
         help=f"{', '.join(NULLS)}: may </s> and tags win, the word then stays unaligned (default: the rule's own)",
     )
-    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_final_punctuation_argument(group)
     group.add_argument(
         "--profile",
         "--choice",
@@ -59,6 +59,12 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         help="take them from a profile of norm-align calibrate or align-eval select; none: not from one",
     )
     return group
+
+
+def add_final_punctuation_argument(group: argparse._ActionsContainer) -> None:
+    """Declare ``--final-punctuation``."""
+    help_ = "link the final punctuation of both sides to each other, and to nothing else"
+    group.add_argument("--final-punctuation", action="store_true", help=help_)
 
 
 def layer_number(text: str) -> int | str:

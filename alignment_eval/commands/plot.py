@@ -14,6 +14,7 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
+from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.records import check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
     group.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)} (default: the rule's own)")
-    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_final_punctuation_argument(group)
     group.add_argument("--hyp", metavar="FILE", help="word alignments (-: standard input)")
     add_hypothesis_reading(group)
     group = parser.add_argument_group("gold")

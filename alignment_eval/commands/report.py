@@ -12,6 +12,7 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.records import check_forced, gold_of_records, warn_skipped
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", nargs="+", metavar="NAME", help=f"default: all of {', '.join(SETTINGS)}")
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
-    parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_final_punctuation_argument(parser)
     add_resampling_arguments(parser)
     parser.add_argument(
         "--max-sentences",

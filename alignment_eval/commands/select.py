@@ -14,6 +14,7 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
     check_forced,
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text_arguments(parser)
     group = parser.add_argument_group("what to choose from")
     add_configuration_arguments(group)
-    group.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_final_punctuation_argument(group)
     group.add_argument("--levels", nargs="+", choices=LEVELS, default=LEVELS, help="default: heads and whole layers")
     group.add_argument(
         "--combine",

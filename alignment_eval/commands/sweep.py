@@ -16,6 +16,7 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
     check_forced,
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_configuration_arguments(parser)
-    parser.add_argument("--final-punctuation", action="store_true", help="link final marks to each other and only so")
+    add_final_punctuation_argument(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for table, JSON and heatmaps")
     parser.add_argument("--overwrite", action="store_true", help="replace a DIR that sweep wrote")
 

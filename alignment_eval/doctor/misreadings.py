@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.doctor.retokenise import TokenWords, words_of_tokens
-from alignment_eval.formats.checks import CONTRADICTED, LOOKED_AT, sentences_with_one
+from alignment_eval.formats.checks import CONTRADICTED, sentences_with_one
 from alignment_eval.links.table import GoldTable, LinkTable
 from alignment_eval.scoring.aer import Counts, aer, count
+from alignment_eval.scoring.direction import LOOKED_AT
 
 IntArray = NDArray[np.int64]
 #: How two files are read: the options gold-base, hyp-base, gold-swap and hyp-swap of align-eval score, without ``--``.

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.doctor.misreadings import MARGIN, Reading, outside
-from alignment_eval.formats.checks import LOOKED_AT
 from alignment_eval.links.table import GoldTable, LinkTable
 from alignment_eval.scoring.aer import score
+from alignment_eval.scoring.direction import LOOKED_AT
 
 IntArray = NDArray[np.int64]
 

@@ -170,11 +170,11 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> C
 
 def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
     """Apply the rule of ``options`` to each of the maps ``units``, which are between the rule's units."""
-    final = options.final_punctuation and final_marks(sentence.source, sentence.target)
+    final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
     return apply_rule(rule_of(options.rule), units, options.null, final)
 
 
-def final_marks(source: SentenceSide, target: SentenceSide) -> bool:
+def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     """Whether the final-punctuation rule applies: the last words of both sides are punctuation.
 
     A word is punctuation if every character of it has a Unicode category P (so not ``$``, ``+`` or `````).  Where the

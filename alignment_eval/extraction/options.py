@@ -64,7 +64,7 @@ class ExtractionOptions:
         rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
             ``mask``: they are barred.  None becomes the rule's default.
-        final_punctuation: tie the final marks to each other (:func:`final_marks`).
+        final_punctuation: link the final punctuation of both sides to each other only (:func:`ends_in_punctuation`).
         heads: maps to be combined.
         combine: how (:func:`alignment_eval.maps.words.combine`); without meaning for a single map.
 

@@ -40,7 +40,7 @@ _LONGEST_NAME = 36
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveStyle:
     """How a line is drawn."""
 
     colour: Colour
@@ -57,8 +57,8 @@ class Look:
 class Style:
     """How the lines of a row of panels are drawn, and the legend that explains it."""
 
-    looks: dict[Key, Look]
-    legend: dict[str, Look]
+    curves: dict[Key, CurveStyle]
+    legend: dict[str, CurveStyle]
 
 
 def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Figure:
@@ -117,18 +117,18 @@ def layer_style(table: pd.DataFrame) -> Style:
     of_layers = [metric for metric in metrics if metric.layer is not None]
     layers = sorted({metric.layer for metric in of_layers if metric.layer is not None})
     colours = {layer: colormaps["viridis"](0.87 * n / max(1, len(layers) - 1)) for n, layer in enumerate(layers)}
-    looks = {m.name: Look(colours[m.layer], _map_line(m)) for m in of_layers if m.layer is not None}
+    styles = {m.name: CurveStyle(colours[m.layer], _map_line(m)) for m in of_layers if m.layer is not None}
     others = [metric.name for metric in metrics if metric.layer is None]
-    looks.update((name, Look("dimgrey", _LINES[n % len(_LINES)], 1)) for n, name in enumerate(others))
-    if "aer" in looks:
-        looks["aer"] = Look("lightgrey", "-", 6)
+    styles.update((name, CurveStyle("dimgrey", _LINES[n % len(_LINES)], 1)) for n, name in enumerate(others))
+    if "aer" in styles:
+        styles["aer"] = CurveStyle("lightgrey", "-", 6)
 
-    lines = {(m.kind, m.setting): Look("black", _map_line(m)) for m in of_layers}
+    lines = {(m.kind, m.setting): CurveStyle("black", _map_line(m)) for m in of_layers}
     order = [key for key in (*_MAP_LINES, *lines) if key in lines]
-    legend = {f"layer {layer}": Look(colours[layer], "-", 3) for layer in layers}
+    legend = {f"layer {layer}": CurveStyle(colours[layer], "-", 3) for layer in layers}
     legend.update((_map_name(*key), lines[key]) for key in order)
-    legend.update((_OTHER_NAMES.get(name, name), looks[name]) for name in others)
-    return Style({key: looks[key[2]] for key in _keys(table)}, legend)
+    legend.update((_OTHER_NAMES.get(name, name), styles[name]) for name in others)
+    return Style({key: styles[key[2]] for key in _keys(table)}, legend)
 
 
 def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
@@ -137,24 +137,24 @@ def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
 
     runs = list((table if every is None else every)["run"].unique())
     names = list(dict.fromkeys(f"{subset}_{metric}" for _, subset, metric in _keys(table)))
-    looks, legend = {}, {}
+    styles, legend = {}, {}
     for run, subset, metric in _keys(table):
         name = f"{subset}_{metric}"
-        look = Look(colormaps["tab10"](runs.index(run) % 10), _LINES[names.index(name) % len(_LINES)])
-        looks[run, subset, metric] = legend[f"{shortened(run)}: {shortened(name)}"] = look
-    return Style(looks, legend)
+        style = CurveStyle(colormaps["tab10"](runs.index(run) % 10), _LINES[names.index(name) % len(_LINES)])
+        styles[run, subset, metric] = legend[f"{shortened(run)}: {shortened(name)}"] = style
+    return Style(styles, legend)
 
 
 def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
     """Black and without subset where it is one of ``subsets``, which have columns; else grey; lines by metric."""
     names = list(table["metric"].unique())
-    looks, legend = {}, {}
+    styles, legend = {}, {}
     for run, subset, metric in _keys(table):
         line = _LINES[names.index(metric) % len(_LINES)]
         own = subset in subsets
-        look = Look("black" if own else "darkgrey", line, 1.2)
-        looks[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = look
-    return Style(looks, legend)
+        style = CurveStyle("black" if own else "darkgrey", line, 1.2)
+        styles[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = style
+    return Style(styles, legend)
 
 
 def axis_label(names: Iterable[str]) -> str:
@@ -177,7 +177,7 @@ def _draw(axes: Axes, table: pd.DataFrame, style: Style) -> None:
         rows = table[(table["run"] == key[0]) & (table["subset"] == key[1]) & (table["metric"] == key[2])]
         rows = rows.sort_values("update", kind="stable")
         values = rows["value"].to_numpy() * (100 if Metric.of(key[2]).share else 1)
-        options = style.looks[key].options()
+        options = style.curves[key].options()
         axes.plot(rows["update"].to_numpy(), values, marker="." if len(rows) <= _MARKED else None, ms=3.5, **options)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -187,7 +187,7 @@ def _draw_legend(axes: Axes, style: Style) -> None:
     """Right of the last panel of a row."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], **look.options()) for look in style.legend.values()]
+    handles = [Line2D([], [], **curve.options()) for curve in style.legend.values()]
     legend = axes.legend(
         handles, list(style.legend), loc="upper left", fontsize="small", frameon=False, handlelength=3.6
     )

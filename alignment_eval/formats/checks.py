@@ -1,4 +1,4 @@
-"""Is a file read as it was meant: the index base, the bounds of the texts, the direction.
+"""Is a file read as it was meant: the index base, the bounds of the texts.
 
 A wrong base or direction gives a wrong number without any error of its own (GIZA++'s AER of 21 becomes 63 or
 82), so what the data tell about them is always looked at.
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.formats.detection import AlignmentFile
-from alignment_eval.links.table import GoldTable, LinkTable
-from alignment_eval.scoring.aer import Score, count
+from alignment_eval.links.table import LinkTable
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -24,10 +23,6 @@ Warn = Callable[[str], None]
 CONTRADICTED = 5
 #: … and with ``auto`` it takes so many to call it 1-based.
 DECIDED = 20
-#: The AER gained by exchanging source and target that gives a warning (a fraction).
-SUSPICIOUS_GAIN = 0.2
-#: So many sentences, the first ones, are enough to see it.
-LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +161,7 @@ def check_range(file: AlignmentFile, base: int, role: str, sides: tuple[IntArray
     first = int(outside[0])
     sentence = int(links.sentence[first])
     if not _outside(links, base, (sides[1], sides[0])).any():
-        advice = f"transposed, all links are inside, so the direction looks swapped: {_swap_advice(role, swap)}"
+        advice = f"transposed, all links are inside, so the direction looks swapped: {swap_advice(role, swap)}"
     elif base == 0 and not _outside(links, 1, sides).any():
         advice = f"read as 1-based, all links are inside: state --{role}-base 1"
     else:
@@ -185,43 +180,6 @@ def _outside(links: LinkTable, base: int, sides: tuple[IntArray, IntArray]) -> N
     return above | (first < 0) | (second < 0)
 
 
-def _swap_advice(role: str, swap: bool) -> str:
+def swap_advice(role: str, swap: bool) -> str:
+    """What to do about a direction that is the other one."""
     return f"leave --{role}-swap out" if swap else f"give --{role}-swap"
-
-
-def direction_warning(name: str, hypothesis: LinkTable, gold: GoldTable, swap: bool = False) -> str | None:
-    """A warning if ``hypothesis`` fits ``gold`` far better with source and target exchanged, else None.
-
-    It does if that lowers AER by more than :data:`SUSPICIOUS_GAIN`, or if more than a few links go beyond all gold
-    links of their sentence as they are, and less than a quarter of them when exchanged.  The second shows even the
-    direction of a bad alignment.  Only the first :data:`LOOKED_AT` sentences are looked at.
-
-    Args:
-        name: the hypothesis, for the message.
-        hypothesis: source-target links from 0.
-        gold: gold of the same sentences.
-        swap: whether ``--hyp-swap`` was given.
-    """
-    hypothesis, gold = hypothesis.head(LOOKED_AT), gold.head(LOOKED_AT)
-    transposed = hypothesis.transposed()
-    aers = [Score.of(count(links, gold)).aer for links in (hypothesis, transposed)]
-    beyond = [_beyond(links, gold.possible) for links in (hypothesis, transposed)]
-    if aers[0] - aers[1] <= SUSPICIOUS_GAIN and not beyond[0] > max(10, 4 * beyond[1]):
-        return None
-    return (
-        f"{name}: AER of {gold.sentences} sentences is {100 * aers[0]:.2f} % with the links as they are and "
-        f"{100 * aers[1]:.2f} % with source and target exchanged ({beyond[0]} and {beyond[1]} links go beyond the "
-        f"gold's indices): the direction looks swapped; if so, {_swap_advice('hyp', swap)}"
-    )
-
-
-def _beyond(links: LinkTable, gold: LinkTable) -> int:
-    """Number of links with a word beyond all those that ``gold`` links in the sentence; without gold links none."""
-    outside = np.zeros(len(links), dtype=np.bool_)
-    for mine, its in ((links.source, gold.source), (links.target, gold.target)):
-        largest = np.full(links.sentences, np.iinfo(np.int64).max)
-        starts = np.flatnonzero(np.diff(gold.sentence, prepend=-1))
-        if len(starts):
-            largest[gold.sentence[starts]] = np.maximum.reduceat(its, starts)
-        outside |= mine > largest[links.sentence]
-    return int(outside.sum())

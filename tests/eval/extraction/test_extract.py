@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import Choices, choose, extract, final_marks, max_norm_layer, stacked_maps
+from alignment_eval.extraction.extract import (
+    Choices,
+    choose,
+    ends_in_punctuation,
+    extract,
+    max_norm_layer,
+    stacked_maps,
+)
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
@@ -254,8 +261,8 @@ def test_final_punctuation_of_a_lone_mark(make_side: SideFactory, setting: str, 
         (". a </s>", ". x </s>", "none", False),  # marks, not at the end
     ],
 )
-def test_final_marks(make_side: SideFactory, source: str, target: str, mark: str, applies: bool) -> None:
-    assert final_marks(make_side(source, mark), make_side(target, mark)) is applies
+def test_final_punctuation(make_side: SideFactory, source: str, target: str, mark: str, applies: bool) -> None:
+    assert ends_in_punctuation(make_side(source, mark), make_side(target, mark)) is applies
 
 
 def test_extract_reads_the_map_that_is_named(make_sentence: Factory) -> None:

@@ -1,4 +1,4 @@
-"""What is drawn: values, looks, panels, legends."""
+"""What is drawn: values, styles, panels, legends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.training_curves import (
-    Look,
+    CurveStyle,
     axis_label,
     draw_curves,
     layer_style,
@@ -81,15 +81,15 @@ def test_the_legend_of_layers_is_short() -> None:
     names = ["norms, AWO", "weights, AWO", "norms, AWI", "weights, AWI"]
     assert legend(figure.axes[0]) == [*(f"layer {n}" for n in range(6)), *names, "aer: the chosen map"]
     style = layer_style(runs(["a"], ["test"], ["aer", *MAPS]))
-    looks = [look for key, look in style.looks.items() if key[2] != "aer"]
-    assert len({(look.colour, look.line) for look in looks}) == 24  # every line can be told from every other
-    assert len({look.colour for look in looks}) == 6
+    styles = [curve for key, curve in style.curves.items() if key[2] != "aer"]
+    assert len({(curve.colour, curve.line) for curve in styles}) == 24  # every line can be told from every other
+    assert len({curve.colour for curve in styles}) == 6
 
 
 def test_layers_look_the_same_in_all_runs() -> None:
     metrics = pd.concat([runs(["a"], ["test"], MAPS[8:]), runs(["b"], ["test"], MAPS)])
-    looks = layer_style(metrics).looks
-    assert all(looks["a", "test", name] == looks["b", "test", name] for name in MAPS[8:])
+    styles = layer_style(metrics).curves
+    assert all(styles["a", "test", name] == styles["b", "test", name] for name in MAPS[8:])
 
 
 def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
@@ -114,14 +114,14 @@ def test_runs_share_a_panel_where_no_metric_has_a_layer() -> None:
 
 def test_run_style_keeps_a_runs_colour_where_another_has_no_loss() -> None:
     every = runs(["a", "b"], ["test"], ["aer"])
-    losses = run_style(runs(["b"], ["test"], ["loss"]), every).looks["b", "test", "loss"]
-    assert losses.colour == run_style(every).looks["b", "test", "aer"].colour
+    losses = run_style(runs(["b"], ["test"], ["loss"]), every).curves["b", "test", "loss"]
+    assert losses.colour == run_style(every).curves["b", "test", "aer"].colour
 
 
 def test_loss_style() -> None:
     style = loss_style(runs(["a"], ["test", "train"], ["loss", "nll_loss"]), {"test"})
     assert list(style.legend) == ["loss", "nll_loss", "train_loss", "train_nll_loss"]
-    assert {look.colour for look in style.legend.values()} == {"black", "darkgrey"}
+    assert {curve.colour for curve in style.legend.values()} == {"black", "darkgrey"}
     assert style.legend["loss"].line == style.legend["train_loss"].line != style.legend["nll_loss"].line
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_drawn_beside_the_canvas() -> None:
 
 
 def test_broad_lines_lie_under_the_others() -> None:
-    assert Look("red", width=6).options()["zorder"] < Look("red").options()["zorder"]
+    assert CurveStyle("red", width=6).options()["zorder"] < CurveStyle("red").options()["zorder"]
 
 
 def test_updates_are_whole_numbers() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.checks import direction_warning
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.table import GoldTable, LinkTable
 from alignment_eval.scoring.aer import Score, aer, count, score
+from alignment_eval.scoring.direction import direction_warning
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 
 pytestmark = pytest.mark.shared
