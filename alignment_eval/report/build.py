@@ -106,7 +106,7 @@ class Report:
         maps: every map, by kind, setting, layer and head, the whole layer last: in the order of
             :func:`alignment_eval.scoring.sweep.sweep`.
         sentences: number of sentences of the corpus.
-        skipped: why sentences have no maps (id -> status).
+        skipped: why sentences cannot be aligned (id -> status).
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
             each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.

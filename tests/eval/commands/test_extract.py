@@ -371,7 +371,7 @@ def test_a_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writ
     _, out, err = call("extract", directory, *TWO_WAY, "--lexicon", 2, "--lexicon-pairs", first)
     assert out.splitlines() == of_corpus(pairs, 2, first)
     assert f"|lexicon:2|lexicon_pairs:{first}|" in err
-    assert "warning: 1 of 7 sentences have no maps" in err
+    assert "warning: 1 of 7 sentences cannot be aligned" in err
     assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
 
 
