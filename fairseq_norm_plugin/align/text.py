@@ -124,4 +124,4 @@ class Segmenter:
     def forget(self) -> None:
         """Forget the words seen so far, which subword-nmt keeps all of otherwise."""
         if self._bpe is not None:
-            self._bpe.cache.clear()
+            self._bpe.cache = {}  # not cleared: another thread may be about to read it

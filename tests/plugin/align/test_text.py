@@ -22,6 +22,17 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
     assert (np.diff(numbers) >= 0).all()
 
 
+def test_forgetting_does_not_disturb_who_is_at_work(tmp_path):
+    """Another thread may have found a word in the cache and be about to read it."""
+    (tmp_path / "codes").write_text(BPE_CODES)
+    segment = Segmenter(str(tmp_path / "codes"))
+    segment(["kiba"])
+    cache = segment._bpe.cache
+    segment.forget()
+    assert "kiba" in cache
+    assert not segment._bpe.cache
+
+
 @pytest.mark.parametrize(
     ("one", "other", "text"),
     [
