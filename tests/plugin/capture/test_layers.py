@@ -1,0 +1,156 @@
+"""fairseq's layers as blocks: which attentions there are, what is around each, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.models.roberta import RobertaModel
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.layers import (
+    BLOCK_TYPES,
+    DECODER_CROSS,
+    DECODER_SELF,
+    ENCODER_SELF,
+    at_least_float32,
+    mixing_positions,
+    sites,
+)
+
+
+def site_of(model, block, number=0):
+    return next(site for site in sites(model) if (site.block, site.number) == (block, number))
+
+
+def test_sites_by_stack_and_layer(build):
+    model = build(swap=False)
+    found = [(site.block, site.number) for site in sites(model)]
+    assert found == [(ENCODER_SELF, 0), (ENCODER_SELF, 1)] + [
+        (block, layer) for layer in range(3) for block in (DECODER_SELF, DECODER_CROSS)
+    ]
+    for block, stack, attention, norm in (
+        (ENCODER_SELF, model.encoder, "self_attn", "self_attn_layer_norm"),
+        (DECODER_SELF, model.decoder, "self_attn", "self_attn_layer_norm"),
+        (DECODER_CROSS, model.decoder, "encoder_attn", "encoder_attn_layer_norm"),
+    ):
+        site = site_of(model, block, 1)
+        assert site.attention is getattr(stack.layers[1], attention)
+        assert site.layer_norm is getattr(stack.layers[1], norm)
+        assert str(site) == f"model TransformerModel, {block.partition('.')[0]} layer 1"
+        site.check()
+    assert not list(sites(torch.nn.Linear(1, 1)))
+
+
+def test_all_layers_are_found_in_training_with_layer_drop(build):
+    """Iterating over fairseq's list of layers leaves some out then."""
+    model = build(swap=False, encoder_layerdrop=0.9, decoder_layerdrop=0.9).train()
+    assert sum(1 for _ in sites(model)) == 2 + 2 * 3
+
+
+def test_robertas_layers_are_one_further_in():
+    class Encoder(torch.nn.Module):
+        pass
+
+    model = RobertaModel.__new__(RobertaModel)
+    torch.nn.Module.__init__(model)
+    model.encoder, inner = Encoder(), Encoder()
+    inner.layers = torch.nn.ModuleList([torch.nn.Identity()])
+    model.encoder.sentence_encoder = inner
+    (site,) = sites(model)
+    assert (site.block, site.layer) == (ENCODER_SELF, inner.layers[0])
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+def test_weights_are_those_of_the_layer(build, before, half):
+    model = build(swap=False, encoder_normalize_before=before, decoder_normalize_before=before)
+    model = model.half() if half else model
+    for block in BLOCK_TYPES:
+        site = site_of(model, block, 1)
+        weights, layer = site.weights(), site.layer
+        assert site.pre_norm == before
+        assert torch.equal(weights.w_o, site.attention.out_proj.weight.float())
+        assert torch.equal(weights.b_o, site.attention.out_proj.bias.float())
+        assert weights.w_o.dtype == torch.float32
+        assert (weights.heads, weights.cross) == (4, block == DECODER_CROSS)
+        assert (weights.norm is None) == before
+        if not before:
+            assert torch.equal(weights.norm.weight, site.layer_norm.weight.float())
+            assert (weights.norm.eps, weights.norm.bias.dtype) == (1e-5, torch.float32)
+        network = weights.feed_forward
+        assert (network is None) == (block == DECODER_SELF)
+        if network is not None:
+            for name, parameter in (("w_1", layer.fc1.weight), ("b_1", layer.fc1.bias), ("b_2", layer.fc2.bias)):
+                assert torch.equal(getattr(network, name), parameter.float())
+            own, other = (network.norm, network.final_norm) if before else (network.final_norm, network.norm)
+            assert torch.equal(own.weight, layer.final_layer_norm.weight.float())
+            assert other is None
+
+
+def test_the_network_follows_self_attention_in_a_decoder_without_encoder_attention(build):
+    model = build(swap=False, no_cross_attention=True)
+    assert site_of(model, DECODER_SELF).weights().feed_forward is not None
+    with pytest.raises(InputError, match=r"decoder layer 0.*--no-cross-attention"):
+        site_of(model, DECODER_CROSS).check()
+
+
+@pytest.mark.parametrize("block", BLOCK_TYPES)
+def test_parameters_are_all_that_the_weights_are_made_of(build, block):
+    """A cache of the weights is as fresh as these are."""
+    site = site_of(build(swap=False), block)
+    weights = site.weights()
+    tensors = [weights.w_o, weights.b_o, weights.norm.weight, weights.norm.bias]
+    if weights.feed_forward is not None:
+        network = weights.feed_forward
+        tensors += [network.w_1, network.b_1, network.w_2, network.b_2]
+        tensors += [network.final_norm.weight, network.final_norm.bias]
+    known = {parameter.data_ptr() for parameter in site.parameters()}
+    assert {tensor.data_ptr() for tensor in tensors} <= known
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda layer: setattr(layer.self_attn, "bias_k", torch.zeros(1)), "add_bias_kv"),
+        (lambda layer: setattr(layer.self_attn, "add_zero_attn", True), "add_zero_attn"),
+        (lambda layer: setattr(layer.self_attn, "use_xformers", True), "xformers"),
+        (lambda layer: setattr(layer, "self_attn", torch.nn.Identity()), "Identity.*MultiheadAttention"),
+        (lambda layer: setattr(layer.self_attn, "out_proj", torch.nn.ReLU()), "ReLU.*weight matrix"),
+    ],
+)
+def test_attentions_of_other_sums_are_refused_by_name(build, change, named):
+    model = build(swap=False)
+    change(model.encoder.layers[1])
+    site_of(model, ENCODER_SELF, 0).check()
+    with pytest.raises(InputError, match=f"(?i)model TransformerModel, encoder layer 1: .*{named}"):
+        site_of(model, ENCODER_SELF, 1).check()
+
+
+def test_other_layers_are_refused_by_name(build):
+    model = build(swap=False)
+    model.encoder.layers[0] = torch.nn.Identity()
+    with pytest.raises(InputError, match=r"encoder layer 0: .*Identity.*TransformerEncoderLayer"):
+        site_of(model, ENCODER_SELF).check()
+
+
+def test_a_norm_without_weights_is_refused_when_it_is_needed(build):
+    model = build(swap=False)
+    model.decoder.layers[0].encoder_attn_layer_norm = torch.nn.Identity()
+    with pytest.raises(InputError, match=r"decoder layer 0: .*Identity.*LayerNorm.*attn_w and attn_n"):
+        site_of(model, DECODER_CROSS).weights()
+
+
+def test_positions_that_have_something_to_mix():
+    real = torch.tensor([[0, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
+    assert torch.equal(mixing_positions(DECODER_CROSS, real), real)
+    alone = real & torch.tensor([[True], [False], [True]])  # the second sentence has one position
+    assert torch.equal(mixing_positions(ENCODER_SELF, real), alone)
+    first = torch.tensor([[0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]], dtype=torch.bool)
+    assert torch.equal(mixing_positions(DECODER_SELF, real), real & ~first)
+
+
+def test_maps_are_in_float32_at_least():
+    for dtype, expected in ((torch.float16, torch.float32), (torch.bfloat16, torch.float32), (torch.float64,) * 2):
+        tensor = torch.ones(2, dtype=dtype, requires_grad=True)
+        assert at_least_float32(tensor).dtype == expected
+        assert not at_least_float32(tensor).requires_grad
