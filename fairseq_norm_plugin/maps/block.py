@@ -32,9 +32,11 @@ VECTOR_CHUNK_BYTES = 8 * 2**20
 class Block:
     """One block in one forward pass; the leading axis B may be missing (:meth:`sentence`).
 
+    All tensors have one dtype, float32 or float64, and so have the maps; pads are positions like others.
+
     Attributes:
         weights: the block's parameters.
-        alpha: attention weights after softmax, before dropout, [B, H, T, S].
+        alpha: attention weights after softmax, before dropout, [B, H, T, S]; rows add up to 1.
         values: value vectors, bias included, [B, S, H, d].
         residual: what the residual connection adds to the attention's output, [B, T, D].
         output: the attention's output, b_O included, [B, T, D].
@@ -55,24 +57,24 @@ class Block:
 
     @cached_property
     def factor(self) -> Tensor:
-        """Gram factor of the transformed vectors f^h(x_j), [B, S, H, H] (norms.py)."""
+        """:func:`~fairseq_norm_plugin.maps.norms.gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
         if self.known_factor is not None:
             return self.known_factor
         return gram_factor(self.values, self.weights.gram_basis)
 
     @cached_property
     def norm_factor(self) -> Tensor:
-        """Gram factor of γ ⊙ (f − mean(f)), [B, S, H, H]; :attr:`factor` in a pre-norm layer."""
+        """The same of the vectors γ ⊙ (f − mean(f)), [B, S, H, H]; :attr:`factor` itself in a pre-norm layer."""
         return self.factor if self.weights.norm is None else gram_factor(self.values, self.weights.norm_gram_basis)
 
     @cached_property
     def sum_norms(self) -> Tensor:
-        """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S]."""
+        """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S] (Kobayashi et al. 2020)."""
         return layer_norms(self.alpha, self.factor)
 
     @cached_property
     def own_by_head(self) -> Tensor:
-        """α^h_ii v^h_i: what each head takes from i itself, before W_O, [B, T, H, d]; 0 in cross-attention."""
+        """α^h_ii v^h_i: what each head takes from i itself, before W_O, [B, T, H, d]; zeros in cross-attention."""
         if self.weights.cross:
             return torch.zeros_like(self.others_by_head)
         return self.alpha.diagonal(dim1=-2, dim2=-1).transpose(-2, -1)[..., None] * self.values
@@ -87,7 +89,7 @@ class Block:
 
     @cached_property
     def own(self) -> Tensor:
-        """Σ_h α^h_ii f^h(x_i), [B, T, D]."""
+        """Σ_h α^h_ii f^h(x_i), [B, T, D]; zeros in cross-attention."""
         return torch.matmul(self.own_by_head.flatten(-2), self.weights.w_o.t())
 
     @cached_property
@@ -102,18 +104,22 @@ class Block:
 
 
 def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[tuple[slice, Tensor]]:
-    """The vectors of one sentence at ``stage``, over chunks of source positions (no tensor of T·S·D elements).
+    """The vectors z_ij of one sentence carried to ``stage``, chunk by chunk of source positions.
 
-    W_1 W_O is folded per head, so that a pair costs the network's second projection only.
+    No tensor of T·S·D elements arises.  W_O and W_1 are multiplied once per head, so that a pair of positions costs
+    the network's second projection only (Kobayashi et al. 2024; docs/maps.md has the closed form).
 
     Args:
         block: one sentence (:meth:`Block.sentence`).
-        stage: one of :data:`STAGES`.
+        stage: one of :data:`~fairseq_norm_plugin.maps.weights.STAGES`.
         chunk_bytes: size of the temporaries of a chunk, in bytes.
 
     Yields:
-        Source positions as a slice, and their vectors [positions, T, D]; from stage ``attnres`` on the residual's
-        column follows as position S in cross-attention.
+        Source positions as a slice, and their vectors, [positions, T, D].  In cross-attention the residual follows as
+        position S, from stage ``attnres`` on.
+
+    Raises:
+        InputError: the stage needs a feed-forward network that the block does not have.
     """
     carrier, cross = block.carrier, block.weights.cross
     heads, target, source = block.alpha.shape

@@ -1,8 +1,13 @@
 """The steps after an attention (block.py), which carry the vector of each source position to the block's output.
 
-Everything there acts linearly on the parts of a vector once the whole vector is known: the layer norm of
-y_i = Σ_j z_ij + b_O is g_i(v) = γ ⊙ (v − mean(v)) / s_i, s_i = sqrt(var(y_i) + eps), plus β; the activation g of the
-pre-activation p_i = Σ_j p_ij + … gives each share of p the part p_ij · g(p_i) / p_i (docs/maps.md).
+Each step is linear in the parts of a vector once the whole vector is known (docs/maps.md):
+
+- The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
+  s_i = sqrt(var(y_i) + eps); β belongs to no part (Kobayashi et al. 2021).
+- The activation g of the pre-activation p_i = Σ_j p_ij + … gives a part p_ij the share p_ij · g(p_i) / p_i: integrated
+  gradients from a zero baseline, in closed form (Kobayashi et al. 2024).
+
+Axes: B batch, T target positions, D model dimension, F feed-forward dimension.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ class Carrier:
 
     @cached_property
     def _scale(self) -> Optional[Tensor]:
-        """s_i of the layer norm that makes the block's output, or of pre-norm layers the network's input."""
+        """s_i of the layer norm that the network's input comes from, [B, T, 1]; None without one."""
         norm = self._weights.input_norm
         return None if norm is None else norm.scale(self._sum)
 

@@ -9,8 +9,9 @@
 ``alti``                                contribution of Ferrando et al. (2022), rows normalised to 1
 ======================================= ======================================================================
 
-A layer map is [B, T, S]; in encoder-decoder attention, kinds with the residual have one column more, the target's
-own.
+Norms are in the unit of the model's hidden states, ``attn_w``, ``attnres_w``, ``alti`` and mixing ratios fractions.
+Axes as in block.py.  In encoder-decoder attention, kinds with the residual have one more column, the last, which is the
+target's own.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from torch import Tensor
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.block import Block, vectors
 from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
+from fairseq_norm_plugin.maps.weights import STAGES
 
 #: Kinds that are norms of vectors -> how far the vectors are carried (weights.STAGES).
-NORM_KINDS = {f"{stage}_n": stage for stage in ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")}
+NORM_KINDS = {f"{stage}_n": stage for stage in STAGES}
 #: All kinds of block maps.
 BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
 #: Those with maps of single heads.
@@ -35,10 +37,17 @@ MIXING_KINDS = tuple(kind for kind in BLOCK_KINDS if kind != "alti")
 
 
 def head_map(block: Block, kind: str) -> Tensor:
-    """The maps of single heads, [B, H, T, S].
+    """The maps of single heads: ``attn_w`` and ``attn_n`` (2020), ``attnresln_n`` without the residual (2021).
+
+    Args:
+        block: a batch.
+        kind: one of :data:`HEAD_KINDS`.
+
+    Returns:
+        [B, H, T, S].
 
     Raises:
-        InputError: the kind has none.
+        InputError: the kind has no maps of single heads.
     """
     if kind == "attn_w":
         return block.alpha
@@ -50,10 +59,17 @@ def head_map(block: Block, kind: str) -> Tensor:
 
 
 def layer_map(block: Block, kind: str) -> Tensor:
-    """The map of the whole block, [B, T, S], or [B, T, S + 1] with the residual's column in cross-attention.
+    """The map of the whole block (the papers of the kinds: module docstring).
+
+    Args:
+        block: a batch.
+        kind: one of :data:`BLOCK_KINDS`.
+
+    Returns:
+        [B, T, S]; [B, T, S + 1] for kinds with the residual in encoder-decoder attention.
 
     Raises:
-        InputError: the kind is unknown, or asks for a feed-forward network that does not follow the block.
+        InputError: the kind is unknown, or needs a feed-forward network that the block does not have.
     """
     if kind == "attn_w":
         return layer_weights(block.alpha)
@@ -80,12 +96,12 @@ def layer_map(block: Block, kind: str) -> Tensor:
 def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Kind ``attn_n_merged``: ``attn_n`` with the vectors of a source word's subwords summed before the norm.
 
-    The word's norm stands in the column of its first subword, zeros in the others: the sum over a word's columns,
-    the merge of every other kind, gives that norm.
+    The word's norm stands in the column of its first subword, and zeros in the others, so that the sum over a word's
+    columns, which merges the subwords of every other kind, gives that norm.
 
     Args:
         block: a batch of encoder-decoder attention.
-        words: the word of each source token, from 0, a list a sentence; -1 for a token of no word.
+        words: for each sentence the word of each source token, from 0; -1 for a token of no word.
 
     Returns:
         Head maps [B, H, T, S] and layer map [B, T, S].
@@ -109,15 +125,20 @@ def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Te
 
 
 def mixing_ratio(block: Block, kind: str) -> Tensor:
-    """How much of a position's new vector comes from others, ‖Σ_{j≠i} …‖ / (‖Σ_{j≠i} …‖ + ‖own part‖) (2021).
+    """How much of a position's new vector comes from other positions (Kobayashi et al. 2021).
 
-    The own part is position i itself and, by kind, its residual; in cross-attention the residual alone.
+    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), the vectors carried as far as the kind says.  The own part is what
+    position i takes from itself and, by kind, its residual; in encoder-decoder attention the residual alone.
+
+    Args:
+        block: a batch.
+        kind: one of :data:`MIXING_KINDS`.
 
     Returns:
         [B, T], fractions; 0 where both parts are 0.
 
     Raises:
-        InputError: the kind has none, or asks for a feed-forward network that does not follow the block.
+        InputError: the kind has no mixing ratio, or needs a feed-forward network that the block does not have.
     """
     if kind in ("attn_w", "attnres_w"):
         own = (
@@ -135,7 +156,14 @@ def mixing_ratio(block: Block, kind: str) -> Tensor:
 
 
 def head_mixing_ratio(block: Block, kind: str) -> Tensor:
-    """The mixing ratio of each head, [B, H, T], for ``attn_w`` and ``attn_n`` of self-attention.
+    """The mixing ratio of each head of self-attention (Kobayashi et al. 2021).
+
+    Args:
+        block: a batch.
+        kind: ``attn_w`` or ``attn_n``.
+
+    Returns:
+        [B, H, T], fractions; 0 where both parts are 0.
 
     Raises:
         InputError: another kind.
@@ -179,7 +207,7 @@ def _norms(sentence: Block, stage: str) -> Tensor:
 
 
 def _alti(sentence: Block) -> Tensor:
-    """max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), rows over their sum; a row of zeros stays one.  y_i has all biases."""
+    """max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), rows divided by their sum; y_i with all biases (Ferrando et al. 2022)."""
     whole = sentence.carrier.whole("attnresln")
     size = whole.abs().sum(-1)
     parts = [size - (whole - part).abs().sum(-1) for _, part in vectors(sentence, "attnresln")]
@@ -188,6 +216,6 @@ def _alti(sentence: Block) -> Tensor:
 
 
 def normalised_rows(map_: Tensor) -> Tensor:
-    """``map_`` [..., T, S] with rows that add up to 1; a row of zeros stays one."""
+    """``map_`` [..., T, S] with each row divided by its sum; a row of zeros stays zero."""
     total = map_.sum(dim=-1, keepdim=True)
     return map_ / torch.where(total == 0, 1.0, total)

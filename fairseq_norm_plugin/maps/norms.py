@@ -1,15 +1,15 @@
-"""The norms of Kobayashi et al. (2020) as free functions on tensors, for any framework's W_V and W_O.
+"""The norms of Kobayashi et al. (2020, "Attention is Not Only a Weight") as free functions on tensors.
 
 Axes: B batch, H heads, T target positions, S source positions, d head dimension, D = H·d.
 α is the attention weight after softmax and before dropout, v^h_j the value vector of source token j
 in head h (bias included), W_h = W_O[:, h·d:(h+1)·d] the head's slice of the output projection (as in
 ``torch.nn.Linear.weight``), f^h(x_j) = W_h v^h_j the transformed vector.  The output bias belongs to
-no source token and is left out.
+no source token and is left out.  Norms are Euclidean, in the unit of the model's hidden states.
 
-‖Σ_h α^h_ij f^h(x_j)‖² = Σ_hk α^h_ij α^k_ij G_j[h,k] with the Gram matrix G_j[h,k] = f^h(x_j)·f^k(x_j),
-an H×H matrix a source token.  What is kept of it is its Cholesky factor, G_j = L_j L_jᵀ, so that the
-norm is ‖Σ_h α^h_ij L_j[h,:]‖: never negative and as accurate as the direct form, where a stored Gram
-matrix loses digits with the square of the cancellation between heads.  No tensor of B·T·S·D elements arises.
+‖Σ_h α^h_ij f^h(x_j)‖² = Σ_hk α^h_ij α^k_ij G_j[h,k] with the Gram matrix G_j[h,k] = f^h(x_j)·f^k(x_j), one H×H
+matrix per source token.  Its Cholesky factor, G_j = L_j L_jᵀ, is kept, so that the norm is ‖Σ_h α^h_ij L_j[h,:]‖:
+never negative, and as accurate as the norm of the summed vectors.  (A stored Gram matrix would lose digits with the
+square of the cancellation between heads.)  No tensor of B·T·S·D elements arises.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JITTER, _LAST_JITTER = 1e-15, 1e-12
 
 
 def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
-    """M[h] = W_hᵀ W, from which G[h,k] = v^h · M[h,k] v^k.
+    """M[h] = W_hᵀ W, from which G[h,k] = v^h · M[h,k] v^k; a function of the parameters alone.
 
     Args:
         w_o: output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
@@ -42,7 +42,7 @@ def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
 
 
 def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
-    """The lower-triangular factor L of the Gram matrix of the transformed vectors of each source token.
+    """The lower-triangular factor L of each source token's Gram matrix (module docstring).
 
     Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
     float64 values).  The row of a head whose transformed vector is zero is exactly zero.
@@ -77,24 +77,31 @@ def _gram(values: Tensor, basis: Tensor) -> Tensor:
 
 def _cholesky(gram: Tensor) -> Tensor:
     """L of the lower triangles [N, H, H]; a dead head (f = 0) has a row of exact zeros, and adds none to the others."""
-    squares = gram.diagonal(dim1=-2, dim2=-1)
+    squares = gram.diagonal(dim1=-2, dim2=-1)  # ‖f‖²
+    total = squares.sum(-1, keepdim=True)
     dead = squares <= 0  # rounding may take ‖f‖² below 0
-    gram = gram.masked_fill(dead[..., None] | dead[..., None, :], 0.0)
     result = torch.full_like(gram, float("nan"))  # what cannot be factored (NaN in the model) is NaN, never a number
-    for jitter in (_LAST_JITTER * squares.sum(-1, keepdim=True), _JITTER * gram.size(-1) * squares):
-        factor, failed = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(dead, 1.0, jitter)))
+    for jitter in (_LAST_JITTER * total, _JITTER * gram.size(-1) * squares):
+        factor, failed = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(dead, total, jitter)))
         result = torch.where(failed[:, None, None] == 0, factor, result)
     return result.masked_fill(dead[..., None], 0.0)
 
 
 def transformed_norms(factor: Tensor) -> Tensor:
-    """‖f^h(x_j)‖ from the factor: [B, S, H, H] → [B, H, S]."""
+    """‖f^h(x_j)‖, the norms of the transformed vectors.
+
+    Args:
+        factor: :func:`gram_factor` of the values, [B, S, H, H].
+
+    Returns:
+        [B, H, S].
+    """
     # not vector_norm, which is ten times slower along an axis that is not innermost in memory
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
-    """α^h_ij ‖f^h(x_j)‖ (Kobayashi et al. 2020, eq. 4).
+    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, the norm of what a head takes from a source token.
 
     Args:
         alpha: attention weights, [B, H, T, S].
@@ -107,17 +114,20 @@ def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
 
 
 def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
-    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or those named), then the norm (Kobayashi et al. 2020).
+    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or those named), then the norm.
 
     Temporaries are as large as a chunk of :data:`CHUNK_BYTES`.
 
     Args:
         alpha: attention weights, [B, H, T, S].
         factor: :func:`gram_factor` of the values, [B, S, H, H].
-        heads: the heads to sum over; default: all.
+        heads: the heads to sum over, one at least; default: all.
 
     Returns:
         [B, T, S].
+
+    Raises:
+        IndexError: there is no such head.
     """
     batch, all_heads, target, source = alpha.shape
     # L is lower triangular: head h reaches the first h + 1 coordinates, so the last head begins.
@@ -139,6 +149,14 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = 
 
 
 def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
-    """Mean of α over the heads (all, or those named): [B, H, T, S] → [B, T, S]."""
+    """The mean of α over the heads (all, or those named), the baseline of Kobayashi et al. (2020).
+
+    Args:
+        alpha: attention weights, [B, H, T, S].
+        heads: the heads; default: all.
+
+    Returns:
+        [B, T, S].
+    """
     # stacked, not indexed by a list, which a GPU would have to wait for
     return (alpha if heads is None else torch.stack([alpha[:, h] for h in heads], dim=1)).mean(dim=1)

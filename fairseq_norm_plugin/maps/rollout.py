@@ -1,12 +1,13 @@
-"""Rollout: the maps of single blocks multiplied to maps between a layer and the model's inputs.
+"""Rollout: the maps of single blocks, multiplied to maps between a layer and the model's inputs.
 
-Encoder: R_l = C_l R_{l−1}, R_0 = 1 (Abnar and Zuidema 2020).  Decoder (ALTI+, Ferrando et al. 2022b): the rows
-of a layer are shared out over source tokens, P_l [T, S], and the target prefix, Q_l [T, T], with P_0 = 0, Q_0 = 1;
-self-attention D_l, then encoder-decoder attention with source columns X_l and residual column r_l:
+Encoder: R_l = C_l R_{l−1} with R_0 = 1 (Abnar and Zuidema 2020).  Decoder (ALTI+, Ferrando et al. 2022b): each row of a
+layer is divided among source tokens, P_l [T, S], and the target prefix, Q_l [T, T], with P_0 = 0 and Q_0 = 1.  D_l is
+the map of self-attention; that of encoder-decoder attention has source columns X_l and a residual column r_l:
 
     P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
 
-With rows that add up to 1 in every block, those of R_l and of [P_l Q_l] do.
+Where the rows of every block's map add up to 1, so do those of R_l and of [P_l Q_l].  Maps are fractions.  Axes: B
+batch, T target positions, S source positions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from torch import Tensor
 
 
 def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
-    """R of the last layer, from the self-attention maps [B, S, S] of all encoder layers: [B, S, S]."""
+    """R of the last layer.
+
+    Args:
+        maps: self-attention maps of all encoder layers, [B, S, S] each.
+
+    Returns:
+        [B, S, S].
+    """
     rollout = torch.eye(maps[0].size(-1), dtype=maps[0].dtype, device=maps[0].device).expand_as(maps[0])
     for map_ in maps:
         rollout = torch.matmul(map_, rollout)
@@ -31,12 +39,12 @@ def decoder_rollout(
     """P_l and Q_l of every decoder layer.
 
     Args:
-        self_maps: self-attention maps, [B, T, T] a layer.
-        cross_maps: encoder-decoder maps, the residual's column last, [B, T, S + 1] a layer.
+        self_maps: self-attention maps of all decoder layers, [B, T, T] each.
+        cross_maps: encoder-decoder maps, the residual's column last, [B, T, S + 1] each.
         encoder: :func:`encoder_rollout`, [B, S, S].
 
     Returns:
-        ([B, T, S], [B, T, T]) a layer.
+        For each layer P_l, [B, T, S], and Q_l, [B, T, T].
     """
     prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
     source = torch.zeros_like(cross_maps[0][..., :-1])

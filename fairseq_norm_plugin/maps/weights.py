@@ -1,7 +1,7 @@
 """The parameters of a block (block.py): its output projection, layer norms and feed-forward network.
 
-Axes: H heads, d head dimension, D = H·d model dimension, F feed-forward dimension.  Matrices are those of
-``torch.nn.Linear.weight``, [outputs, inputs].
+Axes: H heads, d head dimension, D = H·d model dimension, F feed-forward dimension.  Matrices are [outputs, inputs], as
+in ``torch.nn.Linear.weight``.
 """
 
 from __future__ import annotations
@@ -24,28 +24,34 @@ STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
 
 @dataclass(frozen=True)
 class Norm:
-    """A layer normalisation: γ [D], β [D], eps (Ba et al. 2016)."""
+    """A layer normalisation, γ ⊙ (y − mean(y)) / sqrt(var(y) + eps) + β (Ba et al. 2016).
+
+    Attributes:
+        weight: γ, [D].
+        bias: β, [D].
+        eps: added to the variance.
+    """
 
     weight: Tensor
     bias: Tensor
     eps: float
 
     def centred(self, vectors: Tensor) -> Tensor:
-        """γ ⊙ (v − mean(v)), the linear part without its scale, of ``vectors`` [..., D]."""
+        """γ ⊙ (v − mean(v)) of ``vectors`` v, [..., D]: the linear part, before the division by :meth:`scale`."""
         return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.weight
 
     def scale(self, whole: Tensor) -> Tensor:
-        """s = sqrt(var(y) + eps) of ``whole`` vectors y [..., D], biased variance: [..., 1]."""
+        """s = sqrt(var(y) + eps) of ``whole`` vectors y [..., D], with the biased variance: [..., 1]."""
         return (whole.var(dim=-1, unbiased=False, keepdim=True) + self.eps).sqrt()
 
     def __call__(self, whole: Tensor) -> Tensor:
-        """The layer normalisation itself."""
+        """The normalised vectors of ``whole`` vectors y, [..., D]."""
         return self.centred(whole) / self.scale(whole) + self.bias
 
 
 @dataclass(frozen=True)
 class FeedForward:
-    """W_2 g(W_1 u + b_1) + b_2 with what stands around it.
+    """The network W_2 g(W_1 u + b_1) + b_2 and the layer norm that belongs to it.
 
     Attributes:
         w_1: [F, D].
@@ -53,8 +59,8 @@ class FeedForward:
         w_2: [D, F].
         b_2: [D].
         activation: g, elementwise, with g(0) = 0 (:func:`check_activation`).
-        norm: the layer norm before the network (pre-norm layers only).
-        final_norm: the layer norm after its residual connection (post-norm layers only).
+        norm: the layer norm before the network; None in post-norm layers.
+        final_norm: the layer norm after the network's residual connection; None in pre-norm layers.
     """
 
     w_1: Tensor
@@ -71,13 +77,13 @@ class BlockWeights:
     """The parameters of a block, and what follows from them alone.
 
     Attributes:
-        w_o: output projection, [D, H·d] as ``torch.nn.Linear.weight``.
-        b_o: its bias, [D], None for none.
+        w_o: output projection, [D, H·d].
+        b_o: its bias, [D]; None: it has none.
         heads: number of heads H.
-        cross: encoder-decoder attention: the residual is no source position and gets one extra, last column.  Else
-            (self-attention, T = S) it belongs to position j = i.
-        norm: the layer norm after the residual connection (post-norm layers; None in pre-norm layers).
-        feed_forward: the network that follows, None where none does (decoder self-attention).
+        cross: True in encoder-decoder attention, where the residual is no source position: maps have one more, last
+            column for it.  False in self-attention, where it belongs to position j = i (T = S).
+        norm: the layer norm after the attention's residual connection; None in pre-norm layers.
+        feed_forward: the network that follows; None: no network does (decoder self-attention).
     """
 
     w_o: Tensor
@@ -89,51 +95,70 @@ class BlockWeights:
 
     @cached_property
     def network(self) -> FeedForward:
-        """The feed-forward network.
+        """The feed-forward network, checked (:func:`check_activation`).
 
         Raises:
-            InputError: none follows the block, or its activation has no closed form.
+            InputError: no network follows the block, or its activation has no closed form.
         """
         if self.feed_forward is None:
             raise InputError(
-                "no feed-forward network follows this block: expected encoder self-attention or encoder-decoder "
-                "attention for kinds ff_n, ffres_n and ffresln_n"
+                "no feed-forward network follows this block: kinds ff_n, ffres_n and ffresln_n exist for encoder "
+                "self-attention and encoder-decoder attention"
             )
         check_activation(self.feed_forward.activation)
         return self.feed_forward
 
     @property
     def input_norm(self) -> Optional[Norm]:
-        """The norm that makes the network's input: of post-norm layers the block's own, of pre-norm layers another."""
+        """The norm whose output the network reads: :attr:`norm`, in pre-norm layers the network's own, or None."""
         return self.norm if self.norm is not None or self.feed_forward is None else self.feed_forward.norm
 
     @cached_property
     def gram_basis(self) -> Tensor:
-        """norms.head_gram_basis of W_O."""
+        """:func:`~fairseq_norm_plugin.maps.norms.head_gram_basis` of W_O, float64 [H, d, H·d]."""
         return head_gram_basis(self.w_o, self.heads)
 
     @cached_property
     def norm_gram_basis(self) -> Tensor:
-        """That of W_O followed by the linear part of the layer norm; :attr:`gram_basis` in a pre-norm layer."""
+        """The same of W_O followed by :meth:`Norm.centred`; :attr:`gram_basis` itself in a pre-norm layer."""
         if self.norm is None:
             return self.gram_basis
         return head_gram_basis(self.norm.centred(self.w_o.t()).t(), self.heads)
 
     @cached_property
     def head_triangles(self) -> Tensor:
-        """R_h with ‖R_h u‖ = ‖W_h u‖, [H, d, d]: norms of a head's vectors without H·D numbers a position."""
+        """R_h with ‖R_h u‖ = ‖W_h u‖, [H, d, d]: the norm of a head's vector from d numbers instead of D."""
         w_h = self.w_o.view(len(self.w_o), self.heads, -1).transpose(0, 1)
         triangles: Tensor = torch.linalg.qr(w_h, mode="r").R
         return triangles
 
     def stream(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
-        """What ``vectors`` [..., D] put on the residual stream at ``stage``, before the division by s_i, or None."""
+        """What ``vectors`` add to the residual stream at ``stage``, before the division by s_i.
+
+        Args:
+            vectors: vectors of the attention's output space, [..., D].
+            stage: one of :data:`STAGES`.
+
+        Returns:
+            [..., D]; None for stage ``ff``, which has no residual.
+        """
         if stage == "ff":
             return None
         return vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
 
     def pre_activation(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
-        """Their share of the pre-activation, [..., F], before the division by s_i; None before the network."""
+        """What ``vectors`` add to the pre-activation of the network, before the division by s_i.
+
+        Args:
+            vectors: vectors of the attention's output space, [..., D].
+            stage: one of :data:`STAGES`.
+
+        Returns:
+            [..., F]; None for stages before the network.
+
+        Raises:
+            InputError: as for :attr:`network`.
+        """
         if stage not in ("ff", "ffres", "ffresln"):
             return None
         inner = vectors if self.input_norm is None else self.input_norm.centred(vectors)
@@ -144,7 +169,14 @@ class BlockWeights:
         return {}
 
     def folded(self, stage: str) -> tuple[Optional[Tensor], Optional[Tensor]]:
-        """W_O a head followed by :meth:`stream` and by :meth:`pre_activation`: [H, d, D] and [H, d, F]."""
+        """W_O of each head followed by :meth:`stream` and by :meth:`pre_activation`, for vectors u W as rows.
+
+        Returns:
+            [H, d, D] and [H, d, F]; None where those give None.
+
+        Raises:
+            InputError: as for :attr:`network`.
+        """
         if stage not in self._folded:
             images = (self.stream(self.w_o.t(), stage), self.pre_activation(self.w_o.t(), stage))
             stream, pre = (None if i is None else i.reshape(self.heads, -1, i.size(-1)) for i in images)
@@ -153,20 +185,21 @@ class BlockWeights:
 
 
 def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
-    """Check that ``activation`` is elementwise with g(0) = 0, as the closed form of its shares asks for.
+    """Check that ``activation`` g is elementwise with g(0) = 0, as the closed form of its shares needs (docs/maps.md).
 
     Raises:
-        InputError: it is not.
+        InputError: it is not elementwise, or g(0) is not 0.
     """
     name = getattr(activation, "__name__", repr(activation))
     probe = torch.tensor([0.0, -1.5, 0.75])
     together, alone = activation(probe.clone()), torch.cat([activation(x[None]) for x in probe])
     if together.shape != probe.shape or not torch.allclose(together, alone):
         raise InputError(
-            f"activation {name} is not elementwise: expected one that is, for kinds ff_n, ffres_n and ffresln_n"
+            f"activation {name} is not elementwise: kinds ff_n, ffres_n and ffresln_n need an elementwise one (relu, "
+            f"gelu, swish, tanh, linear)"
         )
     if alone[0] != 0:
         raise InputError(
-            f"activation {name} has g(0) = {float(alone[0]):g}: kinds ff_n, ffres_n and ffresln_n share g(p) out as "
-            f"p·g(p)/p, which needs g(0) = 0 (relu, gelu, swish, tanh, linear)"
+            f"activation {name} has g(0) = {float(alone[0]):g}: kinds ff_n, ffres_n and ffresln_n divide g(p) among "
+            f"the parts of p, which needs g(0) = 0 (relu, gelu, swish, tanh, linear)"
         )

@@ -171,6 +171,19 @@ def test_a_set_of_heads_is_their_sum_and_one_head_is_its_head_map():
     torch.testing.assert_close(norms.layer_weights(alpha), alpha.mean(1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_factor_is_in_float32_at_least(dtype):
+    """In beam search a model in half precision gives its values as they are."""
+    alpha, values, w_o = random_case(6)
+    values = values.to(dtype)
+    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
+    assert factor.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    _, layer_map, _ = slow_maps(alpha, values, w_o)
+    torch.testing.assert_close(
+        norms.layer_norms(alpha.to(factor.dtype), factor).double(), layer_map, rtol=1e-5, atol=1e-6
+    )
+
+
 def test_the_factor_lies_in_memory_as_it_is_read():
     _, values, w_o = random_case(0)
     basis = norms.head_gram_basis(w_o, 3)
