@@ -21,7 +21,7 @@ from alignment_eval.records.store import DTYPES
 from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
 from fairseq_norm_plugin.generation.generator import PrintedMap
 from fairseq_norm_plugin.output.session import OutputOptions
-from fairseq_norm_plugin.output.writers import IfExists
+from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 
 

@@ -117,10 +117,11 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
 
 def _clear(target: Path, own: OwnFiles) -> None:
     """Put back what a killed run had moved away, and remove what it left.  The caller holds the lock."""
-    for old in left_over(target, _OLD):
+    for old in left_over(target.parent, re.escape(target.name), _OLD):
         if not target.exists():
             old.rename(target)
-    for path in [*left_over(target), *left_over(target, _OLD)]:
+    name = re.escape(target.name)
+    for path in [*left_over(target.parent, name), *left_over(target.parent, name, _OLD)]:
         if path.is_dir() and not path.is_symlink():
             with suppress(OSError):
                 own.remove(path)

@@ -28,7 +28,7 @@ def try_lock(descriptor: int) -> bool | None:
     return True
 
 
-def names(path: Path, descriptor: int) -> bool:
+def is_name_of(path: Path, descriptor: int) -> bool:
     """Whether ``path`` is a name of the open file or directory, itself and not a link to it."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
@@ -49,6 +49,7 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         self._file = path.with_name(f".{path.name}.align-eval-lock")
         self._descriptor: int | None = None
+        self._owner = os.getpid()
         while self._descriptor is None:
             try:
                 descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -59,16 +60,16 @@ class WriterLock:
                 raise InputError(
                     f"{path}: another process is writing it; wait until that has ended, or choose another path"
                 )
-            if names(self._file, descriptor):
+            if is_name_of(self._file, descriptor):
                 self._descriptor = descriptor
             else:  # its last owner removed it in between
                 os.close(descriptor)
 
     def release(self) -> None:
-        """Give the right back; more than once does nothing."""
+        """Give the right back; more than once does nothing, as in a process that the owner forked."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
-                if names(self._file, self._descriptor):
+                if os.getpid() == self._owner and is_name_of(self._file, self._descriptor):
                     self._file.unlink()
             os.close(self._descriptor)
             self._descriptor = None

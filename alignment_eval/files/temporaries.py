@@ -12,7 +12,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from alignment_eval.files.locks import names, try_lock
+from alignment_eval.files.locks import is_name_of, try_lock
 
 ENDING = "align-eval-tmp"
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -23,10 +23,10 @@ def temporary_name(target: Path, ending: str = ENDING) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.{ending}")
 
 
-def left_over(target: Path, ending: str = ENDING) -> list[Path]:
-    """What lies beside ``target`` under names of :func:`temporary_name`."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.{re.escape(ending)}")
-    return [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]
+def left_over(directory: Path, names: str, ending: str = ENDING) -> list[Path]:
+    """What lies in ``directory`` under temporary names of files called as the regular expression ``names`` says."""
+    pattern = re.compile(rf"\.({names})\.[0-9a-f]{{16}}\.{re.escape(ending)}")
+    return [path for path in directory.iterdir() if pattern.fullmatch(path.name)]
 
 
 def new_temporary_file(target: Path) -> tuple[Path, int]:
@@ -39,7 +39,7 @@ def new_temporary_file(target: Path) -> tuple[Path, int]:
         path = temporary_name(target)
         descriptor = os.open(path, _NEW, 0o666)
         try_lock(descriptor)
-        if names(path, descriptor):  # if not, another run removed it before it was locked
+        if is_name_of(path, descriptor):  # if not, another run removed it before it was locked
             break
         os.close(descriptor)
     if target.is_file() and hasattr(os, "fchmod"):
@@ -47,20 +47,20 @@ def new_temporary_file(target: Path) -> tuple[Path, int]:
     return path, descriptor
 
 
-def remove_left_over_files(target: Path) -> None:
-    """Remove the temporary files beside ``target`` that no process is writing any more.
+def remove_left_over_files(directory: Path, names: str) -> None:
+    """Remove the temporary files of :func:`left_over` that no process is writing any more.
 
     Raises:
         OSError: the directory cannot be read or changed.
     """
-    for path in left_over(target):
+    for path in left_over(directory, names):
         try:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         except OSError:  # a link, another's file, or gone
             continue
         try:
             regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            if regular and try_lock(descriptor) and names(path, descriptor):
+            if regular and try_lock(descriptor) and is_name_of(path, descriptor):
                 path.unlink()
         finally:
             os.close(descriptor)

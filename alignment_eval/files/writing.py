@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -22,21 +23,31 @@ def already_exists(path: str | Path, option: str = "--overwrite") -> InputError:
     return InputError(f"{path}: already exists; choose another path or pass {option}")
 
 
-def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite") -> None:
+def is_stream(path: str | Path) -> bool:
+    """Whether ``path`` is standard output, a pipe or a device, which is written through and never replaced.
+
+    Raises:
+        InputError: ``path`` cannot be the name of a file.
+    """
+    with writing_errors(path):
+        return _to_replace(path) is None
+
+
+def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", parents: bool = False) -> None:
     """Check, before the work, that a file can be written at ``path`` and that nothing is lost there.
 
-    Standard output, pipes and devices pass.
+    Standard output, pipes and devices pass; with ``parents`` a directory that is yet to be made, too.
 
     Raises:
         InputError: there is something at ``path`` and ``overwrite`` is false; or no file can be written there.
     """
-    with _writing(path):
+    with writing_errors(path):
         target = _to_replace(path)
         if target is None:
             return
         if not overwrite and os.path.lexists(path):
             raise already_exists(path, option)
-        _check_place(path, target)
+        _check_place(path, target, parents)
 
 
 class NewFile:
@@ -51,13 +62,13 @@ class NewFile:
 
     def __init__(self, target: str | Path) -> None:
         self._shown = target
-        with _writing(target):
+        with writing_errors(target):
             found = _to_replace(target)
             if found is None:
                 raise InputError(f"{target}: is not a regular file: expected the name of a file")
             _check_place(target, found)
             self._target = found
-            remove_left_over_files(found)
+            remove_left_over_files(found.parent, re.escape(found.name))
             self.path, descriptor = new_temporary_file(found)
             self._descriptor: int | None = descriptor
 
@@ -67,7 +78,7 @@ class NewFile:
         Raises:
             InputError: that is not possible; the file is removed.
         """
-        with _writing(self._shown):
+        with writing_errors(self._shown):
             try:
                 with self.path.open("r+b") as file:
                     os.fsync(file.fileno())  # some file systems say only now that the disk is full
@@ -94,8 +105,8 @@ def new_file(path: str | Path) -> Iterator[Path]:
     Raises:
         InputError: the file cannot be written there; errors of the system in the block count as such.
     """
-    with _writing(path):
-        if str(path) == STANDARD or _to_replace(path) is None:
+    with writing_errors(path):
+        if _to_replace(path) is None:
             with TemporaryDirectory(prefix="align-eval-") as directory:
                 temporary = Path(directory) / "output"
                 yield temporary
@@ -129,8 +140,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def _write(path: str | Path, content: Iterable[bytes]) -> None:
-    with _writing(path):
-        if str(path) == STANDARD or _to_replace(path) is None:
+    with writing_errors(path):
+        if _to_replace(path) is None:
             _write_through(path, content)
             return
     with new_file(path) as temporary, temporary.open("wb") as file:
@@ -169,11 +180,14 @@ def _to_replace(path: str | Path) -> Path | None:
     return real if whole and os.path.samestat(found, real.stat()) else None
 
 
-def _check_place(path: str | Path, target: Path) -> None:
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: the directory {target.parent} does not exist; create it, or choose another path")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: the directory {target.parent} is not writable; choose another path")
+def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
+    directory = target.parent
+    while parents and not os.path.lexists(directory):
+        directory = directory.parent
+    if not directory.is_dir():
+        raise InputError(f"{path}: the directory {directory} does not exist; create it, or choose another path")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: the directory {directory} is not writable; choose another path")
     if target.exists() and not (os.access(target, os.W_OK) and target.stat().st_mode & 0o222):
         raise InputError(f"{path}: the file is read-only; choose another path, or make it writable")
 
@@ -186,7 +200,7 @@ def _is_stdout(found: os.stat_result) -> bool:
 
 
 @contextlib.contextmanager
-def _writing(path: str | Path) -> Iterator[None]:
+def writing_errors(path: str | Path) -> Iterator[None]:
     """Name the file in errors of the system.  A reader of standard output that has gone is no error of the file."""
     try:
         yield

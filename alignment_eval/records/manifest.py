@@ -89,10 +89,15 @@ class Manifest:
         suffix = "parquet" if self.content == "records" else "tsv"
         return f"part-{self.shard:05d}-of-{self.shards:05d}-{number:05d}.{suffix}"
 
-    def write(self, directory: Path) -> None:
+    @property
+    def file_names(self) -> str:
+        """A regular expression of what the shard's files are called."""
+        return rf"{re.escape(self.name)}|part-{self.shard:05d}-of-{self.shards:05d}-\d{{5,}}\.(parquet|tsv)"
+
+    def write(self, directory: Path, name: str | None = None) -> None:
         """Write or replace the manifest, with the hashes of its signature and of itself; whole or not at all."""
         content = {**asdict(self), "signature_hash": self.signature_hash}
-        write_lines(directory / self.name, [json.dumps({**content, "hash": json_hash(content)}, indent=1)])
+        write_lines(directory / (name or self.name), [json.dumps({**content, "hash": json_hash(content)}, indent=1)])
 
 
 def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
@@ -106,10 +111,21 @@ def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
         raise InputError(f"{directory}: is a file: expected a directory for {CONTENTS[content]}")
     if not directory.exists():
         return []
-    return [_read(path, content) for path in sorted(directory.iterdir()) if _MANIFEST_NAME.fullmatch(path.name)]
+    manifests = []
+    for path in sorted(directory.iterdir()):
+        if _MANIFEST_NAME.fullmatch(path.name):
+            manifests.append(read_manifest(path, content))
+            if manifests[-1].name != path.name:
+                raise InputError(f"{path}: is the manifest {manifests[-1].name} by its content; rename it")
+    return manifests
 
 
-def _read(path: Path, content: str) -> Manifest:
+def read_manifest(path: Path, content: str) -> Manifest:
+    """Read a manifest, whatever its name.
+
+    Raises:
+        InputError: as :func:`read_manifests`.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         version = found["schema_version"]
@@ -123,8 +139,6 @@ def _read(path: Path, content: str) -> Manifest:
             f"{path}: schema version {abbreviated(version)}: expected {SCHEMA_VERSION}; run it again with this version "
             f"of the plugin"
         )
-    if manifest.name != path.name:
-        raise InputError(f"{path}: is the manifest {manifest.name} by its content: expected the same name; rename it")
     if manifest.content != content:
         raise InputError(
             f"{path.parent}: holds {manifest.content}: expected {content}, the {CONTENTS[content]} directory of a run"

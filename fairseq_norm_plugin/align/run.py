@@ -21,7 +21,7 @@ from alignment_eval import __version__
 from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
 from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.files import check_new, file_hash, is_stream, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.signature import Value, signature
@@ -32,9 +32,10 @@ from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
+from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
 from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
-from fairseq_norm_plugin.output.writers import AlignmentLine, AlignmentParts, IfExists
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other, or a layer or head that the model has not.
         InputError: a file cannot be used as given, there is an output already, or a batch is too large for the GPU.
     """
-    check_new(args.output, args.overwrite)
+    check_new(args.output, args.overwrite or args.resume, parents=True)
+    stream = is_stream(args.output)
     lexicon = given_lexicon(args)
     text = ParallelText(text_paths(args))
     models = load_models(args)
@@ -67,10 +69,11 @@ def run(args: argparse.Namespace) -> None:
     aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, on_count(args, described))
     with ExitStack() as stack:
         file = Path(args.output)
-        if args.output == STANDARD:
+        if stream:
             file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
         existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
         writer = AlignmentParts(file, manifest, existing)
+        stack.callback(writer.abandon)
         start = time.monotonic()
         try:
             done = _align(text, aligner, line_style(args), writer, args.window)
@@ -79,9 +82,9 @@ def run(args: argparse.Namespace) -> None:
                 f"--max-tokens {args.max_tokens}: too many for the memory of the GPU: give less"
             ) from error
         seconds = time.monotonic() - start
-        if args.output == STANDARD:
+        if stream:
             with file.open(encoding="utf-8") as made:
-                write_lines(STANDARD, (line.rstrip("\n") for line in made))
+                write_lines(args.output, (line.rstrip("\n") for line in made))
     kept = f", {text.size - done} kept from before" if done < text.size else ""
     print(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{kept}", file=sys.stderr)
     print(described, file=sys.stderr)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.output.writers import SentenceWriter
+from fairseq_norm_plugin.output.shard_parts import SentenceWriter
 
 logger = logging.getLogger(__name__)
 

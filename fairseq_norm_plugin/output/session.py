@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
@@ -17,18 +18,12 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, ExtractedAlignments, aligned_ids
 from fairseq_norm_plugin.output.identity import alignments_manifest, run_info
+from fairseq_norm_plugin.output.record_parts import RecordParts
 from fairseq_norm_plugin.output.run import Output, Plan
+from fairseq_norm_plugin.output.shard_parts import IfExists, SentenceWriter, written_ids
 from fairseq_norm_plugin.output.unknown import UnknownTokens
-from fairseq_norm_plugin.output.writers import (
-    AlignmentParts,
-    ExtractedAlignments,
-    IfExists,
-    RecordParts,
-    SentenceWriter,
-    parts_directory,
-    written_ids,
-)
 from fairseq_norm_plugin.texts import SideReader
 
 logger = logging.getLogger(__name__)
@@ -74,7 +69,7 @@ class RecordingSession:
         models: how many models there are.
 
     Raises:
-        InputError: earlier output is in the way (:class:`~fairseq_norm_plugin.output.writers.ShardParts`).
+        InputError: earlier output is in the way (:class:`~fairseq_norm_plugin.output.shard_parts.ShardParts`).
         UsageError: a run that samples cannot be resumed.
     """
 
@@ -98,11 +93,6 @@ class RecordingSession:
             source_words=self.source_words,
         )
         writers = _open_writers(plan, options, signature, self.recorded)
-        if plan.kept and generation.get("sampling") and not all(writer.manifest.finished for writer in writers):
-            raise UsageError(
-                "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
-                "begin anew with --norm-records-overwrite"
-            )
         self._output = Output(plan, options.layers, writers, options.part_sentences)
 
     @property
@@ -159,15 +149,25 @@ def _open_writers(
     plan: Plan, options: OutputOptions, signature: Mapping[str, Any], recorded: RecordedMaps
 ) -> list[SentenceWriter]:
     writers: list[SentenceWriter] = []
-    if options.records is not None:
-        info = run_info(
-            signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
-        )
-        writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
-    if options.alignments is not None and options.extraction is not None:
-        manifest = alignments_manifest(signature, plan, options.extraction)
-        parts = AlignmentParts(options.alignments, manifest, options.if_exists)
-        writers.append(ExtractedAlignments(parts, options.extraction))
+    with ExitStack() as opened:  # if one is refused, the others let go of their shard
+        if options.records is not None:
+            info = run_info(
+                signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
+            )
+            writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
+            opened.callback(writers[-1].abandon)
+        if options.alignments is not None and options.extraction is not None:
+            manifest = alignments_manifest(signature, plan, options.extraction)
+            parts = AlignmentParts(options.alignments, manifest, options.if_exists)
+            writers.append(ExtractedAlignments(parts, options.extraction))
+            opened.callback(writers[-1].abandon)
+        sampling = signature["generation"].get("sampling")
+        if plan.kept and sampling and not all(writer.manifest.finished for writer in writers):
+            raise UsageError(
+                "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
+                "begin anew with --norm-records-overwrite"
+            )
+        opened.pop_all()
     return writers
 
 
@@ -184,9 +184,8 @@ def ids_in_all(
     Raises:
         InputError: earlier output cannot be read.
     """
-    outputs = [(Path(records), "records")] if records else []
-    if alignments:
-        outputs.append((parts_directory(Path(alignments)), "alignments"))
     shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
-    written = [written_ids(directory, content, shard, shards) for directory, content in outputs]
+    written = [written_ids(Path(records), "records", shard, shards)] if records else []
+    if alignments:
+        written.append(aligned_ids(Path(alignments), shard, shards))
     return functools.reduce(np.intersect1d, written) if written else ()

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.writers import IfExists, RecordParts
+from fairseq_norm_plugin.output.record_parts import RecordParts
+from fairseq_norm_plugin.output.shard_parts import IfExists
 
 GROUP = "align-eval"
 SENTENCES, LAYERS, HEADS = 508, 6, 8

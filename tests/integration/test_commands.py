@@ -32,7 +32,7 @@ def test_from_elsewhere_by_the_path_that_the_package_prints(words, command, stoc
     assert path.endswith("fairseq_norm_plugin\n")
     result = command(*words, path.rstrip("\n"), "--norm-records", "r", "--norm-alignments", "a", cwd=tmp_path)
     assert parse_output(result.stdout).lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "r"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
     assert len((tmp_path / "a").read_text().splitlines()) == 12
 
 

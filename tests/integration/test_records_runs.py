@@ -115,6 +115,19 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     assert_same(by_id(tmp_path / "new"), first)
 
 
+def test_a_finished_alignments_file_is_kept(norm, tmp_path):
+    options = ["--score-reference", "--norm-alignments", tmp_path / "a"]
+    norm(*options)
+    before = (tmp_path / "a").stat().st_mtime_ns
+    with pytest.raises(SystemExit) as end:
+        norm(*options, "--norm-records-resume")
+    assert end.value.code == 0
+    assert (tmp_path / "a").stat().st_mtime_ns == before
+    with pytest.raises(InputError, match=r"a.manifest.json: is of another run \(its extraction.setting differ\)"):
+        norm(*options, "--norm-setting", "awi", "--norm-records-resume")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json"]
+
+
 def test_resuming_makes_what_one_of_two_outputs_lacks(norm, tmp_path):
     options = ["--norm-records", tmp_path / "r", "--norm-alignments"]
     norm(*options, tmp_path / "first")
@@ -169,11 +182,14 @@ def test_a_killed_run_leaves_no_part_that_counts(dying, norm, tmp_path):
     result = dying("killed", *options)
     assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
     assert not (tmp_path / "a").exists()
-    assert [path.name for path in directory.iterdir()] == [f".{PART}.tmp"]
+    assert sorted(path.name.split(".")[1] for path in directory.iterdir()) == [
+        "_shard-00000-of-00001",
+        PART.split(".")[0],
+    ]
     with pytest.raises(InputError, match=r"no manifests .* was it killed"):
         Records(directory)
     norm(*options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "r"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
     assert sorted(path.name for path in directory.iterdir()) == [MANIFEST, PART]
     assert len(by_id(directory)) == 12
 

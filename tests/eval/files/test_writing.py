@@ -156,6 +156,12 @@ class TestCheckNew:
             with pytest.raises(InputError, match="/a: "):
                 check_new(path, overwrite=False)
 
+    def test_a_directory_that_is_yet_to_be_made(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        check_new(tmp_path / "no" / "where" / "a", overwrite=False, parents=True)
+        with pytest.raises(InputError, match="file/no/a: "):
+            check_new(tmp_path / "file" / "no" / "a", overwrite=False, parents=True)
+
     def test_a_read_only_file_stays(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("old")
         (tmp_path / "a").chmod(0o444)

@@ -7,6 +7,8 @@ import pytest
 from fairseq_norm_plugin.align.aligner import Direction
 from tests.integration.align.ways import PAPER
 
+MADE = ["out.pharaoh", "out.pharaoh.manifest.json"]
+
 
 @pytest.fixture
 def stopped(run, monkeypatch):
@@ -33,7 +35,7 @@ def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
     assert "norm-align: 4 sentences in " in done.err
     assert "8 kept from before" in done.err
     assert "warning" not in done.err
-    assert [path.name for path in tmp_path.glob("*out.pharaoh*")] == ["out.pharaoh"]
+    assert sorted(path.name for path in tmp_path.glob("*out.pharaoh*")) == MADE
 
 
 def test_a_stopped_run_is_replaced(run, stopped, extracted):
@@ -45,7 +47,10 @@ def test_a_stopped_run_is_replaced(run, stopped, extracted):
     ("options", "text"),
     [
         ((), "is begun (2 parts) already: give --resume to keep what is there, --overwrite to begin anew, or name "),
-        (("--resume", "--layer", 1), "is of another run (its extraction.layer differ): expected an empty directory"),
+        (
+            ("--resume", "--layer", 1),
+            "is of another run (its extraction.layer differ): expected output of this run, or none",
+        ),
     ],
 )
 def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
@@ -57,9 +62,16 @@ def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
 
 
 def test_a_finished_run_is_kept(run):
-    before = run().lines
-    for options in ((), ("--resume",)):
-        done = run(*options)
-        assert done.status == 1
-        assert "already exists; choose another path or pass --overwrite" in done.err
-    assert run("--overwrite").lines == before
+    before = run()
+    done = run()
+    assert done.status == 1
+    assert "already exists; choose another path or pass --overwrite" in done.err
+    done = run("--resume")
+    assert (done.status, done.lines) == (0, before.lines)
+    assert "align: 0 sentences in " in done.err
+    assert ", 12 kept from before" in done.err
+    assert done.err.splitlines()[-1] == before.err.splitlines()[-1]  # the signature
+    done = run("--resume", "--layer", 1)
+    assert done.status == 1
+    assert "out.pharaoh.manifest.json: is of another run (its extraction." in done.err
+    assert run("--overwrite").lines == before.lines

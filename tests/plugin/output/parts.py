@@ -8,7 +8,9 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.writers import AlignmentParts, ExtractedAlignments, IfExists, RecordParts
+from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, ExtractedAlignments
+from fairseq_norm_plugin.output.record_parts import RecordParts
+from fairseq_norm_plugin.output.shard_parts import IfExists
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 

@@ -46,7 +46,7 @@ def test_output_finishes_after_the_last_sentence(tmp_path, capsys):
     output.write([2], [sentence(2)])
     assert not output.finished
     assert names(path.parent) == ["hyp.pharaoh.parts"]
-    assert names(tmp_path / "r") == [f".{PART.format(0)}.tmp"]
+    assert not list((tmp_path / "r").glob("[!.]*"))
     with pytest.raises(InputError, match="sentence 2 came twice"):
         output.write([2], [sentence(2)])
     with pytest.raises(InputError, match="sentence 7 came twice or was not asked for"):
@@ -56,7 +56,7 @@ def test_output_finishes_after_the_last_sentence(tmp_path, capsys):
     assert output.finished
     assert path.read_text() == "0-0 1-1\n\n0-0 1-1\n"
     assert sorted((s.id, s.status) for s in Records(tmp_path / "r")) == [(0, "ok"), (1, "skipped: long"), (2, "ok")]
-    assert names(path.parent) == ["hyp.pharaoh"]
+    assert names(path.parent) == ["hyp.pharaoh", "hyp.pharaoh.manifest.json"]
     assert re.fullmatch(r"test: shard 0 of 1: 2 sentences in [\d.]+ s, [\d.]+ sentences/s\n", capsys.readouterr().err)
 
 

@@ -16,7 +16,7 @@ from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
-from fairseq_norm_plugin.output.writers import IfExists
+from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 from tests.plugin.output.parts import OPTIONS, QUANTITIES
@@ -137,7 +137,7 @@ def test_a_text_says_what_unknown_tokens_are(tmp_path, caplog, text, words):
 @pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])
 def test_ranks_that_are_recorded(tmp_path, signature, nbest):
     assert session_of(tmp_path, signature=signature).recorded.nbest == nbest
-    assert session_of(tmp_path, signature=signature, records=None).recorded.nbest == 1
+    assert session_of(tmp_path / "x", signature=signature, records=None).recorded.nbest == 1
 
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):

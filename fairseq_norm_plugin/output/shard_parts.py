@@ -1,0 +1,273 @@
+"""The output of one shard, in parts that are whole or not there; what is in a part is for subclasses to say."""
+
+from __future__ import annotations
+
+import atexit
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Optional, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import NewFile, WriterLock, remove_left_over_files, writing_errors
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records import merge
+from alignment_eval.records import store as records
+from alignment_eval.records.manifest import CONTENTS, Manifest, Part, abbreviate, differing, read_manifests
+
+_PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
+
+
+@dataclass(frozen=True)
+class IfExists:
+    """What to do with what a shard has written before; refused if neither.  ``options`` are what to ask for it with."""
+
+    resume: bool = False
+    overwrite: bool = False
+    options: tuple[str, str] = ("--norm-records-resume", "--norm-records-overwrite")
+    output_option: Optional[str] = None  # default: that of the content
+
+
+def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences in a shard's parts, of whatever run.
+
+    Raises:
+        InputError: the directory holds something else, or a part cannot be read.
+    """
+    ids = [
+        part_ids(directory, manifest)
+        for manifest in read_manifests(directory, content)
+        if (manifest.shard, manifest.shards) == (shard, shards)
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *ids])
+
+
+def part_ids(directory: Path, manifest: Manifest) -> NDArray[np.int64]:
+    """The ids of the sentences in the parts that a manifest lists.
+
+    Raises:
+        InputError: a part cannot be read, or holds sentences that the data set has not.
+    """
+    ids = [np.array(_PART_IDS[manifest.content](directory / part.name), dtype=np.int64) for part in manifest.parts]
+    found = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ids]))
+    strange = found[(found < 0) | (found >= manifest.size)]
+    if len(strange):
+        raise InputError(
+            f"{directory / manifest.name}: its parts hold the sentences {abbreviate(strange.tolist(), len(strange))}: "
+            f"expected ids from 0 to {manifest.size - 1}; remove it and run its shard again"
+        )
+    return found
+
+
+class Written(Protocol):
+    """What parts are made of: something of a sentence."""
+
+    @property
+    def id(self) -> int:
+        """The sentence's number, from 0."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are maps of it."""
+
+
+Item = TypeVar("Item", bound=Written)
+
+
+class ShardParts(ABC, Generic[Item]):
+    """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
+
+    :meth:`write` adds sentences, :meth:`commit` makes a part of what was added, :meth:`finish` declares the shard
+    finished.  Sentences that its parts hold already are not taken again.  From construction until :meth:`finish` or
+    :meth:`abandon` no other process can write the same shard.
+
+    Raises:
+        InputError: the directory is a file or holds shards of another run; this shard was begun before, and
+            ``existing`` does not say what is to become of it; another process is writing it; or it cannot be written
+            (while writing, too).
+    """
+
+    def __init__(self, directory: Path, manifest: Manifest, existing: IfExists) -> None:
+        self.directory = directory
+        self._existing = existing
+        self._part: Optional[NewFile] = None
+        self._ids = self._skipped = 0
+        self._begun(manifest)  # refuses before anything is made
+        self._transient = not directory.exists()
+        with writing_errors(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        self._lock = WriterLock(directory / manifest.name)
+        atexit.register(self.abandon)
+        try:
+            begun = self._begun(manifest)  # again: what another process wrote in between
+            self._stale = begun if existing.overwrite else None
+            self.manifest = manifest if begun is None or existing.overwrite else begun
+            self._written = self._begun_ids()
+        except BaseException:
+            self.abandon()
+            raise
+
+    @property
+    def path(self) -> Path:
+        """Where the output is, for messages."""
+        return self.directory
+
+    @property
+    def written(self) -> NDArray[np.bool_]:
+        """Of which ids the sentences were there at the beginning, [size]."""
+        return self._written
+
+    def write(self, sentences: Sequence[Item]) -> None:
+        """Add sentences, all hypotheses of each."""
+        new = [sentence for sentence in sentences if not self._written[sentence.id]]
+        if new:
+            with writing_errors(self.path):
+                if self._part is None:
+                    self._clear()
+                    self._part = NewFile(self.directory / self.manifest.part_name(len(self.manifest.parts)))
+                    self._open(self._part.path)
+                self._ids += len({sentence.id for sentence in new})
+                self._skipped += sum(not sentence.ok for sentence in new)
+                self._add(new)
+
+    def commit(self) -> None:
+        """Make a part of what was added since the last one."""
+        if self._part is not None:
+            with writing_errors(self.path):
+                self._close(self._part.path)
+                self._part.keep()
+            self._part = None
+            path = self.directory / self.manifest.part_name(len(self.manifest.parts))
+            parts = (*self.manifest.parts, Part.of(path, self._ids))
+            self._declare(parts=parts, skipped=self.manifest.skipped + self._skipped)
+            self._ids = self._skipped = 0
+
+    def finish(self) -> None:
+        """Make the last part and declare the shard finished."""
+        self.commit()
+        if not self.manifest.finished:
+            self._clear()
+            self._declare(finished=True)
+        with writing_errors(self.path):
+            self._complete()
+        self._end()
+
+    def abandon(self) -> None:
+        """Remove the unfinished part and let go of the shard (also when the interpreter ends before :meth:`finish`)."""
+        try:
+            if self._part is not None:
+                self._drop()
+        finally:
+            if self._part is not None:
+                self._part.drop()
+                self._part = None
+            self._end()
+
+    def _end(self) -> None:
+        self._lock.release()
+        atexit.unregister(self.abandon)
+        if self._transient:
+            with suppress(OSError):  # it holds something
+                self.directory.rmdir()
+
+    def _complete(self) -> None:
+        """What else is done with a finished shard."""
+
+    def _clear(self) -> None:
+        """Remove what is to be overwritten, and what killed runs left of this shard."""
+        remove_left_over_files(self.directory, self.manifest.file_names)
+        if self._stale is not None:
+            self._remove(self._stale)
+            self._stale = None
+
+    def _remove(self, manifest: Manifest) -> None:
+        for name in (manifest.name, *(part.name for part in manifest.parts)):
+            (self.directory / name).unlink(missing_ok=True)
+
+    def _declare(self, **changes: Any) -> None:
+        self.manifest = replace(self.manifest, **changes)
+        self.manifest.write(self.directory)
+
+    def _begun(self, manifest: Manifest) -> Optional[Manifest]:
+        """What this shard of the run has written before.
+
+        Raises:
+            InputError: there is something that must not be continued or replaced.
+        """
+        begun = None
+        option = self._existing.output_option or CONTENTS[manifest.content]
+        for other in read_manifests(self.directory, manifest.content):
+            where = self.directory / other.name
+            check_same_run(where, other, manifest, option)
+            if other.shard == manifest.shard:
+                begun = other
+                if not (self._existing.resume or self._existing.overwrite):
+                    state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
+                    raise InputError(
+                        f"{where}: this shard of the same run is {state} already: give {self._existing.options[0]} to "
+                        f"keep what is there, {self._existing.options[1]} to begin anew, or name another place with "
+                        f"{option}"
+                    )
+        return begun
+
+    def _begun_ids(self) -> NDArray[np.bool_]:
+        written = np.zeros(self.manifest.size, dtype=np.bool_)
+        written[part_ids(self.directory, self.manifest)] = True
+        return written
+
+    def _open(self, path: Path) -> None:  # not all parts are written bit by bit
+        """Begin a part at ``path``."""
+
+    @abstractmethod
+    def _add(self, sentences: Sequence[Item]) -> None:
+        """Add sentences to the part."""
+
+    @abstractmethod
+    def _close(self, path: Path) -> None:
+        """Have the whole part at ``path``."""
+
+    def _drop(self) -> None:
+        """Let go of the part, which will not be ended."""
+
+
+def check_same_run(where: Path, other: Manifest, manifest: Manifest, option: str) -> None:
+    """Check that what ``where`` says of earlier output is of the run of ``manifest``.
+
+    Raises:
+        InputError: it is of another; ``option`` names the output.
+    """
+    if other.signature_hash != manifest.signature_hash or other.size != manifest.size:
+        fields = differing(other.signature, manifest.signature) or "size"
+        raise InputError(
+            f"{where}: is of another run (its {fields} differ): expected output of this run, or none; name another "
+            f"place with {option}, or remove that one"
+        )
+
+
+class SentenceWriter(Protocol):
+    """Takes the recorded sentences of a shard."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is written, and how far."""
+
+    @property
+    def path(self) -> Path:
+        """Where the output is, for messages."""
+
+    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences, all hypotheses of each."""
+
+    def commit(self) -> None:
+        """Make a part of what was added since the last one."""
+
+    def finish(self) -> None:
+        """Make the last part and declare the shard finished."""
+
+    def abandon(self) -> None:
+        """Let go of the shard, with the parts that it has."""
