@@ -22,6 +22,7 @@ from alignment_eval.arguments.maps import (
     line_style,
 )
 from alignment_eval.arguments.numbers import positive_integer
+from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
@@ -39,6 +40,11 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.align.run import run
 
 PROG = "norm-align"
+#: What --help shows.
+_COMMON = (
+    *("path", "data", "source_lang", "target_lang", "bpe_codes", "source_text", "target_text", "text", "profile"),
+    *("reverse_path", "reverse_data", "reverse_bpe_codes", "lexicon", "output", "confidences", "overwrite", "cpu"),
+)
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -62,11 +68,12 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ShortHelpParser(
         prog=PROG,
-        description="Word alignments of raw parallel text from a trained translation model.",
+        common=_COMMON,
+        short_usage="%(prog)s [options] -o FILE",
+        description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model_arguments(parser)
     add_text_arguments(parser)
