@@ -43,7 +43,17 @@ PROG = "norm-align"
 #: What --help shows.
 _COMMON = (
     *("path", "data", "source_lang", "target_lang", "bpe_codes", "source_text", "target_text", "text", "profile"),
-    *("reverse_path", "reverse_data", "reverse_bpe_codes", "lexicon", "output", "confidences", "overwrite", "cpu"),
+    *(
+        "reverse_path",
+        "reverse_data",
+        "reverse_bpe_codes",
+        "lexicon",
+        "lexicon_file",
+        "output",
+        "confidences",
+        "overwrite",
+        "cpu",
+    ),
 )
 _EPILOG = f"""\
 Example, from the root of the repository:
