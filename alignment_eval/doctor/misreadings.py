@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.doctor.retokenise import TokenWords, words_of_tokens
 from alignment_eval.formats.checks import CONTRADICTED, sentences_with_one
-from alignment_eval.links.table import GoldTable, LinkTable
+from alignment_eval.links.table import GoldTable, LinkTable, first_with
 from alignment_eval.scoring.aer import Counts, aer, count
 from alignment_eval.scoring.direction import LOOKED_AT
 
@@ -150,7 +150,7 @@ class FileEvidence:
 
 def plausible_bases(links: LinkTable) -> frozenset[int]:
     """The index bases that a file with these indices may have."""
-    if links.first_with(0) is not None:
+    if first_with(links, 0) is not None:
         return frozenset({0})
     return frozenset({1} if sentences_with_one(links) >= CONTRADICTED else {0, 1})
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.formats.detection import AlignmentFile
-from alignment_eval.links.table import LinkTable
+from alignment_eval.links.table import LinkTable, first_with
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -71,7 +71,7 @@ def decide_base(
         InputError: the data contradict the base, or ``auto`` cannot tell it.
     """
     links = file.links.possible
-    zero = links.first_with(0)
+    zero = first_with(links, 0)
     if wanted == "auto":
         return _detect_base(file, zero, role, sides, warn)
     if wanted == "1" and zero is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links
+from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links, each_scored
 
 
 def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
@@ -26,7 +26,7 @@ def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
     """
     every = links.possible
     if format == "scored":
-        sentences = zip(every.each_scored(), links.sure.each_sentence())
+        sentences = zip(each_scored(every), links.sure.each_sentence())
         return (format_scored_line(scored, base, sure) for scored, sure in sentences)
     if format == "pharaoh":
         return (format_pharaoh_line(sentence, base) for sentence in every.each_sentence())
@@ -35,7 +35,7 @@ def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
     gold = (GoldSentence(sure, possible) for sure, possible in zip(links.sure.each_sentence(), every.each_sentence()))
     if format == "talp":
         return (format_talp_line(sentence, base) for sentence in gold)
-    confidences = repeat(None) if every.confidence is None else every.each_scored()
+    confidences = repeat(None) if every.confidence is None else each_scored(every)
     pairs = enumerate(zip(gold, confidences))
     return (line for n, (sentence, scored) in pairs for line in format_naacl_lines(n, sentence, base, scored))
 

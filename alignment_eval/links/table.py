@@ -58,7 +58,6 @@ class LinkTable:
     ``keys`` is int64 [links], strictly rising: sentence number, source word and target word of a link in one
     number (:meth:`build`), so that sets of a million sentences are compared without a Python object a link.
     ``sentences`` is the number of sentences, those without links included.
-
     ``confidence`` is float64 [links], one finite number a link in the order of ``keys`` (larger: surer; a probability
     or any other scale), or None where links have none.  It stays with its link in every operation on one table.
     ``a & b`` keeps that of ``a``; ``a | b`` the larger one, and None unless both have it.
@@ -69,11 +68,9 @@ class LinkTable:
     confidence: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.confidence is None:
-            return
-        if self.confidence.shape != self.keys.shape:
+        if self.confidence is not None and self.confidence.shape != self.keys.shape:
             raise InputError(f"{self.confidence.size} confidences for {len(self)} links: expected one a link")
-        if not np.isfinite(self.confidence).all():
+        if self.confidence is not None and not np.isfinite(self.confidence).all():
             raise InputError("a confidence is NaN or infinite: expected finite numbers")
 
     @classmethod
@@ -135,21 +132,17 @@ class LinkTable:
     @property
     def sentence(self) -> NDArray[np.int64]:
         """Sentence number of each link."""
-        values: NDArray[np.int64] = self.keys >> (2 * INDEX_BITS)
-        return values
+        return _bits(self.keys, 2, None)
 
     @property
     def source(self) -> NDArray[np.int64]:
         """Source word of each link."""
-        values: NDArray[np.int64] = self.keys >> INDEX_BITS
-        values &= MAX_INDEX  # in place: no second array of that size
-        return values
+        return _bits(self.keys, 1, MAX_INDEX)
 
     @property
     def target(self) -> NDArray[np.int64]:
         """Target word of each link."""
-        values: NDArray[np.int64] = self.keys & MAX_INDEX
-        return values
+        return _bits(self.keys, 0, MAX_INDEX)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -160,24 +153,7 @@ class LinkTable:
 
     def isin(self, other: LinkTable) -> NDArray[np.bool_]:
         """Which of the links are in the other table too, [links]."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        for start in range(0, len(self), _LOOKED_UP):
-            keys = self.keys[start : start + _LOOKED_UP]
-            first, last = np.searchsorted(other.keys, keys[[0, -1]])
-            near = other.keys[first : last + 1]  # all that can be among them
-            if len(near):
-                place = np.minimum(np.searchsorted(near, keys), len(near) - 1)
-                found[start : start + _LOOKED_UP] = near[place] == keys
-        return found
-
-    def first_with(self, index: int) -> int | None:
-        """The position of the first link whose source or target word is ``index``, None without any."""
-        for start in range(0, len(self), _LOOKED_UP):
-            part = LinkTable(self.keys[start : start + _LOOKED_UP], self.sentences)
-            found = np.flatnonzero((part.source == index) | (part.target == index))
-            if found.size:
-                return start + int(found[0])
-        return None
+        return _isin(self.keys, other.keys)
 
     def __or__(self, other: LinkTable) -> LinkTable:
         """The links that are in either table."""
@@ -214,21 +190,6 @@ class LinkTable:
         """The same links, said to be of a corpus of ``sentences`` sentences: all that have links and any without."""
         return replace(self, sentences=sentences)
 
-    def above(self, threshold: float) -> LinkTable:
-        """The links whose confidence is ``threshold`` or more.
-
-        Raises:
-            InputError: the links have no confidences, or the threshold is NaN.
-        """
-        if self.confidence is None:
-            raise InputError(
-                f"links without confidences cannot be held to a smallest one ({threshold:g}): expected links with "
-                f"scores, i-j:p; leave the threshold out"
-            )
-        if math.isnan(threshold):
-            raise InputError("smallest confidence NaN: expected a number")
-        return self._at(self.confidence >= threshold)
-
     def per_sentence(self) -> NDArray[np.int64]:
         """Number of links of each sentence, [sentences]."""
         starts = np.searchsorted(self.keys, packed(np.arange(self.sentences + 1), 0, 0))
@@ -236,37 +197,49 @@ class LinkTable:
 
     def each_sentence(self) -> Iterator[Links]:
         """One set a sentence, without holding those of the whole corpus."""
-        for inside, bounds in self._blocks():
-            pairs = self._pairs(inside)
-            yield from (frozenset(pairs[start:end]) for start, end in bounds)
-
-    def each_scored(self) -> Iterator[dict[Link, float]]:
-        """The links of each sentence with their confidences, in rising order.
-
-        Raises:
-            InputError: the links have no confidences.
-        """
-        if self.confidence is None:
-            raise InputError("links without confidences: expected links with scores, i-j:p")
-        for inside, bounds in self._blocks():
-            scored = list(zip(self._pairs(inside), self.confidence[inside].tolist()))
-            yield from (dict(scored[start:end]) for start, end in bounds)
-
-    def _blocks(self) -> Iterator[tuple[slice, list[tuple[int, int]]]]:
-        """Where the links of :data:`_BLOCK` sentences stand, and between what bounds in there those of each."""
-        bounds = np.concatenate([[0], np.cumsum(self.per_sentence())])
-        for first in range(0, self.sentences, _BLOCK):
-            ends = bounds[first : first + _BLOCK + 1]
-            local = (ends - ends[0]).tolist()
-            yield slice(ends[0], ends[-1]), list(zip(local[:-1], local[1:]))
-
-    def _pairs(self, inside: slice) -> list[Link]:
-        part = LinkTable(self.keys[inside], self.sentences)
-        return list(zip(part.source.tolist(), part.target.tolist()))
+        return (frozenset(pairs) for pairs, _ in _each(self))
 
     def to_sentences(self) -> list[Links]:
         """One set a sentence."""
         return list(self.each_sentence())
+
+
+def first_with(table: LinkTable, index: int) -> int | None:
+    """The position of the first link whose source or target word is ``index``, None without any."""
+    for start in range(0, len(table), _LOOKED_UP):
+        part = LinkTable(table.keys[start : start + _LOOKED_UP], table.sentences)
+        found = np.flatnonzero((part.source == index) | (part.target == index))
+        if found.size:
+            return start + int(found[0])
+    return None
+
+
+def above(table: LinkTable, threshold: float) -> LinkTable:
+    """The links whose confidence is ``threshold`` or more.
+
+    Raises:
+        InputError: the links have no confidences, or the threshold is NaN.
+    """
+    if table.confidence is None:
+        raise InputError(
+            f"links without confidences cannot be held to a smallest one ({threshold:g}): expected links with "
+            f"scores, i-j:p; leave the threshold out"
+        )
+    if math.isnan(threshold):
+        raise InputError("smallest confidence NaN: expected a number")
+    kept = table.confidence >= threshold
+    return replace(table, keys=table.keys[kept], confidence=table.confidence[kept])
+
+
+def each_scored(table: LinkTable) -> Iterator[dict[Link, float]]:
+    """The links of each sentence with their confidences, in rising order.
+
+    Raises:
+        InputError: the links have no confidences.
+    """
+    if table.confidence is None:
+        raise InputError("links without confidences: expected links with scores, i-j:p")
+    return (dict(zip(pairs, scores)) for pairs, scores in _each(table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,8 +291,8 @@ class GoldTable:
         return self._mapped(lambda table: table.with_sentences(max(sentences, table.sentences)))
 
     def above(self, threshold: float) -> GoldTable:
-        """The links whose confidence is ``threshold`` or more; errors as :meth:`LinkTable.above`."""
-        return self._mapped(lambda table: table.above(threshold))
+        """The links whose confidence is ``threshold`` or more; errors as :func:`above`."""
+        return self._mapped(lambda table: above(table, threshold))
 
     def to_sentences(self) -> list[GoldSentence]:
         """One :class:`~alignment_eval.links.table.GoldSentence` a sentence."""
@@ -333,7 +306,40 @@ def _check_range(what: str, values: NDArray[np.int64], limit: int) -> None:
         raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
 
 
+def _bits(keys: NDArray[np.int64], place: int, mask: int | None) -> NDArray[np.int64]:
+    """The number at a place of the keys, counted from the last."""
+    values: NDArray[np.int64] = keys >> (place * INDEX_BITS)
+    if mask is not None:
+        values &= mask  # in place: no second array of that size
+    return values
+
+
 def _first_of_equals(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the sorted ``keys`` differ from the one before."""
     first: NDArray[np.bool_] = np.concatenate([[True], np.diff(keys) > 0])
     return first
+
+
+def _isin(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the rising ``keys`` are among the rising ``others``."""
+    found = np.zeros(len(keys), dtype=np.bool_)
+    for start in range(0, len(keys), _LOOKED_UP):
+        part = keys[start : start + _LOOKED_UP]
+        first, last = np.searchsorted(others, part[[0, -1]])
+        near = others[first : last + 1]  # all that can be among them
+        if len(near):
+            place = np.minimum(np.searchsorted(near, part), len(near) - 1)
+            found[start : start + _LOOKED_UP] = near[place] == part
+    return found
+
+
+def _each(table: LinkTable) -> Iterator[tuple[list[Link], list[float]]]:
+    """The links of each sentence, and their confidences if any; of :data:`_BLOCK` sentences at once."""
+    bounds = np.concatenate([[0], np.cumsum(table.per_sentence())])
+    for first in range(0, table.sentences, _BLOCK):
+        ends = bounds[first : first + _BLOCK + 1]
+        part = table._at(slice(ends[0], ends[-1]))
+        pairs = list(zip(part.source.tolist(), part.target.tolist()))
+        scores = [] if part.confidence is None else part.confidence.tolist()
+        local = (ends - ends[0]).tolist()
+        yield from ((pairs[start:end], scores[start:end]) for start, end in zip(local[:-1], local[1:]))

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links import table as links
-from alignment_eval.links.table import MAX_INDEX, GoldSentence, GoldTable, Link, Links, LinkTable, transpose
+from alignment_eval.links.table import (
+    MAX_INDEX,
+    GoldSentence,
+    GoldTable,
+    Link,
+    Links,
+    LinkTable,
+    above,
+    each_scored,
+    first_with,
+    transpose,
+)
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 CORPORA = st.lists(LINKS, max_size=6)
@@ -74,7 +85,7 @@ def test_first_with(corpus: list[Links], index: int, at_a_time: int) -> None:
     expected = next((k for k, link in enumerate(flat) if index in link), None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(links, "_LOOKED_UP", at_a_time)
-        assert LinkTable.of(corpus).first_with(index) == expected
+        assert first_with(LinkTable.of(corpus), index) == expected
 
 
 @given(st.lists(st.tuples(LINKS, LINKS), max_size=6))
@@ -103,7 +114,7 @@ def test_confidences_stay_with_their_links(corpus: list[Scored]) -> None:
         {(i + 2, j + 2): p for (i, j), p in links.items()} for links in corpus
     ]
     assert scored_sentences(table.head(2)) == corpus[:2]
-    assert scored_sentences(table.above(0.5)) == [{k: p for k, p in links.items() if p >= 0.5} for links in corpus]
+    assert scored_sentences(above(table, 0.5)) == [{k: p for k, p in links.items() if p >= 0.5} for links in corpus]
     gold = GoldTable(table, table)
     assert scored_sentences(gold.above(0.5).possible) == scored_sentences(gold.above(0.5).sure)
 
@@ -139,9 +150,9 @@ def test_bad_confidences(confidence: list[float], message: str) -> None:
 
 def test_bad_thresholds() -> None:
     with pytest.raises(InputError, match=r"links without confidences .* \(0\.5\): expected links with scores, i-j:p"):
-        LinkTable.of([{(0, 0)}]).above(0.5)
+        above(LinkTable.of([{(0, 0)}]), 0.5)
     with pytest.raises(InputError, match="smallest confidence NaN: expected a number"):
-        scored_table([{(0, 0): 1.0}]).above(float("nan"))
+        above(scored_table([{(0, 0): 1.0}]), float("nan"))
 
 
 def test_unsorted_and_doubled_links_are_in_order_and_once() -> None:
@@ -184,10 +195,10 @@ def test_sentences_come_in_blocks(monkeypatch: pytest.MonkeyPatch, size: int) ->
     corpus: list[Scored] = [{(2, 1): 2.0, (0, 3): 0.5}, {}, {}, {(0, 0): 1.0}, {}]
     table = scored_table(corpus)
     assert list(table.each_sentence()) == [frozenset(row) for row in corpus]
-    assert list(table.each_scored()) == corpus
-    assert [list(row) for row in table.each_scored()] == [sorted(row) for row in corpus]
+    assert list(each_scored(table)) == corpus
+    assert [list(row) for row in each_scored(table)] == [sorted(row) for row in corpus]
     with pytest.raises(InputError, match="links without confidences: expected links with scores"):
-        next(replace(table, confidence=None).each_scored())
+        next(each_scored(replace(table, confidence=None)))
 
 
 def test_nested_is_what_construction_makes_of_links_that_are_nested() -> None:
