@@ -12,6 +12,7 @@ import numpy as np
 from alignment_eval.display.html import heat_table, text_of, text_table
 from alignment_eval.display.labels import shortened
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import SentenceLinks, WordLinks
 from alignment_eval.figures.axes import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import write_lines
@@ -46,6 +47,16 @@ class Alignment:
     links: list[Link]
     confidences: dict[Link, float] = field(default_factory=dict)
     status: str = "ok"
+
+    @classmethod
+    def of(
+        cls, source: Iterable[str], target: Iterable[str], links: SentenceLinks | None, status: str = "ok"
+    ) -> Alignment:
+        """The alignment that the extraction has found for these words; ``links`` None: none, ``status`` says why."""
+        if links is None:
+            return cls(tuple(source), tuple(target), [], status=status)
+        confidences = links.confidences() if isinstance(links, WordLinks) else {}
+        return cls(tuple(source), tuple(target), sorted(links.links), confidences, status)
 
     @property
     def ok(self) -> bool:
@@ -123,10 +134,15 @@ def _side(words: tuple[str, ...]) -> SentenceSide:
 
 
 class Alignments(Sequence[Alignment]):
-    """The word alignments of a list of sentence pairs, in its order."""
+    """The word alignments of a list of sentence pairs, in its order.
 
-    def __init__(self, alignments: Iterable[Alignment]) -> None:
+    Attributes:
+        signature: how they were made: maps, rule, profile, lexicon; empty if that is not known.
+    """
+
+    def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
         self._alignments = tuple(alignments)
+        self.signature = signature
 
     @overload
     def __getitem__(self, index: int) -> Alignment: ...
@@ -136,7 +152,7 @@ class Alignments(Sequence[Alignment]):
 
     def __getitem__(self, index: int | slice) -> Alignment | Alignments:
         found = self._alignments[index]
-        return found if isinstance(found, Alignment) else Alignments(found)
+        return found if isinstance(found, Alignment) else Alignments(found, self.signature)
 
     def __len__(self) -> int:
         return len(self._alignments)

@@ -18,6 +18,7 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.align.direction import Direction, EncodedPair
 from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
 #: What the sides are called for which subwords are counted: of the first direction, and of the other.
 _SIDES = (("source", "target"), ("reverse source", "reverse target"))
@@ -135,6 +136,15 @@ class Aligner:
                 self.tokens[name] += len(side.ids) - 1
                 self.unknown[name] += side.unknown
         return ""
+
+    def unknown_warnings(self) -> list[str]:
+        """What to warn of if the text so far has many subwords that the models do not know."""
+        return [
+            f"{self.unknown[name]} of {total} {name} subwords so far are unknown to the model: are language, "
+            f"tokenisation, case and BPE codes those it was trained with?"
+            for name, total in self.tokens.items()
+            if self.unknown[name] > SUSPICIOUS_UNKNOWN * total
+        ]
 
 
 def _not_aligned(id_: int, reason: str) -> DirectedLinks:

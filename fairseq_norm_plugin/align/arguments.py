@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+import torch
+
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
+from fairseq_norm_plugin.api import NormModel, load
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,3 +88,25 @@ def check_input(args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
+
+
+def load_models(args: argparse.Namespace) -> list[NormModel]:
+    """The source-target model, and the target-source model if there is one, on their device.
+
+    Raises:
+        InputError: a checkpoint, a dictionary or BPE codes cannot be used.
+    """
+    model = load(
+        args.path,
+        args.data,
+        args.source_lang,
+        args.target_lang,
+        args.bpe_codes,
+        args.subword_mark,
+        reverse_path=args.reverse_path,
+        reverse_data=args.reverse_data,
+        reverse_bpe_codes=args.reverse_bpe_codes,
+    )
+    if torch.cuda.is_available() and not args.cpu:
+        model.to("cuda")
+    return model.both

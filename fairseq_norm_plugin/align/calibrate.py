@@ -20,11 +20,11 @@ from fairseq_norm_plugin.align.arguments import (
     add_speed_arguments,
     add_text_arguments,
     check_input,
+    load_models,
     text_paths,
 )
 from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.align.checking import mismatch_warning
-from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText
 from fairseq_norm_plugin.output.identity import model_hash
 
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> None:
         check_new(file, args.overwrite)
     text = ParallelText(text_paths(args))
     models = load_models(args)
-    directions = directions_of(args, models)
-    if warning := mismatch_warning(text, directions[0], args.max_tokens):
+    directions = [model.direction for model in models]
+    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     pairs = usable_pairs(text, directions)
     if len(pairs) < FEWEST_PAIRS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional
 
 import numpy as np
@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from fairseq_norm_plugin.align.aligner import length_batches
 from fairseq_norm_plugin.align.direction import Direction, EncodedPair
 from fairseq_norm_plugin.align.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
-from fairseq_norm_plugin.align.text import ParallelText, TokenPair
+from fairseq_norm_plugin.align.text import TokenPair
 
 
-def mismatch_warning(text: ParallelText, direction: Direction, max_tokens: int = 4000) -> Optional[str]:
+def mismatch_warning(
+    text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000
+) -> Optional[str]:
     """What a user should know of a text before it is aligned; None if it looks parallel, or is too short to tell.
 
     Args:
         text: the sentence pairs.
+        size: how many they are.
         direction: the source-target model.
         max_tokens: tokens of a batch, pads included.
     """
-    lines, pairs = _sample(text, direction)
+    lines, pairs = _sample(text, size, direction)
     if len(pairs) < 2:
         return None
     verdict = judge_pairs(pairs, direction, max_tokens)
@@ -47,9 +50,9 @@ def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: in
     return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(pairs))
 
 
-def _sample(text: ParallelText, direction: Direction) -> tuple[list[int], list[TokenPair]]:
+def _sample(text: Iterable[TokenPair], size: int, direction: Direction) -> tuple[list[int], list[TokenPair]]:
     """The sampled lines, from 0, that have words on both sides and fit the model either way round."""
-    wanted = set(sample_lines(text.size))
+    wanted = set(sample_lines(size))
     last = max(wanted, default=-1)
     lines: list[int] = []
     pairs: list[TokenPair] = []

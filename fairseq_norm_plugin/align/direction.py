@@ -93,6 +93,10 @@ class Direction:
         """The words of a source (``which`` 0) or a target (1) as the models take them."""
         return _encode(tokens, self._segmenters[which], self._dictionaries[which])
 
+    def words(self, tokens: Tokens, which: int) -> Tokens:
+        """The words of a source (``which`` 0) or a target (1), as links count them."""
+        return self._segmenters[which].words(tokens)
+
     def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
         """A batch of pairs, given by id, as fairseq's models take it, on their device; targets may be left out."""
         items = []
@@ -154,15 +158,12 @@ class Direction:
     @torch.no_grad()
     def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, float]:
         """The log probability (base e, sum over tokens) of each target given its source, by the first model."""
-        source_dictionary, target_dictionary = self._dictionaries
-        items = [{"id": id_, "source": source.ids, "target": target.ids} for id_, (source, target) in pairs.items()]
-        sample = dict(collate(items, source_dictionary.pad(), source_dictionary.eos()))
+        sample = self.sample(pairs)
+        target = sample["target"]
         model = self._models[0]
-        device = next(model.parameters()).device
-        inputs = {name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)}
-        target = sample["target"].to(device)
-        lprobs = model.get_normalized_probs(model(**inputs), log_probs=True)
-        of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(target == target_dictionary.pad(), 0)
+        lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+        pads = target == self._dictionaries[1].pad()
+        of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         sums: list[float] = of_tokens.double().sum(-1).tolist()
         return dict(zip(sample["id"].tolist(), sums))
 

@@ -11,22 +11,12 @@ from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
 from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.selection.chosen import (
-    ChosenMethod,
-    Overrides,
-    by_options,
-    chosen_method,
-    require_both,
-    stated_passes,
-)
-from alignment_eval.selection.profile import Profile, profile_path, read_profile
-from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
 from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.align.profiles import find_profiles
 from fairseq_norm_plugin.align.text import ParallelText
 from fairseq_norm_plugin.options import default_layers
 
-#: The value of ``--profile`` that passes over the profile beside a checkpoint.
-NO_PROFILE = "none"
 #: Two directions become one by the product of their word maps unless another way is named.
 _PRODUCT = BidirectionalOptions(join="product")
 
@@ -53,7 +43,7 @@ def choose_method(
         both = (stated or _PRODUCT) if len(directions) > 1 else None
         method = _stated(args, directions[0].layers, both)
         return by_options(with_lexicon_options(method, args))
-    profiles, sources = find_profiles(args, directions, models, text)
+    profiles, sources = find_profiles(directions, models, text, args.profile, args.max_tokens)
     overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, args.lexicon_file)
     chosen = chosen_method(profiles, sources, text.size, overrides)
     return replace(chosen, method=with_lexicon_options(chosen.method, args))
@@ -67,30 +57,3 @@ def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalO
     forward = stated_options(args)
     reverse = None if both is None else reverse_options(args, forward)
     return AlignmentMethod(forward, reverse, both, stated_passes(args.rule, both, given_passes(args)))
-
-
-def find_profiles(
-    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: ParallelText
-) -> tuple[list[Profile], list[str]]:
-    """The profile of each model and where it comes from: ``--profile``, beside the checkpoint, or the text."""
-    if args.profile not in (None, NO_PROFILE):
-        named = read_profile(args.profile, models[0])
-        if len(directions) == 1:
-            return [named], [args.profile]
-        require_both(named, args.profile)
-        return [named, named.of_reverse(models[1], args.profile)], [args.profile, args.profile]
-    profiles: list[Profile] = []
-    sources: list[str] = []
-    pairs = None
-    for direction, model, exchanged in zip(directions, models, (False, True)):
-        beside = profile_path(direction.name)
-        if args.profile is None and beside.is_file():
-            profiles.append(read_profile(beside, model))
-            sources.append(str(beside))
-            continue
-        if pairs is None:
-            pairs = usable_pairs(text, directions)
-        mine = [(pair[1], pair[0]) if exchanged else pair for pair in pairs]
-        profiles.append(calibrate(direction, mine, model, args.max_tokens))
-        sources.append("the text itself")
-    return profiles, sources

@@ -26,16 +26,14 @@ from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.aligner import Aligner
-from fairseq_norm_plugin.align.arguments import text_paths
+from fairseq_norm_plugin.align.arguments import load_models, text_paths
 from fairseq_norm_plugin.align.checking import mismatch_warning
 from fairseq_norm_plugin.align.method import choose_method
-from fairseq_norm_plugin.align.models import directions_of, load_models
 from fairseq_norm_plugin.align.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
 from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
-from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
 
 def run(args: argparse.Namespace) -> None:
@@ -50,9 +48,9 @@ def run(args: argparse.Namespace) -> None:
     lexicon = given_lexicon(args)
     text = ParallelText(text_paths(args))
     models = load_models(args)
-    directions = directions_of(args, models)
+    directions = [model.direction for model in models]
     hashes = [model_hash(model.models) for model in models]
-    if warning := mismatch_warning(text, directions[0], args.max_tokens):
+    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
@@ -162,12 +160,7 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
 
 def _warn_unknown(aligner: Aligner) -> bool:
     """Warn of text that the models hardly know; whether it was."""
-    warned = False
-    for name, total in aligner.tokens.items():
-        if aligner.unknown[name] > SUSPICIOUS_UNKNOWN * total:
-            warned = True
-            warn_on_stderr(
-                f"{aligner.unknown[name]} of {total} {name} subwords so far are unknown to the model: are language, "
-                f"tokenisation, case and BPE codes those it was trained with?"
-            )
-    return warned
+    warnings = aligner.unknown_warnings()
+    for warning in warnings:
+        warn_on_stderr(warning)
+    return bool(warnings)

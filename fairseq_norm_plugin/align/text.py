@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.text import TextFile, token_lines
-from alignment_eval.maps.subwords import word_indices
+from alignment_eval.maps.subwords import word_indices, word_strings
 from fairseq_norm_plugin.bpe import read_bpe
 
 #: Stands between source and target where both are in one file, as in fast_align's input.
@@ -120,6 +120,10 @@ class Segmenter:
         counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
         words = np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
         return list(itertools.chain.from_iterable(pieces)), words
+
+    def words(self, tokens: Tokens) -> Tokens:
+        """The words of a sentence, as links count them."""
+        return tokens if self._bpe is not None else word_strings(tokens, word_indices(tokens, self._mark))
 
     def forget(self) -> None:
         """Forget the words seen so far, which subword-nmt keeps all of otherwise."""

@@ -12,6 +12,7 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.align.aligner import length_batches
 from fairseq_norm_plugin.align.direction import Direction, EncodedSide
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence, words_of_text
+from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.tokens import Vocabulary
 
 #: A window of pairs goes through the model in so many parts of similar lengths, roughly.
@@ -29,6 +30,12 @@ class NumberedPair(NamedTuple):
     def lengths(self) -> list[int]:
         """Tokens of each side."""
         return [len(side.ids) for side in (self.source, self.target) if side is not None]
+
+    def axes(self, block: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Tokens of the rows and columns of the maps of a block; those of the decoder are its inputs."""
+        source = self.source.side.tokens
+        inputs = () if self.target is None else (*self.target.side.tokens[-1:], *self.target.side.tokens[:-1])
+        return source if block == ENCODER_SELF else inputs, inputs if block == DECODER_SELF else source
 
 
 class SentenceEncoder:

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Optional, Union, overload
 
+import torch
+
+from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.display.maps import DisplayMaps
-from alignment_eval.errors import UsageError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, status_of
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.api.alignments import ProfileAligner
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
-from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
+from fairseq_norm_plugin.api.encoding import SentenceEncoder
+from fairseq_norm_plugin.api.map_reader import MapReader
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, Sentences, given_pairs, is_one_pair
-from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY, layers_and_heads
-from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.tokens import Vocabulary
 
-#: Tokens of the longer sides of the pairs of a list whose maps are held together.
+FileName = Union[str, Path]
+#: Tokens that go through a model together; of a list of maps, those that are held together.
 MAX_TOKENS = 4000
+
+
+def check_max_tokens(max_tokens: int) -> None:
+    """Check the size of batches.
+
+    Raises:
+        UsageError: it is below 1.
+    """
+    if max_tokens < 1:
+        raise UsageError(f"max_tokens {max_tokens}: expected a number of tokens, 1 or more")
 
 
 class NormModel:
@@ -46,7 +62,18 @@ class NormModel:
         self.layers, self.heads = layers_and_heads(models)
         self.reverse: Optional[NormModel] = None
         self._vocabularies = vocabularies
-        self._encoder = SentenceEncoder(direction, vocabularies)
+
+    @property
+    def both(self) -> list[NormModel]:
+        """This model, and the one of the other direction if there is one."""
+        return [self] if self.reverse is None else [self, self.reverse]
+
+    def to(self, device: Union[str, torch.device]) -> NormModel:
+        """Move all models, those of the other direction too, to ``device``; gives the model itself."""
+        for model in self.both:
+            for one in model.models:
+                one.to(device)
+        return self
 
     @overload
     def maps(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
@@ -98,51 +125,61 @@ class NormModel:
         """
         for kind in kinds:
             require_known("map kind", kind, KINDS)
-        if max_tokens < 1:
-            raise UsageError(f"max_tokens {max_tokens}: expected a number of tokens, 1 or more")
+        check_max_tokens(max_tokens)
+        reader = MapReader(self.models, self.direction, self._vocabularies, kinds, beam)
         if is_one_pair(source, target):
-            pair = self._encoder.pair(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
-            return self._maps([pair], kinds, beam)[0]
-        return self._maps_of_list(given_pairs(source, target), kinds, beam, max_tokens)  # type: ignore[arg-type]
+            return reader.one(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
+        return reader.many(given_pairs(source, target), max_tokens)  # type: ignore[arg-type]  # each is several
 
-    def _maps_of_list(
-        self, given: Iterator[GivenPair], kinds: Sequence[str], beam: int, max_tokens: int
-    ) -> Iterator[DisplayMaps]:
-        pairs = (self._encoder.pair(pair, number) for number, pair in enumerate(given))
-        for window in windows(pairs, max_tokens):
-            maps = {found.id: found for part in parts_of(window, max_tokens) for found in self._maps(part, kinds, beam)}
-            for pair in window:
-                yield maps.pop(pair.number)
-            self.direction.forget()
+    @overload
+    def align(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
+        self, source: str, target: str, *, profile: Optional[FileName] = ..., max_tokens: int = ...
+    ) -> Alignment: ...
 
-    def _maps(self, batch: Sequence[NumberedPair], kinds: Sequence[str], beam: int) -> list[DisplayMaps]:
-        """The maps of a batch; either all pairs have a target or none has."""
-        pairs = {pair.number: (pair.source, pair.target) for pair in batch}
-        recorded = self.direction.recorded(pairs, kinds, range(self.layers))
-        dictionary = self.task.target_dictionary
-        sample = self.direction.sample(pairs)
-        generator: Any
-        with one_thread(self.models):  # a generator sets its beam on the models
-            if batch[0].target is not None:
-                generator = NormSequenceScorer(dictionary, recorded=recorded)
-            else:
-                generator = NormSequenceGenerator(self.models, dictionary, recorded=recorded, beam_size=beam)
-            hypotheses = generator.generate(self.models, sample)
-        found = []
-        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
-            source, target = pairs[id_]
-            found.append(
-                DisplayMaps(
-                    id=id_,
-                    status=status_of(source.certain, target is None or target.certain),
-                    source=source.side,
-                    target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
-                    layers=recorded.layers,
-                    score=float(best["score"]),
-                    arrays=best[MAPS_KEY],
-                )
-            )
-        return found
+    @overload
+    def align(
+        self, source: Iterable[str], target: Iterable[str], *, profile: Optional[FileName] = ..., max_tokens: int = ...
+    ) -> Alignments: ...
+
+    def align(
+        self,
+        source: Union[str, Iterable[str]],
+        target: Union[str, Iterable[str]],
+        *,
+        profile: Optional[FileName] = None,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Union[Alignment, Alignments]:
+        """The word alignment of a sentence pair, or of the pairs of two lists, as norm-align makes them.
+
+        The method is that of the models' profiles; without one, a model chooses its maps on the pairs themselves, if
+        they are 30 or more.  One line on the standard error says which way was taken.  A list is aligned as one text.
+
+        Args:
+            source: one sentence, or several; tokenised text, as for :meth:`maps`.
+            target: likewise.
+            profile: a profile's file; ``none`` passes over those beside the checkpoints.
+            max_tokens: tokens of a batch, pads included.
+
+        Returns:
+            The alignment; of lists all alignments, in their order.  In a list, a pair that is empty or longer than the
+            models take has no links, and its ``status`` says why; one warning counts them.
+
+        Raises:
+            InputError: a sentence is no text; a single one is empty or too long; lists are empty or not of the same
+                length; or a profile cannot be used.
+            UsageError: a profile of one direction for two models, or ``max_tokens`` below 1.
+        """
+        check_max_tokens(max_tokens)
+        if target is None:
+            raise InputError("target: None: expected the translation of source, or a list of them")
+        named = None if profile is None else str(profile)
+        if is_one_pair(source, target):
+            return self._aligner.one(GivenPair(source, target), named, max_tokens)  # type: ignore[arg-type]
+        return self._aligner.many(given_pairs(source, target, blanks=True), named, max_tokens)
+
+    @cached_property
+    def _aligner(self) -> ProfileAligner:
+        return ProfileAligner([m.direction for m in self.both], [model_hash(m.models) for m in self.both])
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
         """The maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
@@ -157,10 +194,7 @@ class NormModel:
             InputError: see :meth:`maps`; or the block has no such maps.
             UsageError: an unknown block type or kind.
         """
-        one, other = self._encoder.side(source, 0, "source"), self._encoder.side(target, 1, "target")
-        inputs = self.direction.sample({0: (one, other)})["net_input"]
-        source_tokens, target_tokens = one.side.tokens, other.side.tokens
-        inputs_of_decoder = (*target_tokens[-1:], *target_tokens[:-1])  # </s> first
-        rows = source_tokens if block == ENCODER_SELF else inputs_of_decoder
-        columns = inputs_of_decoder if block == DECODER_SELF else source_tokens
+        pair = SentenceEncoder(self.direction, self._vocabularies).pair(GivenPair(source, target))
+        inputs = self.direction.sample({0: (pair.source, pair.target)})["net_input"]
+        rows, columns = pair.axes(block)
         return block_maps_of(self.models, inputs, block, kind, rows, columns)

@@ -59,11 +59,18 @@ def is_one_pair(source: Sentences, target: Optional[Sentences]) -> bool:
     return one
 
 
-def given_pairs(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]) -> Iterator[GivenPair]:
+def given_pairs(
+    source: Iterable[Sentence], target: Optional[Iterable[Sentence]], blanks: bool = False
+) -> Iterator[GivenPair]:
     """The pairs of two lists, in their order.
 
     Lists are checked as a whole before the first pair comes; what has no length, such as a generator, is read pair by
     pair and checked on the way.
+
+    Args:
+        source: the source sentences.
+        target: the target sentences; None: the model is to translate.
+        blanks: whether a sentence may be empty.
 
     Raises:
         InputError: the lists are empty or not of the same length, or an element is no sentence.
@@ -73,11 +80,11 @@ def given_pairs(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]
     if len(lengths) == len(sides):
         if len(set(lengths)) > 1:
             raise _unequal(f"source has {lengths[0]} sentences and target {lengths[1]}")
-        return iter(list(_paired(source, target)))
-    return _paired(source, target)
+        return iter(list(_paired(source, target, blanks)))
+    return _paired(source, target, blanks)
 
 
-def _paired(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]) -> Iterator[GivenPair]:
+def _paired(source: Iterable[Sentence], target: Optional[Iterable[Sentence]], blanks: bool) -> Iterator[GivenPair]:
     pair: Optional[GivenPair] = None
     both: Iterable[tuple[Any, Any]] = ((one, None) for one in source)
     if target is not None:
@@ -87,16 +94,16 @@ def _paired(source: Iterable[Sentence], target: Optional[Iterable[Sentence]]) ->
             raise _unequal(f"{'source' if one is _END else 'target'} ends after {number} sentences")
         pair = GivenPair(one, other, (f"source[{number}]", f"target[{number}]"))
         for sentence, name in zip(pair[: 1 if target is None else 2], pair.names):
-            _check_sentence(sentence, name)
+            _check_sentence(sentence, name, blanks)
         yield pair
     if pair is None:
         raise InputError("source: an empty list: expected at least one sentence")
 
 
-def _check_sentence(given: object, name: str) -> None:
+def _check_sentence(given: object, name: str, blanks: bool) -> None:
     if not _is_sentence(given, name, empty=True):
         raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")
-    if isinstance(given, str) and not words_of_text(given):
+    if isinstance(given, str) and not blanks and not words_of_text(given):
         raise empty_sentence(name)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align import models as align_models
 from fairseq_norm_plugin.align.aligner import Aligner
+from fairseq_norm_plugin.api import loading
 from tests.integration.align.ways import DEFAULT, PAPER
 
 
@@ -110,8 +110,8 @@ def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
 
 @pytest.mark.parametrize("join", ["mutual", "average"])
 def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
-    load, languages = align_models.load, []
-    monkeypatch.setattr(align_models, "load", lambda *args, **names: languages.append(args[2:]) or load(*args, **names))
+    load, languages = loading._load_direction, []
+    monkeypatch.setattr(loading, "_load_direction", lambda *args: languages.append(args[2:4]) or load(*args))
     options = ("--join", join, "--reverse-heads", "1")
     done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
     expected = extracted(*PAPER, "--reverse", records / "reverse", *options)

@@ -36,7 +36,8 @@ def warned(direction, tmp_path):
         paths = [tmp_path / "source", tmp_path / "target"]
         for path, lines in zip(paths, (source, target)):
             path.write_text("".join(f"{line}\n" for line in lines))
-        return mismatch_warning(ParallelText([str(path) for path in paths]), direction)
+        text = ParallelText([str(path) for path in paths])
+        return mismatch_warning(text, text.size, direction)
 
     return warned
 

@@ -14,7 +14,7 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
-from fairseq_norm_plugin.api import model as module
+from fairseq_norm_plugin.api import map_reader as module
 from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.generation.generator import NormSequenceGenerator
 
@@ -223,3 +223,16 @@ def test_a_generator_is_made_while_other_threads_wait(model, monkeypatch):
     monkeypatch.setattr(module, "NormSequenceGenerator", Spy)
     model.maps("ja .", beam=1)
     assert waiting == [True]
+
+
+def test_axes_of_block_maps(model):
+    """Rows and columns of the decoder are its inputs: </s> first."""
+    source, target = ("wir", "sind", "</s>"), ("</s>", "we", "are")
+    for block, rows, columns in (
+        ("encoder.self", source, source),
+        ("decoder.self", target, target),
+        ("decoder.cross", target, source),
+    ):
+        maps = model.block_maps("wir sind", "we are", block, "attn_n")
+        assert (maps.rows, maps.columns) == (rows, columns)
+        assert maps.layers.shape == (3, 3, 3)

@@ -1,0 +1,85 @@
+"""Maps of sentence pairs, teacher-forced or of the model's own translations, and the windows of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from alignment_eval.display.maps import DisplayMaps
+from alignment_eval.maps.sentence import status_of
+from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
+from fairseq_norm_plugin.api.sentences import GivenPair
+from fairseq_norm_plugin.capture.capturing import one_thread
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.tokens import Vocabulary
+
+
+class MapReader:
+    """Reads maps of all layers from the models of one direction.
+
+    Args:
+        models: the models of an ensemble.
+        direction: the same, with what cuts text into their subwords.
+        vocabularies: of source and target.
+        kinds: which maps.
+        beam: of the search for translations.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Any],
+        direction: Direction,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        kinds: Sequence[str],
+        beam: int,
+    ) -> None:
+        self._models = models
+        self._direction = direction
+        self._vocabularies = vocabularies
+        self._kinds = kinds
+        self._beam = beam
+        self._encoder = SentenceEncoder(direction, vocabularies)
+
+    def one(self, pair: GivenPair) -> DisplayMaps:
+        """The maps of one pair; errors as for :meth:`~fairseq_norm_plugin.api.encoding.SentenceEncoder.pair`."""
+        return self._batch([self._encoder.pair(pair)])[0]
+
+    def many(self, given: Iterator[GivenPair], max_tokens: int) -> Iterator[DisplayMaps]:
+        """The maps of pairs in their order; those of ``max_tokens`` tokens are held at once."""
+        pairs = (self._encoder.pair(pair, number) for number, pair in enumerate(given))
+        for window in windows(pairs, max_tokens):
+            maps = {found.id: found for part in parts_of(window, max_tokens) for found in self._batch(part)}
+            for pair in window:
+                yield maps.pop(pair.number)
+            self._direction.forget()
+
+    def _batch(self, batch: Sequence[NumberedPair]) -> list[DisplayMaps]:
+        """The maps of pairs that all have a target, or that have none."""
+        pairs = {pair.number: (pair.source, pair.target) for pair in batch}
+        recorded = self._direction.recorded(pairs, self._kinds, range(self._direction.layers))
+        dictionary = self._vocabularies[1].dictionary
+        sample = self._direction.sample(pairs)
+        generator: Any
+        with one_thread(self._models):  # a generator sets its beam on the models
+            if batch[0].target is not None:
+                generator = NormSequenceScorer(dictionary, recorded=recorded)
+            else:
+                generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=self._beam)
+            hypotheses = generator.generate(self._models, sample)
+        found = []
+        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
+            source, target = pairs[id_]
+            found.append(
+                DisplayMaps(
+                    id=id_,
+                    status=status_of(source.certain, target is None or target.certain),
+                    source=source.side,
+                    target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
+                    layers=recorded.layers,
+                    score=float(best["score"]),
+                    arrays=best[MAPS_KEY],
+                )
+            )
+        return found

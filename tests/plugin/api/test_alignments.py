@@ -1,0 +1,126 @@
+"""Alignments from Python: those of the command line, in the order of the lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.display.alignment import Alignment
+from alignment_eval.errors import InputError, UsageError
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
+
+
+@pytest.fixture(scope="module")
+def models():
+    """German-English alone, and both directions."""
+    options = [{}, {"reverse_path": DEMO / "checkpoint.en-de.pt"}]
+    path, codes = DEMO / "checkpoint.pt", DEMO / "codes.bpe"
+    return [fairseq_norm_plugin.load(path, DEMO, "de", "en", bpe_codes=codes, **option) for option in options]
+
+
+def command_line(tmp_path, source, target, *options):
+    from fairseq_norm_plugin.align.cli import main
+
+    for name, lines in (("source", source), ("target", target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    texts = ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target"]
+    model = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
+    args = [*model, "--bpe-codes", DEMO / "codes.bpe", *texts, "-o", tmp_path / "hyp", "--cpu", *options]
+    assert main([str(arg) for arg in args]) == 0
+    return (tmp_path / "hyp").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
+def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
+    """With blank lines, in the order of the text, with every digit of the confidences."""
+    source, target = [*SOURCES, "", "ja ."], [*TARGETS, "x", ""]
+    options = [["--confidences"], ["--confidences", "--reverse-path", DEMO / "checkpoint.en-de.pt"]][which]
+    expected = command_line(tmp_path, source, target, *options)
+    alignments = models[which].align(source, target)
+    alignments.to_pharaoh(tmp_path / "python", confidences=True)
+    assert (tmp_path / "python").read_text(encoding="utf-8") == expected
+    assert [alignment.status for alignment in alignments] == ["ok"] * 60 + ["empty"] * 2
+    assert [" ".join(alignment.source) for alignment in alignments] == source
+    assert [" ".join(alignment.target) for alignment in alignments] == target
+
+
+def test_one_pair(models):
+    alignment = models[1].align(SOURCES[0], TARGETS[0], profile="none")
+    assert isinstance(alignment, Alignment)
+    assert (alignment.source, alignment.target) == (tuple(SOURCES[0].split()), tuple(TARGETS[0].split()))
+    assert alignment.links == sorted(alignment.confidences)
+    assert all(0 < confidence <= 1 for confidence in alignment.confidences.values())
+    (again,) = models[1].align(iter(SOURCES[:1]), (line for line in TARGETS[:1]), profile="none")
+    assert again == alignment
+
+
+def test_it_says_once_which_way_it_takes(models, capfd):
+    models[0].align("ja .", "yes .", profile="none")
+    assert capfd.readouterr().err.count("align: ") == 1
+    models[0].align("wir sind hier .", "we are here .", profile="none")
+    assert "align: " not in capfd.readouterr().err
+    alignments = models[0].align(SOURCES[:30], TARGETS[:30], profile="none")
+    said = capfd.readouterr().err
+    assert said.count("align: ") == 1
+    assert "chosen by agreement on 30 pairs" in said
+    assert "sentences:30|" in alignments.signature
+    assert "profile:agreement" in alignments.signature
+    assert "\r" not in said  # no progress bar where there is no terminal
+
+
+def test_words_the_model_does_not_know_are_told_of(models, capfd):
+    models[0].align(["漢字 漢字"] * 2, ["漢字 漢字"] * 2)
+    assert "of 8 source subwords so far are unknown" in capfd.readouterr().err
+
+
+def test_exchanged_lists_are_told_of(models, capfd):
+    alone = models[0]
+    alone.align(SOURCES * 2, TARGETS * 2)
+    assert "exchanged" not in capfd.readouterr().err
+    alone.align(TARGETS * 2, SOURCES * 2)
+    assert "source and target look exchanged" in capfd.readouterr().err
+
+
+def test_pairs_that_cannot_be_aligned(models, capfd):
+    alignments = models[0].align(["a " * 2000, "ja .", " \t"], ["x", "yes .", "x"])
+    assert [alignment.status for alignment in alignments] == ["longer than 1024 tokens", "ok", "empty"]
+    assert [bool(alignment.links) for alignment in alignments] == [False, True, False]
+    said = capfd.readouterr().err
+    assert "1 sentence pairs are empty and have no links (the first is number 2, from 0)" in said
+    assert "(the first is number 0, from 0)" in said
+    assert len(alignments[0].source) == 2000
+    for source in (" ", "a " * 2000):
+        with pytest.raises(InputError, match=r"the sentence pair is (empty|longer than 1024 tokens)"):
+            models[0].align(source, "x")
+
+
+def test_bad_input_is_named(models, tmp_path):
+    align = models[0].align
+    for source, target, text in (
+        (["a"], ["x", "y"], "source has 1 sentences and target 2"),
+        ([], [], "an empty list"),
+        (["a", None], ["x", "y"], r"source\[1\]: None"),
+        (["a"], "x", "two sentences, or two lists"),
+        ("a", ["x"], "two sentences, or two lists"),
+        ([[4, 5]], ["x"], r"source\[0\]: \[4, 5\]: expected text"),
+        ([4, 5], "x", r"source: \[4, 5\]: expected text"),
+        ("a", None, "target: None"),
+        (["a"], None, "target: None"),
+    ):
+        with pytest.raises(InputError, match=text):
+            align(source, target)
+    with pytest.raises(UsageError, match="max_tokens 0"):
+        align(["a"], ["x"], max_tokens=0)
+    with pytest.raises(InputError, match=r"noprofile.*cannot be read as a profile"):
+        align("a", "x", profile=tmp_path / "noprofile")
+
+
+def test_text_in_subwords_has_the_words_that_they_spell():
+    model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
+    alignment = model.align("wir si@@ nd hier .", "we are he@@ re .")
+    assert alignment.source == ("wir", "sind", "hier", ".")
+    assert alignment.target == ("we", "are", "here", ".")
