@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Optional
 
@@ -66,6 +67,8 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
+    # torch, of how fairseq gives it its masks
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] == ["calibrate"]:
         return calibrate_command.main(arguments[1:])
