@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from alignment_eval.arguments.alignments import texts_of
+from alignment_eval.arguments.alignments import gold_of, texts_of
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import Alignments, warn_of_gaps
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations
@@ -48,6 +48,21 @@ def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Valu
     }
 
 
+def forced_records(directory: str) -> Records:
+    """The records of forced scoring in a directory; errors as for :func:`check_forced`."""
+    records = Records(directory)
+    check_forced(records)
+    return records
+
+
+def with_progress(records: Records) -> Iterable[SentenceMaps]:
+    """The best hypothesis of each sentence; a bar on stderr shows how far it is, on a terminal."""
+    from tqdm import tqdm
+
+    progress: Iterable[SentenceMaps] = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
+    return progress
+
+
 def check_forced(records: Records) -> None:
     """Check that the records are of the texts that gold is of.
 
@@ -74,6 +89,12 @@ def open_reverse(directory: str, records: Records) -> Records:
             f"expected the same sentence pairs, source and target exchanged"
         )
     return reverse
+
+
+def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignments, Texts | None]:
+    """The gold of ``--gold``, of as many sentences as the records, and the texts of ``--source`` and ``--target``."""
+    texts = texts_of(args)
+    return gold_of_records(gold_of(args, texts), records), texts
 
 
 def gold_of_records(gold: Alignments, records: Records) -> Alignments:

@@ -8,12 +8,10 @@ import sys
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
-    gold_of,
     reading_fields,
-    texts_of,
 )
 from alignment_eval.arguments.maps import add_final_punctuation_argument
-from alignment_eval.arguments.records import check_forced, gold_of_records, warn_skipped
+from alignment_eval.arguments.records import forced_records, gold_and_texts, warn_skipped, with_progress
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
@@ -25,7 +23,6 @@ from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
 from alignment_eval.signature import signature
@@ -65,8 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
     check_new(args.output, args.overwrite)
-    records = Records(args.records)
-    check_forced(records)
+    records = forced_records(args.records)
     options = ReportOptions(
         kinds=tuple(dict.fromkeys(args.kinds or records.info.kinds)),
         settings=tuple(dict.fromkeys(args.settings or SETTINGS)),
@@ -76,14 +72,9 @@ def run(args: argparse.Namespace) -> None:
         max_sentences=args.max_sentences,
         resampling=resampling_of(args),
     )
-    texts = texts_of(args)
-    gold = gold_of_records(gold_of(args, texts), records)
+    gold, texts = gold_and_texts(args, records)
     warn_of_few(records.info.size)
-
-    from tqdm import tqdm
-
-    progress = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
-    report = build(progress, gold.links.to_sentences(), options, texts)
+    report = build(with_progress(records), gold.links.to_sentences(), options, texts)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(

@@ -10,7 +10,6 @@ from alignment_eval.arguments.alignments import (
     add_gold_reading,
     add_text_arguments,
     check_standard_input,
-    gold_of,
     reading_fields,
     texts_of,
 )
@@ -20,7 +19,8 @@ from alignment_eval.arguments.records import (
     check_forced,
     configuration_fields,
     configurations_of,
-    gold_of_records,
+    forced_records,
+    gold_and_texts,
     open_reverse,
     warn_skipped,
 )
@@ -90,8 +90,7 @@ def run(args: argparse.Namespace) -> None:
     """Print the ranking and the choice; write the profile."""
     check_free(args.output, args.overwrite)
     check_standard_input([args.gold, args.source, args.target])
-    records = Records(args.records)
-    check_forced(records)
+    records = forced_records(args.records)
     configurations = configurations_of(args, records)
     if args.mix_settings:  # the settings of all maps are tried in each
         configurations = [option for option in configurations if option.setting == configurations[0].setting]
@@ -157,8 +156,7 @@ def check_free(output: str | None, overwrite: bool) -> None:
 def _by_gold(
     args: argparse.Namespace, records: Records, sentences: Sequence[SentenceMaps], options: SelectionOptions
 ) -> tuple[Selection, dict[str, Value]]:
-    texts = texts_of(args)
-    gold = gold_of_records(gold_of(args, texts), records)
+    gold, texts = gold_and_texts(args, records)
     selection = select(sentences, gold.links.to_sentences(), options, texts)
     warn_skipped(selection.skipped, records.info.size, "each counts as an empty hypothesis")
     combinations = ",".join(options.combinations)

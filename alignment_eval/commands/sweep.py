@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
-    gold_of,
     reading_fields,
-    texts_of,
 )
 from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
-    check_forced,
     configuration_fields,
     configurations_of,
-    gold_of_records,
+    forced_records,
+    gold_and_texts,
     warn_skipped,
+    with_progress,
 )
 from alignment_eval.figures.heatmap import CONFIGURATION, layer_label, save_heatmaps
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
@@ -61,16 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Score everything, write DIR, print the table."""
     check_directory(args.out, args.overwrite, _OWN_FILES)
-    records = Records(args.records)
-    check_forced(records)
+    records = forced_records(args.records)
     options = configurations_of(args, records)
-    texts = texts_of(args)
-    gold = gold_of_records(gold_of(args, texts), records)
-
-    from tqdm import tqdm
-
-    progress = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
-    result = sweep(progress, gold.links.to_sentences(), options, texts)
+    gold, texts = gold_and_texts(args, records)
+    result = sweep(with_progress(records), gold.links.to_sentences(), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
