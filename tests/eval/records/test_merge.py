@@ -1,9 +1,7 @@
-"""Merging the parts of alignments: against sorting everything, and what is refused; as a command."""
+"""Merging the parts of alignments: against sorting everything, and what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +11,9 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.records import merge
-from alignment_eval.records.manifest import Manifest, Part, finished_run, json_hash
-from alignment_eval.records.merge import merged_lines, part_ids, part_lines
-
-SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
-
-
-def write(directory: Path, shards: Sequence[Sequence[dict[int, str]]], size: int, skipped: int = 0) -> Path:
-    """Shards of parts of links."""
-    directory.mkdir(exist_ok=True)
-    for shard, contents in enumerate(shards):
-        manifest = Manifest("alignments", SIGNATURE, size, shard, len(shards), skipped=skipped, finished=True)
-        parts = []
-        for number, links in enumerate(contents):
-            path = directory / manifest.part_name(number)
-            path.write_text("".join(f"{line}\n" for line in part_lines(links)))
-            parts.append(Part.of(path, len(links)))
-        replace(manifest, parts=tuple(parts)).write(directory)
-    return directory
+from alignment_eval.records.manifest import finished_run
+from alignment_eval.records.merge import merged_lines, part_ids
+from tests.eval.records.shards import write
 
 
 def merged(directory: Path) -> list[str]:
@@ -77,33 +60,3 @@ def test_parts_of_something_else(tmp_path: Path, content: str) -> None:
         part_ids(path)
     with pytest.raises(InputError, match=r"none: cannot be read \(No such file"):
         part_ids(tmp_path / "none")
-
-
-def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=1)
-    out = tmp_path / "out.pharaoh"
-    done = align_eval("merge", directory, "-o", out)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert out.read_text() == "0-0 1-1\n0-1\n\n2-0\n"
-    warning, signed = done.stderr.splitlines()
-    assert warning == "warning: 2 of 4 sentences cannot be aligned, their lines are blank"
-    assert signed.startswith(
-        f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
-    )
-    done = align_eval("merge", directory, "-o", out)
-    assert done.returncode == 1
-    assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr
-    assert align_eval("merge", directory, "-o", out, "--overwrite").returncode == 0
-    assert align_eval("merge", directory, "-o", "-").returncode == 2
-
-
-def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0", 1: ""}], [{2: "", 1: ""}]], 4)
-    done = align_eval("merge", directory, "-o", tmp_path / "out")
-    assert done.returncode == 1
-    assert done.stderr.startswith("align-eval merge: ")
-    assert done.stderr.endswith(
-        "sentence 1 is there twice: expected each id once; run the shards again with --norm-records-overwrite "
-        "(align: --overwrite)\n"
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -1,4 +1,4 @@
-"""A report page taken apart again, independently of the code that makes it."""
+"""A report page taken apart again, independently of the code that makes it; gold of its tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from alignment_eval.links.table import GoldSentence
+from alignment_eval.scoring.significance import Resampling
+
+HOSTILE = "</script><img/src=x/onerror=alert(1)>"
+GOLD = [
+    GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
+    GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
+    GoldSentence(frozenset()),
+    GoldSentence(frozenset({(0, 1)})),
+    GoldSentence(frozenset({(0, 0)})),
+]
+FAST = Resampling(100)
 
 
 class Page(HTMLParser):

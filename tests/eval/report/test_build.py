@@ -1,10 +1,7 @@
-"""What a report holds: figures, maps and links, against the other commands' routines; and how the page is closed."""
+"""What a report holds: figures, maps and links, against the other commands' routines."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,38 +11,16 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.build import Report, ReportOptions, build, shown_ids
 from alignment_eval.report.encoding import STEPS
 from alignment_eval.report.page import render
 from alignment_eval.scoring.aer import Counts, score
-from alignment_eval.scoring.significance import Resampling, confidence
+from alignment_eval.scoring.significance import confidence
 from alignment_eval.scoring.sweep import sweep
-from tests.eval.report.pages import Page
+from tests.eval.report.pages import FAST, GOLD, Page
 
 Factory = Callable[..., SentenceMaps]
-
-HOSTILE = "</script><img/src=x/onerror=alert(1)>"
-GOLD = [
-    GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
-    GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
-    GoldSentence(frozenset()),
-    GoldSentence(frozenset({(0, 1)})),
-    GoldSentence(frozenset({(0, 0)})),
-]
-FAST = Resampling(100)
-
-
-@pytest.fixture(scope="module")
-def corpus(make_sentence: Factory) -> list[SentenceMaps]:
-    return [
-        make_sentence(3, source="a@@ b@@ c d e </s>", target="x y@@ z@@ w . </s>"),
-        make_sentence(0),
-        make_sentence(4, source=f"{HOSTILE} a'\"&amp; </s>", target="<!-- ]]> </s>"),
-        make_sentence(2, source="</s>", target="x </s>"),
-        make_sentence(1, status="too long"),
-    ]
 
 
 def page_of(report: Report) -> Page:
@@ -161,55 +136,6 @@ def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]
     np.testing.assert_array_equal(page.aers(), page_of(every).aers()[:, [0, 2, 4]])
     assert "This page holds 3 of 5 sentences, evenly spaced over the corpus." in html
     assert "This page holds" not in render(every, "t", "s", {})
-
-
-def test_nothing_breaks_out(corpus: list[SentenceMaps]) -> None:
-    """Hostile tokens are in the data alone, a hostile title and provenance are text."""
-    report = build(corpus, GOLD, ReportOptions(resampling=FAST))
-    html = render(report, HOSTILE, f"a:{HOSTILE}", {HOSTILE: HOSTILE})
-    page = Page(html)
-    assert page.index["sentences"][4]["source"]["words"] == [HOSTILE, "a'\"&amp;"]
-    assert "img" not in {tag for tag, _ in page.tags}
-    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "style"]
-    assert HOSTILE not in html
-    assert HOSTILE in page.contents["h1"][0]
-
-
-def test_policy_admits_the_pages_own_script_and_style_alone(corpus: list[SentenceMaps]) -> None:
-    html = render(build(corpus, GOLD, ReportOptions(resampling=FAST)), "t", "s", {})
-    page = Page(html)
-    (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
-
-    def hashed(tag: str) -> str:
-        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
-        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-    assert policy == (
-        f"default-src 'none'; script-src 'sha256-{hashed('script')}'; style-src 'sha256-{hashed('style')}'; "
-        f"base-uri 'none'; form-action 'none'"
-    )
-    assert {str(a["href"])[0] for _, a in page.tags if "href" in a} == {"#"}
-    assert not [tag for tag, attributes in page.tags if "src" in attributes]
-    assert not re.search(r"https?:|url\(|@import|innerHTML|outerHTML|insertAdjacentHTML|eval\(|Function\(", html)
-
-
-def test_same_input_same_page(corpus: list[SentenceMaps]) -> None:
-    pages = [
-        render(build(sentences, GOLD, ReportOptions(resampling=FAST)), "t", "s", {})
-        for sentences in (corpus, corpus[::-1])
-    ]
-    assert pages[0] == pages[1]
-
-
-def test_undefined_precision(make_sentence: Factory) -> None:
-    """Where null wins everywhere."""
-    sentence = make_sentence(0)
-    weights = np.zeros_like(sentence.arrays["head_attn_w"])
-    weights[..., -1] = 1
-    sentence = make_sentence(0, arrays={**sentence.arrays, "head_attn_w": weights})
-    report = build([sentence], GOLD[:1], ReportOptions(kinds=("attn_w",), resampling=FAST))
-    assert {(m.score.aer, m.score.precision, m.unaligned) for m in report.maps} == {(1.0, None, 3)}
-    assert "<td>100.00</td><td>[100.00, 100.00]</td><td>–</td><td>0.00</td>" in render(report, "t", "s", {})
 
 
 def test_bad_input(make_sentence: Factory) -> None:

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from alignment_eval.records.manifest import json_hash
+from tests.eval.records.shards import SIGNATURE, write
+
+
+def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=1)
+    out = tmp_path / "out.pharaoh"
+    done = align_eval("merge", directory, "-o", out)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert out.read_text() == "0-0 1-1\n0-1\n\n2-0\n"
+    warning, signed = done.stderr.splitlines()
+    assert warning == "warning: 2 of 4 sentences cannot be aligned, their lines are blank"
+    assert signed.startswith(
+        f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
+    )
+    done = align_eval("merge", directory, "-o", out)
+    assert done.returncode == 1
+    assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr
+    assert align_eval("merge", directory, "-o", out, "--overwrite").returncode == 0
+    assert align_eval("merge", directory, "-o", "-").returncode == 2
+
+
+def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+    directory = write(tmp_path / "run", [[{0: "0-0", 1: ""}], [{2: "", 1: ""}]], 4)
+    done = align_eval("merge", directory, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.startswith("align-eval merge: ")
+    assert done.stderr.endswith(
+        "sentence 1 is there twice: expected each id once; run the shards again with --norm-records-overwrite "
+        "(align: --overwrite)\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
