@@ -108,6 +108,14 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
             "as <2de>,<2fr>; multilingual tasks know their own (docs/models.md)"
         },
     )
+    norm_profile: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "profile whose maps --norm-alignments reads unless an option names maps or a rule (default: "
+            "the one beside the checkpoint, CHECKPOINT.align.json; none: no profile)"
+        },
+    )
+    norm_checkpoint: Optional[str] = II("common_eval.path")
     # fairseq-generate ignores --num-shards without a word; the task must see it to refuse it.
     norm_num_shards: int = II("dataset.num_shards")
 
@@ -215,8 +223,21 @@ def vocabularies(
     return source, target
 
 
-def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
+def names_maps(cfg: Any) -> bool:
+    """Whether ``cfg`` says what alignments are read from: an option of maps or rule is not at its default."""
+    default = NormConfig()
+    names = ("map", "layer", "heads", "setting", "rule", "null", "final_punctuation")
+    return any(str(getattr(cfg, f"norm_{name}")) != str(getattr(default, f"norm_{name}")) for name in names)
+
+
+def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
     """Check ``cfg`` against a model with ``layers`` decoder layers of ``heads`` heads.
+
+    Args:
+        cfg: the options of the task.
+        layers: the model's decoder layers.
+        heads: the heads of each.
+        profile: what alignments are read from unless ``cfg`` names maps.
 
     Raises:
         UsageError: a layer or head that the model has not, an unknown kind, or options that contradict each other.
@@ -229,12 +250,18 @@ def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
         record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
     record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
     kind = str(cfg.norm_map)
+    read_layers, read_kind, extraction = {layer}, kind, None
+    if cfg.norm_alignments:
+        extraction = extraction_options(cfg, kind, layer, chosen)
+        if profile is not None and not names_maps(cfg):
+            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.maps}
     if not cfg.norm_records:
-        record_layers, record_kinds = {layer}, {kind}
-    elif cfg.norm_alignments and not (layer in record_layers and kind in record_kinds):
+        record_layers, record_kinds = read_layers, {read_kind}
+    elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
         raise UsageError(
-            f"--norm-alignments reads {kind} of layer {layer}, which --norm-record-kinds {cfg.norm_record_kinds} or "
-            f"--norm-record-layers {cfg.norm_record_layers} leaves out: expected it among them"
+            f"--norm-alignments reads {read_kind} of layers {', '.join(map(str, sorted(read_layers)))}, which "
+            f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} leaves out: "
+            f"expected them among those"
         )
     return NormOptions(
         kind=kind,
@@ -248,7 +275,7 @@ def resolve(cfg: Any, layers: int, heads: int) -> NormOptions:
             layers=tuple(sorted(record_layers)),
             heads=heads,
             dtype=str(cfg.norm_records_dtype),
-            extraction=extraction_options(cfg, kind, layer, chosen) if cfg.norm_alignments else None,
+            extraction=extraction,
             texts=(_path(cfg.norm_source_text), _path(cfg.norm_target_text)),
             if_exists=IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite)),
             part_sentences=int(cfg.norm_part_sentences),

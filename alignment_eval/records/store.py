@@ -89,6 +89,7 @@ class RunInfo:
             nbest=details["nbest"],
             shard=manifest.shard,
             shards=manifest.shards,
+            profile=None if details.get("profile") is None else str(details["profile"]),
         )
 
 

@@ -44,6 +44,7 @@ class OutputOptions:
         texts: the texts of source and target, where they are given.
         if_exists: what becomes of earlier output.
         part_sentences: sentences in a part.
+        profile: content of the model's profile, which records carry along.
     """
 
     records: Optional[Path]
@@ -56,6 +57,7 @@ class OutputOptions:
     texts: tuple[Optional[Path], Optional[Path]]
     if_exists: IfExists
     part_sentences: int
+    profile: Optional[str] = None
 
 
 class RecordingSession:
@@ -154,6 +156,7 @@ def _open_writers(
             info = run_info(
                 signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
             )
+            info = replace(info, profile=options.profile)
             writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
             opened.callback(writers[-1].abandon)
         if options.alignments is not None and options.extraction is not None:

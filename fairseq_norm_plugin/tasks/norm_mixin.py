@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
@@ -17,6 +18,7 @@ from fairseq_norm_plugin.checkpoints import check_vocabulary
 from fairseq_norm_plugin.generation.generator import Hypotheses, carry_maps
 from fairseq_norm_plugin.options import check_command, resolve, vocabularies
 from fairseq_norm_plugin.output.identity import run_signature
+from fairseq_norm_plugin.output.profile import profile_of_run
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.texts import side_readers
@@ -122,10 +124,14 @@ class NormMixin:
             raise UsageError(f"a norm task brings its own generator: {seq_gen_cls.__name__} cannot be used with maps")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         layers, heads = layers_and_heads(models)
-        options = resolve(self.cfg, layers, heads)
+        profile = profile_of_run(self.cfg, models) if wanted else None
+        options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
-        recorded = self._open_session(models, args, options.output) if wanted else None
+        if profile is not None and options.output.extraction == profile.maps:
+            profile.announce()
+        output = replace(options.output, profile=None if profile is None else profile.content)
+        recorded = self._open_session(models, args, output) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
         generator = super().build_generator(  # type: ignore[misc]

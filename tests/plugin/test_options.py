@@ -56,7 +56,7 @@ def test_an_alignments_file_alone_records_only_its_map():
         ({"norm_alignments": "x", "norm_null": "perhaps"}, r"unknown null 'perhaps'"),
         (
             {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
-            r"--norm-alignments reads attn_n of layer 1, which .* leaves out",
+            r"--norm-alignments reads attn_n of layers 1, which .* leaves out",
         ),
     ],
 )

@@ -1,0 +1,56 @@
+"""The profile of the model that a run of fairseq-generate translates or scores with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from torch import nn
+
+from alignment_eval.errors import warn_on_stderr
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.selection.of_records import NO_PROFILE
+from alignment_eval.selection.profile import profile_path, read_profile
+from fairseq_norm_plugin.output.identity import model_hash
+
+
+@dataclass(frozen=True)
+class RunProfile:
+    """A profile as a run uses it.
+
+    Attributes:
+        path: its file.
+        content: what the file holds; records carry it along.
+        maps: what is read while translating: without a lexicon.
+    """
+
+    path: Path
+    content: str
+    maps: ExtractionOptions
+
+    def announce(self) -> None:
+        """Say on the standard error what the alignments are read from."""
+        print(f"--norm-alignments: maps {self.maps.map_names} by {self.path}", file=sys.stderr)
+
+
+def profile_of_run(cfg: Any, models: Sequence[nn.Module]) -> Optional[RunProfile]:
+    """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None without.
+
+    Raises:
+        InputError: it cannot be read, or is of another model.
+    """
+    named = cfg.norm_profile
+    if named == NO_PROFILE or not (named or cfg.norm_checkpoint):
+        return None
+    path = Path(named) if named else profile_path(cfg.norm_checkpoint)
+    if not named and not path.is_file():
+        return None
+    if next(models[0].parameters()).dtype != torch.float32:
+        warn_on_stderr(f"{path}: is not used: it is of the model in float32, and this run is of another type")
+        return None
+    profile = read_profile(path, model_hash(models))
+    return RunProfile(path, path.read_text(encoding="utf-8"), profile.streamed.forward)

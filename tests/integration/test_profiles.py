@@ -1,0 +1,103 @@
+"""The profile beside a checkpoint, in fairseq-generate and in what is made of its records."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alignment_eval import cli
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.align import cli as norm_align
+
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+ROOT = DEMO.parents[1]
+PAIR = ("-s", "de", "-t", "en")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo's text, binarised, and its model with the bundled profile."""
+    directory = tmp_path_factory.mktemp("demo")
+    for name in ("checkpoint.pt", "checkpoint.pt.align.json"):
+        shutil.copy(DEMO / name, directory / name)
+    for lang in ("de", "en"):
+        command = [Path(sys.executable).parent / "subword-nmt", "apply-bpe", "--codes", DEMO / "codes.bpe"]
+        with (DEMO / f"demo.{lang}").open() as text, (directory / f"test.{lang}").open("w") as out:
+            subprocess.run(command, stdin=text, stdout=out, check=True)
+    preprocess = ["fairseq-preprocess", "--source-lang", "de", "--target-lang", "en", "--testpref", directory / "test"]
+    preprocess += ["--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt", "--destdir", directory / "bin"]
+    run(preprocess)
+    return directory
+
+
+def run(words, check=True):
+    words = [str(word) for word in words]
+    words[0] = str(Path(sys.executable).parent / words[0])
+    return subprocess.run(words, check=check, capture_output=True, text=True, cwd=ROOT)
+
+
+def generate(demo, *options, check=True):
+    start = ["fairseq-generate", demo / "bin", "--path", demo / "checkpoint.pt", "--user-dir", "fairseq_norm_plugin"]
+    return run([*start, "--task", "translation_norm", "--score-reference", "--cpu", *options], check)
+
+
+@pytest.fixture(scope="module")
+def forced(demo):
+    """A run with records and alignments; its standard error."""
+    return generate(demo, "--norm-records", demo / "records", "--norm-alignments", demo / "alignments").stderr
+
+
+def aligned(demo, out, *options):
+    words = ["--path", demo / "checkpoint.pt", "--data", DEMO, *PAIR, "--bpe-codes", DEMO / "codes.bpe", "--cpu"]
+    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "-o", out, *options]
+    assert norm_align.main([str(word) for word in words]) == 0
+    return out.read_text()
+
+
+def test_alignments_are_those_of_norm_align_without_a_lexicon(demo, forced, tmp_path):
+    assert f"--norm-alignments: maps 0.0:awi,2 by {demo / 'checkpoint.pt.align.json'}" in forced
+    assert (demo / "alignments").read_text() == aligned(demo, tmp_path / "out", "--lexicon", 0)
+
+
+def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
+    """Records carry the profile, so that they can be read anywhere."""
+    info = Records(demo / "records").info
+    assert json.loads(info.profile)["model"] == info.signature["model"]
+    assert cli.main(["extract", str(demo / "records"), "--output", str(tmp_path / "out")]) == 0
+    messages = capsys.readouterr().err
+    assert "chosen by agreement on 60 pairs" in messages
+    assert f"the profile in {demo / 'records'}" in messages
+    assert (tmp_path / "out").read_text() == aligned(demo, tmp_path / "mine")
+
+
+def test_named_maps_win(demo, forced, tmp_path):
+    done = generate(demo, "--norm-alignments", tmp_path / "named", "--norm-layer", 1)
+    assert "0.0:awi,2" not in done.stderr
+    words = ["extract", demo / "records", "--kind", "attn_n", "--layer", 1, "--setting", "awo"]
+    assert cli.main([str(word) for word in (*words, "--rule", "kobayashi2020", "--output", tmp_path / "same")]) == 0
+    assert (tmp_path / "named").read_text() == (tmp_path / "same").read_text()
+    none = generate(demo, "--norm-alignments", tmp_path / "none", "--norm-profile", "none")
+    assert "0.0:awi,2" not in none.stderr
+    assert (tmp_path / "none").read_text() == (tmp_path / "same").read_text()
+
+
+def test_a_profile_of_another_model_stops_the_run(demo, tmp_path):
+    other = DEMO / "checkpoint.en-de.pt.align.json"
+    done = generate(demo, "--norm-alignments", tmp_path / "a", "--norm-profile", other, check=False)
+    assert done.returncode != 0
+    assert f"{other}: is the profile of model" in done.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_records_without_the_maps_of_the_profile(demo, tmp_path):
+    done = generate(
+        *(demo, "--norm-alignments", tmp_path / "a", "--norm-records", tmp_path / "r", "--norm-record-layers", "1,2"),
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "--norm-alignments reads attn_n of layers 0, 2" in done.stderr
