@@ -2,12 +2,15 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+VENV_MARK := .made-by-make
+DEMO_MARK := .made-by-demo.sh
 
 .PHONY: install demo test lint bench clean
 install: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
+	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first: a pinned version keeps pip from fetching a build with gigabytes of CUDA packages
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
@@ -29,5 +32,6 @@ bench: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" OUT=out/bench bash scripts/demo.sh >/dev/null
 	$(BIN)/python scripts/bench
 
+# Only what was made here: VENV may come from the environment, and out/ may hold other work.
 clean:
-	rm -rf $(VENV) out
+	bash scripts/clean.sh "$(VENV)" $(VENV_MARK) out/demo $(DEMO_MARK) out/bench $(DEMO_MARK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from alignment_eval.errors import InputError, UsageError
 
@@ -32,16 +32,20 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:  # head or less has gone: no error of ours
-        _discard_output()
+        _discard_output(sys.stdout, sys.stderr)
         return CLOSED_PIPE
+    except OSError as error:  # the disk is full, a file has gone
+        print(f"{name}: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        _discard_output(sys.stdout)
+        return 1
     return 0
 
 
-def _discard_output() -> None:
+def _discard_output(*streams: TextIO) -> None:
     """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end.
 
     As https://docs.python.org/3/library/signal.html#note-on-sigpipe advises.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in streams:
         os.dup2(nowhere, stream.fileno())

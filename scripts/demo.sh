@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
 # The main job on the bundled model and sentences: maps by forced scoring and by generation, word alignments, the AER
-# table, heatmaps. Everything goes to OUT (default: out/demo), which is made anew.
+# table, heatmaps. Everything goes to OUT (default: out/demo), which is made anew if it is an earlier demo's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-out/demo}
+OUT=${OUT%/}
 DEMO=data/demo
-rm -rf "$OUT"
+MARK=.made-by-demo.sh
+# OUT may come from the environment and mean something else
+if [[ -L $OUT || ( -e $OUT && ! -f $OUT/$MARK && -n $(ls -A "$OUT") ) ]]; then
+    echo "demo.sh: $OUT: already exists and is not of an earlier demo; choose another OUT or remove it" >&2
+    exit 1
+fi
+rm -rf "${OUT:?}"
 mkdir -p "$OUT/text"
+touch "$OUT/$MARK"
 
 say() { printf '\n== %s\n' "$*"; }
 # fairseq logs at length: kept in a file, shown if a step fails

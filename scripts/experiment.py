@@ -18,6 +18,7 @@ import pandas as pd
 from experiment_steps import DEV, MORE, TEST, Experiment
 from experiment_tables import tables
 
+from alignment_eval.files import write_lines
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
 
 LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
@@ -307,7 +308,7 @@ def main() -> None:
     if args.baselines:
         for direction, what, path in published(experiment, args.baselines):
             rows.add(experiment, "eflomal", what, direction, {TEST: path})
-    (args.out / "rows.json").write_text(json.dumps(rows.rows, indent=1) + "\n", encoding="utf-8")
+    write_lines(args.out / "rows.json", [json.dumps(rows.rows, indent=1)])
     print(tables(args.out))
 
 

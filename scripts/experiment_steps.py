@@ -15,6 +15,8 @@ from typing import Any
 
 import pandas as pd
 
+from alignment_eval.files import write_bytes
+
 TEST, DEV = "vilar508", "cmu150"
 FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
 #: Both sets one after the other, and further text behind them.
@@ -44,7 +46,7 @@ class Experiment:
             raise SystemExit(f"{shlex.join(line)} failed:\n{done.stderr[-3000:]}")
         if stdout:
             stdout.parent.mkdir(parents=True, exist_ok=True)
-            stdout.write_text(done.stdout, encoding="utf-8")
+            write_bytes(stdout, done.stdout.encode())
         return done.stdout
 
     def text(self, gold: str, language: str) -> Path:
@@ -57,7 +59,7 @@ class Experiment:
             else:
                 parts = [self.args.gold / gold / FILES[gold][("de", "en").index(language)]]
             text = "".join(part.read_text(encoding="utf-8").lower() for part in parts)
-            path.write_text(text, encoding="utf-8")
+            write_bytes(path, text.encode())
         return path
 
     def size(self, gold: str) -> int:
@@ -137,7 +139,7 @@ class Experiment:
         found = {}
         for gold, first in ((TEST, 0), (DEV, ends[TEST])):
             found[gold] = self.out / "links" / f"de-en-{name}-{gold}.pharaoh"
-            found[gold].write_text("".join(lines[first : ends[gold]]), encoding="utf-8")
+            write_bytes(found[gold], "".join(lines[first : ends[gold]]).encode())
         return found
 
     def compare(self, baseline: Path, links: Path, direction: str) -> dict[str, Any]:

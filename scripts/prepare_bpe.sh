@@ -97,7 +97,7 @@ done
 [[ $merges =~ ^[1-9][0-9]*$ ]] || fail 2 "--merges $merges: expected a positive whole number"
 [[ $workers =~ ^[1-9][0-9]*$ ]] || fail 2 "--workers $workers: expected a positive whole number"
 [[ $src != "$tgt" ]] || fail 2 "--source-lang and --target-lang are both $src: expected two languages"
-[[ ! -e $out ]] || fail 1 "$out: exists already: expected a new directory; remove it or name another --out"
+[[ ! -e $out && ! -L $out ]] || fail 1 "$out: already exists; choose another path or remove it"
 for tool in subword-nmt fairseq-preprocess; do
     command -v "$tool" >/dev/null || fail 1 "$tool: not on PATH: expected the tools of .venv/bin; put it on PATH"
 done
@@ -110,9 +110,10 @@ done
 
 mkdir -p "$(dirname "$out")"
 [[ -t 2 ]] || export TQDM_DISABLE=1  # the progress bar of learn-bpe is for terminals
-work=$out.$$.tmp
+work=$(mktemp -d "$out.tmp.XXXXXXXXXX")  # a name that nobody can have planted
 trap 'rm -rf "$work"' EXIT
-mkdir "$work" "$work/bpe"
+chmod "$(printf %o $((0777 & ~0$(umask))))" "$work"
+mkdir "$work/bpe"
 
 if [[ $separate == yes ]]; then
     for lang in "$src" "$tgt"; do

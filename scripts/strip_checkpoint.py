@@ -1,6 +1,6 @@
 """A trained checkpoint as it is bundled: weights in float16, no optimiser state, nothing of the machine it was made on.
 
-usage: strip_checkpoint.py CHECKPOINT OUT
+usage: strip_checkpoint.py CHECKPOINT OUT [--overwrite]
 
 The task becomes fairseq's own ``translation``, so that stock fairseq loads it too; options of this plugin and paths are
 left out.
@@ -16,6 +16,10 @@ from typing import Any
 
 import torch
 from fairseq.tasks.translation import TranslationConfig
+from text_files import exit_status
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import check_new, new_file
 
 PREFIXES = ("aer_", "norm_")
 
@@ -51,18 +55,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
     parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT")
     args = parser.parse_args()
+    check_new(args.out, args.overwrite)
     # a checkpoint that one has trained oneself: fairseq keeps its options in it as Python objects
     state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
     if missing := [key for key in ("cfg", "model") if key not in state]:
-        sys.exit(
+        raise InputError(
             f"{args.checkpoint}: no fairseq checkpoint (no {', '.join(missing)} in it): expected a file that "
             f"fairseq-train saved"
         )
-    new = args.out.with_name(args.out.name + ".new")
-    torch.save(stripped(state), new)
-    new.replace(args.out)
+    with new_file(args.out) as path:
+        torch.save(stripped(state), path)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_status("strip_checkpoint.py", main))

@@ -6,16 +6,16 @@ import bz2
 import codecs
 import gzip
 import lzma
-import os
 import sys
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import NewFile, check_new, writing_errors
 
 _OPENERS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
@@ -75,21 +75,20 @@ def fresh_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Temporary names beside ``paths``; they are renamed to ``paths`` when the block ends without an error.
 
     Raises:
-        InputError: one of ``paths`` exists already.
+        InputError: one of ``paths`` exists already, or cannot be written.
     """
     for path in paths:
-        if path.exists():
-            raise InputError(f"{path}: exists already: expected a new file; remove it or name another --out")
-    temporary = [path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in paths]
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield temporary
-        for old, new in zip(temporary, paths):
-            old.replace(new)
-    finally:
-        for path in temporary:
-            path.unlink(missing_ok=True)
+        check_new(path, overwrite=False, option=None, parents=True)
+    with ExitStack() as undo, writing_errors(paths[0].parent):
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        files = []
+        for path in paths:
+            files.append(NewFile(path))
+            undo.callback(files[-1].drop)
+        yield [file.path for file in files]
+        for file in files:
+            file.keep()
 
 
 def exit_status(program: str, work: Callable[[], None]) -> int:

@@ -18,9 +18,9 @@ from alignment_eval.files.temporaries import new_temporary_file, remove_left_ove
 STANDARD = "-"
 
 
-def already_exists(path: str | Path, option: str = "--overwrite") -> InputError:
-    """The error that says so; ``option`` is what replaces it."""
-    return InputError(f"{path}: already exists; choose another path or pass {option}")
+def already_exists(path: str | Path, option: str | None = "--overwrite") -> InputError:
+    """The error that says so; ``option`` is what replaces it, None where nothing does."""
+    return InputError(f"{path}: already exists; choose another path or {f'pass {option}' if option else 'remove it'}")
 
 
 def is_stream(path: str | Path) -> bool:
@@ -33,7 +33,7 @@ def is_stream(path: str | Path) -> bool:
         return _to_replace(path) is None
 
 
-def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", parents: bool = False) -> None:
+def check_new(path: str | Path, overwrite: bool, option: str | None = "--overwrite", parents: bool = False) -> None:
     """Check, before the work, that a file can be written at ``path`` and that nothing is lost there.
 
     Standard output, pipes and devices pass; with ``parents`` a directory that is yet to be made, too.

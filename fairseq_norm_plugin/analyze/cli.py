@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_MIXING = MIXING_KINDS[:5]
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
-    "analyze",
+    "norm-analyze",
     re.compile(rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.png"),
     mark="summary.json",
 )

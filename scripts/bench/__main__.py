@@ -13,6 +13,8 @@ from pathlib import Path
 
 from measure import Comparison, circumstances, table
 
+from alignment_eval.files import write_bytes, write_lines
+
 #: Groups in the order in which they run: modules of this folder.
 GROUPS = ["norms", "step", "blocks", "runs", "commands", "monitor"]
 
@@ -38,11 +40,9 @@ def main() -> None:
     about = circumstances()
     options.out.mkdir(parents=True, exist_ok=True)
     document = {**about, "comparisons": [comparison.as_dict() for comparison in found]}
-    (options.out / "benchmarks.json").write_text(
-        json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_lines(options.out / "benchmarks.json", [json.dumps(document, indent=1, ensure_ascii=False)])
     heading = "\n".join(f"- {name}: {value}" for name, value in about.items())
-    (options.out / "benchmarks.md").write_text(f"{heading}\n{table(found)}", encoding="utf-8")
+    write_bytes(options.out / "benchmarks.md", f"{heading}\n{table(found)}".encode())
 
 
 if __name__ == "__main__":

@@ -30,6 +30,19 @@ def test_other_errors_are_raised() -> None:
         exit_status("tool", Namespace, lambda args: 1 / 0)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("lines", [1, 20000])
+def test_a_full_disk_under_standard_output(tmp_path: Path, lines: int) -> None:
+    (tmp_path / "links").write_text("0-0 1-1\n" * lines)
+    words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), "--to", "talp"]
+    for options in ([], ["-o", "/dev/full"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run([*words, *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+        assert "No space left on device" in done.stderr
+
+
 @pytest.mark.parametrize("lines", [1, 20000])
 @pytest.mark.parametrize("options", [("--to", "talp"), ("--help",)], ids=str)
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: int, options: tuple[str, ...]) -> None:

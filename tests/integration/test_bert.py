@@ -342,7 +342,7 @@ def test_nothing_is_overwritten(script, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "dict.txt").write_text("mine")
     assert script("convert_bert").main([str(model), "--out", str(tmp_path / "out")]) == 1
-    assert "dict.txt: exists already" in capsys.readouterr().err
+    assert "dict.txt: already exists" in capsys.readouterr().err
     assert (tmp_path / "out" / "dict.txt").read_text() == "mine"
 
 

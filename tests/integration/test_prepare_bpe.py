@@ -73,9 +73,7 @@ def test_bpe_never_overwrites(texts):
     (texts / "out/bpe").mkdir(parents=True)
     done, out = bpe(texts)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"prepare_bpe.sh: {out}: exists already: expected a new directory; remove it or name another --out\n"
-    )
+    assert done.stderr == (f"prepare_bpe.sh: {out}: already exists; choose another path or remove it\n")
     assert names(out) == []
 
 

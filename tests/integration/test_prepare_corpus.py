@@ -171,9 +171,7 @@ def test_corpus_never_overwrites(corpus, tmp_path):
     (tmp_path / "out/train.en").write_text("mine")
     done, de, en = corpus(b"a\n", b"x\n")
     assert done.returncode == 1
-    assert done.stderr == (
-        f"prepare_corpus.py: {en}: exists already: expected a new file; remove it or name another --out\n"
-    )
+    assert done.stderr == (f"prepare_corpus.py: {en}: already exists; choose another path or remove it\n")
     assert names(de.parent) == ["train.en"]
     assert en.read_text() == "mine"
 

@@ -226,9 +226,7 @@ def test_gold_never_overwrites(gold, tmp_path, name):
     (tmp_path / "out" / name).write_text("mine")
     done, out = gold(*GOOD)
     assert done.returncode == 1
-    assert done.stderr == (
-        f"prepare_gold.py: {out}/{name}: exists already: expected a new file; remove it or name another --out\n"
-    )
+    assert done.stderr == (f"prepare_gold.py: {out}/{name}: already exists; choose another path or remove it\n")
     assert names(out) == [name]
     assert (out / name).read_text() == "mine"
 

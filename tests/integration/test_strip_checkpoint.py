@@ -55,6 +55,18 @@ def test_it_loads_with_and_without_the_plugin(both, data):
     assert state["cfg"]["task"]["_name"] == "translation"
 
 
+def test_a_file_that_exists_is_replaced_only_on_demand(both, command, tmp_path):
+    out = tmp_path / "out.pt"
+    out.write_text("mine")
+    words = (sys.executable, "scripts/strip_checkpoint.py", both[0], out)
+    done = command(*words, check=False)
+    assert done.returncode == 1
+    assert "out.pt: already exists; choose another path or pass --overwrite" in done.stderr
+    assert out.read_text() == "mine"
+    command(*words, "--overwrite")
+    assert out.read_bytes() == both[1].read_bytes()
+
+
 def test_a_file_that_is_no_checkpoint_leaves_nothing_behind(command, tmp_path):
     torch.save({"weights": io.BytesIO().getvalue()}, tmp_path / "other.pt")
     done = command(sys.executable, "scripts/strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out", check=False)

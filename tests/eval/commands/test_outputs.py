@@ -1,0 +1,90 @@
+"""Every command that writes a file or directory: where it may not, it says so in one line and touches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.maps.sentence import SentenceMaps
+
+Call = Callable[..., tuple[int, str, str]]
+
+LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'
+GOLD = ("--gold", "gold", "--gold-base", 0)
+RULE = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "shift-att")
+FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
+COMMANDS: dict[str, tuple[object, ...]] = {
+    "convert": ("convert", "gold", "--to", "talp", "-o"),
+    "curve": ("curve", "log", "--metrics", "aer", "-o"),
+    "curve --csv": ("curve", "log", "--metrics", "aer", "-o", "curve.png", "--csv"),
+    "extract": ("extract", "run", *RULE, "--output"),
+    "merge": ("merge", "parts", "-o"),
+    "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
+    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "--resamples", 100, "-o"),
+    "score": ("score", *GOLD, "--hyp", "gold", "--per-sentence"),
+    "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, *FEW, "-o"),
+    "sweep": ("sweep", "run", *GOLD, *FEW, "--out"),
+    "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "--output"),
+}
+#: Commands whose output is known by its ending.
+PICTURES = ("curve", "plot")
+
+
+@pytest.fixture
+def directory(
+    tmp_path: Path,
+    make_sentence: Callable[..., SentenceMaps],
+    make_records: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """The working directory, with what the commands read."""
+    monkeypatch.chdir(tmp_path)
+    make_records(tmp_path / "run", [make_sentence(0), make_sentence(1)])
+    (tmp_path / "gold").write_text("0-0\n1-1\n")
+    (tmp_path / "log").write_text(LOG)
+    return tmp_path
+
+
+def everything(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def refuse(call: Call, directory: Path, name: str, place: object, *options: object) -> str:
+    before = everything(directory)
+    status, out, messages = call(*COMMANDS[name], place, *options)
+    assert status in (1, 2), messages
+    assert out == ""
+    lines = [line for line in messages.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1, messages
+    assert everything(directory) == before
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("place", ["", ".", "/", "..", "run"])
+@pytest.mark.parametrize("options", [(), ("--overwrite",)], ids=str)
+def test_no_place_for_output(call: Call, directory: Path, name: str, place: str, options: tuple[str, ...]) -> None:
+    refuse(call, directory, name, place, *options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_exists_is_not_replaced_unasked(call: Call, directory: Path, name: str) -> None:
+    place = directory / ("there.png" if name in PICTURES else "there")
+    if name == "sweep":
+        place.mkdir()
+        (place / "sweep.json").write_text("mine")
+    else:
+        place.write_text("mine")
+    assert refuse(call, directory, name, place).endswith(": already exists; choose another path or pass --overwrite")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
+def test_no_such_directory_and_read_only(call: Call, directory: Path, name: str) -> None:
+    ending = ".png" if name in PICTURES else ""
+    assert "no does not exist; create it" in refuse(call, directory, name, f"no/where{ending}")
+    place = directory / f"there{ending}"
+    place.write_text("mine")
+    place.chmod(0o444)
+    assert f"there{ending}: the file is read-only" in refuse(call, directory, name, place, "--overwrite")
