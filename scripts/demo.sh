@@ -33,13 +33,13 @@ quietly preprocess fairseq-preprocess --source-lang de --target-lang en --testpr
 
 say "2. forced scoring of the references, with the maps of all layers and heads"
 quietly forced fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
-    --task translation_norm --score-reference --norm-records "$OUT/forced" --norm-alignments "$OUT/forced.pharaoh"
+    --task translation_norm --score-reference --norm-layer 1 --norm-records "$OUT/forced" --norm-alignments "$OUT/forced.pharaoh"
 
 say "   the word alignments again, by two processes that share the work, and merged"
 shards=()
 for shard in 0 1; do
     quietly "shard$shard" fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
-        --task translation_norm --score-reference --batch-size 16 --norm-alignments "$OUT/sharded.pharaoh" \
+        --task translation_norm --score-reference --norm-layer 1 --batch-size 16 --norm-alignments "$OUT/sharded.pharaoh" \
         --distributed-world-size 2 --distributed-rank $shard &
     shards+=($!)
 done
@@ -61,8 +61,8 @@ align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/hyp.pharaoh" -
 say "5. every layer, head, kind, setting and rule"
 align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 --out "$OUT/sweep"
 
-say "6. from raw text, the default way: models of both directions and the text's own lexicon"
-quietly align python -m fairseq_norm_plugin.align --path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --data $DEMO \
+say "6. from raw text, the default way: models of both directions with their profiles"
+quietly align norm-align --path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --data $DEMO \
     -s de -t en --bpe-codes $DEMO/codes.bpe --source-text $DEMO/demo.de --target-text $DEMO/demo.en -o "$OUT/both.pharaoh" --cpu
 align-eval score --gold $DEMO/demo.talp --gold-base 1 --hyp "$OUT/both.pharaoh" --format text
 

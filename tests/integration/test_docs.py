@@ -146,7 +146,7 @@ def test_page_of_align(bash):
 
 def test_example_of_the_help_of_align(bash):
     help_text = bash("python -m fairseq_norm_plugin.align --help")
-    (command,) = re.findall(r"^  (python -m (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
+    (command,) = re.findall(r"^  (norm-align (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
     assert bash(command).count("\n") == 60
 
 
