@@ -1,9 +1,8 @@
 """Attention that can be listened to, and its swap into a model that exists.
 
 The swap changes the class of the attention modules and nothing else: same parameters, no buffer, and the forward
-pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  While somebody listens to a
-self-attention, it leaves torch's fused path, which gives no weights of single heads: its outputs then agree to
-rounding (1e-6).
+pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  Self-attention runs in torch's fused
+kernel, which gives no weights of single heads: whoever listens gets them from its logits, computed a second time.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any, Optional
 
+import torch
 from fairseq.models.nat import FairseqNATModel
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
@@ -48,34 +48,55 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     ) -> tuple[Tensor, Optional[Tensor]]:
         """fairseq's forward; also feeds those of ``captures`` that want this block."""
         listening = bool(self.captures) and not before_softmax
-        if listening:
-            self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
-        try:
-            output, weights = super().forward(
-                query,
-                key,
-                value,
-                key_padding_mask=key_padding_mask,
-                incremental_state=incremental_state,
-                need_weights=need_weights or listening,
-                static_kv=static_kv,
-                attn_mask=attn_mask,
-                before_softmax=before_softmax,
-                need_head_weights=need_head_weights or listening,
-            )
-        finally:
-            if listening:
-                self.skip_embed_dim_check = False
+        fused = incremental_state is None and not static_kv
+        output, weights = super().forward(
+            query,
+            key,
+            value,
+            key_padding_mask=key_padding_mask,
+            incremental_state=incremental_state,
+            need_weights=need_weights or (listening and not fused),
+            static_kv=static_kv,
+            attn_mask=attn_mask,
+            before_softmax=before_softmax,
+            need_head_weights=need_head_weights or (listening and not fused),
+        )
         if not listening:
             return output, weights
         # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
-        alpha = weights.transpose(0, 1).to(at_least_float32(output).dtype)
-        block = self._block(alpha, query, value, output, incremental_state)
+        args = (query, key, value, key_padding_mask, attn_mask)
+        alpha = self._head_weights(*args) if fused else weights.transpose(0, 1)
+        block = self._block(alpha.to(at_least_float32(output).dtype), query, value, output, incremental_state)
         for capture in self.captures:
             capture.receive(self.site.number, block)
+        if fused:
+            return output, weights
         if not need_weights:
             return output, None
         return output, weights if need_head_weights else weights.mean(dim=0)
+
+    def _head_weights(
+        self,
+        query: Tensor,
+        key: Optional[Tensor],
+        value: Optional[Tensor],
+        key_padding_mask: Optional[Tensor],
+        attn_mask: Optional[Tensor],
+    ) -> Tensor:
+        """The weights of each head, [B, H, T, S], where the fused kernel gives none.
+
+        A position that sees nothing (a pad before a causal sentence) has weights 0, as the kernel takes them.
+        """
+        self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
+        try:
+            logits, _ = super().forward(
+                query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, before_softmax=True
+            )
+        finally:
+            self.skip_embed_dim_check = False
+        logits = at_least_float32(logits).view(-1, self.num_heads, *logits.shape[1:])
+        blind = logits.isneginf().all(dim=-1, keepdim=True)
+        return torch.softmax(logits, dim=-1).masked_fill(blind, 0.0)
 
     def _block(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
@@ -114,7 +114,8 @@ class RecordingSession:
             hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
 
         Raises:
-            InputError: a sentence came twice or was not asked for, or a given text is not its text.
+            InputError: a sentence came twice or was not asked for, a given text is not its text, or a map or the score
+                of a hypothesis is NaN or infinite.
         """
         ids = sample["id"].tolist()
         sentences = [
@@ -135,7 +136,7 @@ class RecordingSession:
             target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
         if rank == 0:
             self._unknown.add(source, target)
-        return SentenceMaps(
+        sentence = SentenceMaps(
             id=id_,
             rank=rank,
             status=status_of(source.certain, target.certain),
@@ -144,6 +145,18 @@ class RecordingSession:
             target=target.side,
             layers=self.recorded.layers,
             arrays=hypothesis.pop(MAPS_KEY),
+        )
+        _check_finite(sentence)
+        return sentence
+
+
+def _check_finite(sentence: SentenceMaps) -> None:
+    values = {"score": np.array(sentence.score), **sentence.arrays}
+    wrong = [name for name, array in values.items() if not np.isfinite(array).all()]
+    if wrong:
+        raise InputError(
+            f"sentence {sentence.id}: {', '.join(wrong)} with NaN or infinite values: expected finite ones; does the "
+            f"checkpoint hold NaN, or does --fp16 overflow?"
         )
 
 

@@ -7,10 +7,12 @@ import pytest
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.maps.sentence import KINDS
 from alignment_eval.records.store import Records
 
 HYPOTHESES = ("H", "D", "P")
 SCORE = "--score-reference"
+EVERY_KIND = ["--norm-record-kinds", ",".join(KINDS)]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,21 @@ def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, options)
     texts = [(id_, content.split("\t")[1]) for id_, kind, content in expected if kind == "H"]
     assert [(id_, hypotheses[id_, i % nbest]) for i, (id_, _) in enumerate(texts)] == texts
     assert len((tmp_path / "a").read_text().splitlines()) == 12
+
+
+@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])
+def test_no_kind_of_maps_changes_a_score_and_no_padding_a_map(stock, norm, tmp_path, mode):
+    maps = {}
+    for padding in ([], ["--left-pad-source"], ["--left-pad-target"]):
+        output = norm(*mode, *padding, "--norm-records", tmp_path / "-".join(["r", *padding]), *EVERY_KIND)
+        assert output.lines(*HYPOTHESES) == stock(*mode, *padding).lines(*HYPOTHESES)
+        maps["".join(padding)] = {s.id: s for s in Records(tmp_path / "-".join(["r", *padding]))}
+    assert len(maps[""]) == 12
+    for id_, sentence in maps[""].items():
+        assert sentence.kinds == tuple(KINDS)
+        for other in maps.values():
+            for kind in KINDS:
+                np.testing.assert_allclose(other[id_].layer_maps(kind), sentence.layer_maps(kind), atol=2e-5, rtol=1e-4)
 
 
 def test_ensembles_too(stock, norm, checkpoint, trained, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.manifest import read_manifests
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
@@ -155,3 +155,19 @@ def test_ids_that_every_output_holds(tmp_path):
     assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "x" / "a"), {}).tolist() == []
     assert ids_in_all(None, str(tmp_path / "x" / "a"), {}).tolist() == [1]
     assert len(ids_in_all(None, None, {})) == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["score", *QUANTITIES])
+def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
+    session = session_of(tmp_path, size=2)
+    session.write(batch(1, "b c c"), [[hypothesis("b")]])
+    spoiled = hypothesis("b")
+    if name == "score":
+        spoiled["score"] = torch.tensor(value)
+    else:
+        spoiled[MAPS_KEY][name].flat[-1] = value
+    with pytest.raises(InputError, match=f"sentence 0: {name} with NaN or infinite values: expected finite ones"):
+        session.write(batch(0, "b c c"), [[hypothesis("c"), spoiled]])
+    assert not session.finished
+    assert not list(tmp_path.rglob("part-*"))
