@@ -239,7 +239,8 @@ def convert(model: Path, out: Path) -> None:
         dictionary.write_text("".join(lines), encoding="utf-8")
         order = [ids[token] for token in (*first, *ordinary, mask)]
         try:
-            torch.save(checkpoint(config, weights, dictionary, order), path)
+            with path.open("wb") as file:  # a file by its name would have that name in it
+                torch.save(checkpoint(config, weights, dictionary, order), file)
         except InputError as error:
             raise InputError(f"{model}: {error}") from None
 

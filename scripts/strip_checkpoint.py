@@ -65,8 +65,8 @@ def main() -> None:
             f"{args.checkpoint}: no fairseq checkpoint (no {', '.join(missing)} in it): expected a file that "
             f"fairseq-train saved"
         )
-    with new_file(args.out) as path:
-        torch.save(stripped(state), path)
+    with new_file(args.out) as path, path.open("wb") as file:  # a file by its name would have that name in it
+        torch.save(stripped(state), file)
 
 
 if __name__ == "__main__":
