@@ -49,6 +49,7 @@ def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied() -> None:
         (mean, single, 1),
         (mean, TWO_WAY, 1 / 2),
         (TWO_WAY, mean, 1 / 2),
+        (single, TWO_WAY, 1 / 2),
     ):
         assert AlignmentMethod(forward, reverse, reverse and PRODUCT).lexicon_exponent == exponent
 

@@ -85,6 +85,16 @@ def test_a_file_made_by_hand(tmp_path: Path) -> None:
     assert lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
 
 
+def test_rows_in_any_order(tmp_path: Path) -> None:
+    lexicon = counted()
+    write_lexicon(tmp_path / "lexicon", lexicon, "")
+    table = pq.read_table(tmp_path / "lexicon")
+    pq.write_table(table.take(np.random.default_rng(2).permutation(len(table))), tmp_path / "shuffled")
+    words, scores = (["a", "ß", "e", "c"], ["z", "漢", "w"]), np.ones((3, 4))
+    found = read_lexicon(tmp_path / "shuffled").reweight(words, scores, 1)
+    np.testing.assert_array_equal(found, lexicon.reweight(words, scores, 1))
+
+
 STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
 
 

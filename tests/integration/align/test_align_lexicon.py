@@ -85,6 +85,18 @@ def test_pair_by_pair_is_as_the_whole_text(run, files, tmp_path):
         assert run(*given, text=[tmp_path / "pair"]).lines == [line]
 
 
+def test_a_given_lexicon_by_default(run, tmp_path, backward):
+    """Maps and rule are those that go with a lexicon, for a text that is too short for one of its own."""
+    lexicon = tmp_path / "lexicon.parquet"
+    run(*HALF, "--save-lexicon", lexicon)
+    one = run("--lexicon-file", lexicon, "--overwrite").err
+    assert "|rule:two-way=0.35|" in one
+    assert f"with the lexicon of {lexicon}: each pair stands alone" in one
+    both = run("--lexicon-file", lexicon, "--reverse-path", backward, "--overwrite").err
+    assert "|rule:two-way=0.4|" in both
+    assert "|lexicon_file:" in both
+
+
 def test_few_pairs(run):
     few = "the lexicon was counted on 6 sentence pairs: below 30 it says little"
     assert few in run(*HALF).err
