@@ -127,8 +127,8 @@ def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> 
     residual: tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
     if stage != "attn":
         residual = (block.weights.stream(block.residual, stage), block.weights.pre_activation(block.residual, stage))
-    width = sum((heads + 2 * target) * weight.size(-1) for weight in weights if weight is not None)
-    step = max(1, chunk_bytes // (width * block.alpha.element_size()))
+    width = max(len(block.weights.w_o), sum(weight.size(-1) for weight in weights if weight is not None))
+    step = max(1, chunk_bytes // ((heads + 2 * target) * width * block.alpha.element_size()))
     for start in range(0, source, step):
         columns = slice(start, min(start + step, source))
         alpha = block.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
@@ -143,5 +143,5 @@ def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> 
             parts.append(part)
         yield columns, carrier.finish(parts[0], parts[1], stage)
     if cross and stage != "attn":
-        column = [None if own is None else own[None].clone() for own in residual]
+        column = [None if own is None else own[None] for own in residual]
         yield slice(source, source + 1), carrier.finish(column[0], column[1], stage)

@@ -124,8 +124,7 @@ class Carrier:
         Raises:
             InputError: the stage needs a feed-forward network that the block does not have.
         """
-        stream, pre = self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage)
-        return self.finish(None if stream is None else stream.clone(), pre, stage)
+        return self.finish(self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage), stage)
 
     def bias_contribution(self, stage: str) -> Tensor:
         """The bias term at ``stage``, attributed to no token: b_O, β, b_1 and b_2, each carried on, [B, T, D].

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models.transformer import TransformerConfig, TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_norm_plugin.capture.attention import swap_attention
 
@@ -76,3 +77,24 @@ def build():
 @pytest.fixture
 def make_sample():
     return random_sample
+
+
+class LargestTensor(TorchDispatchMode):
+    """The size in bytes of the largest tensor that is made inside of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        known = {a.untyped_storage().data_ptr() for a in args if isinstance(a, torch.Tensor)}
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().data_ptr() not in known:
+                self.bytes = max(self.bytes, tensor.untyped_storage().nbytes())
+        return result
+
+
+@pytest.fixture
+def largest_tensor():
+    return LargestTensor

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -74,6 +76,38 @@ def test_complete_and_equal_to_slow_loops_on_a_fairseq_model(build, make_sample,
                 biases = sentence.carrier.bias_contribution(stage)
                 total, terms = fast.sum(0) + biases, scale + biases.norm(dim=-1)
                 assert ((total - whole[b]).norm(dim=-1) / terms).max() < 1e-10, (type_, stage)
+
+
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_block_is_left_as_it_is(cross, before):
+    block = random_block(cross, before).sentence(0)
+    names = ("alpha", "values", "residual", "output")
+    copies = {name: getattr(block, name).clone() for name in names}
+    for stage in STAGES:
+        for _ in vectors(block, stage, chunk_bytes=1):
+            pass
+        assert all(torch.equal(getattr(block, name), copies[name]) for name in names), stage
+
+
+def test_a_factor_that_is_known_is_taken_and_a_sentence_makes_its_own():
+    """In incremental decoding it is built once a sentence, whatever the number of steps."""
+    block = random_block(cross=True)
+    known = replace(block, known_factor=2 * block.factor)
+    torch.testing.assert_close(known.sum_norms, 2 * block.sum_norms)
+    torch.testing.assert_close(known.sentence(0).factor, block.factor[0])
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_temporaries_are_as_large_as_a_chunk(cross, largest_tensor):
+    block = random_block(cross, target=24, source=24).sentence(0)
+    for stage in STAGES:
+        for _ in vectors(block, stage):  # what is computed once a pass and kept
+            pass
+        with largest_tensor() as largest:
+            for _ in vectors(block, stage, chunk_bytes=40_000):
+                pass
+        assert largest.bytes <= 40_000, stage
 
 
 @pytest.mark.parametrize("name", EXTREMES)

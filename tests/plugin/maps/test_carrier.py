@@ -28,8 +28,9 @@ def test_carrying_is_linear_and_complete(before, stage):
     torch.testing.assert_close(sum(parts), carrier.whole(stage))
 
 
-def test_carrying_leaves_its_input_alone():
-    block = random_block()
+@pytest.mark.parametrize("before", [False, True])
+def test_carrying_leaves_its_input_alone(before):
+    block = random_block(before=before)
     for stage in STAGES:
         vectors = block.own.clone()
         block.carrier.carry(vectors, stage)

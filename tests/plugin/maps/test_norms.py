@@ -144,6 +144,19 @@ def test_nan_in_the_model_shows_as_nan():
     assert layer_map[:, :, 0].isfinite().all()
 
 
+@pytest.mark.parametrize(("batch", "target"), [(16, 4), (1, 64)])
+def test_temporaries_are_as_large_as_a_chunk(monkeypatch, largest_tensor, batch, target):
+    alpha, values, w_o = random_case(5, batch=batch, target=target, source=20, head_dim=8)
+    monkeypatch.setattr(norms, "CHUNK_BYTES", 10_000)
+    basis = norms.head_gram_basis(w_o, 3)
+    with largest_tensor() as largest:
+        factor = norms.gram_factor(values, basis)
+    assert largest.bytes <= max(10_000, factor.nbytes)  # the result itself
+    with largest_tensor() as largest:
+        map_ = norms.layer_norms(alpha, factor)
+    assert largest.bytes <= map_.nbytes == 10_240
+
+
 def test_chunks_change_nothing(monkeypatch):
     case = random_case(5, batch=3, source=11, dtype=torch.float32)
     whole = fast_maps(*case)
