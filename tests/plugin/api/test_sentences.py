@@ -23,7 +23,7 @@ def test_one_sentence(source):
     assert is_one_pair(source, [])  # an empty target, which the model then refuses
 
 
-@pytest.mark.parametrize("source", SEVERAL, ids=repr)
+@pytest.mark.parametrize("source", SEVERAL, ids=lambda value: type(value).__name__)
 def test_several_sentences(source):
     assert not is_one_pair(source, None)
     assert not is_one_pair(source, ["we"])
