@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import Callable
 
 from alignment_eval.arguments.numbers import positive_integer
@@ -55,6 +56,8 @@ def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
     if args.save_lexicon == STANDARD:
         raise UsageError("--save-lexicon -: a lexicon is no text: expected the name of a file")
     if args.save_lexicon is not None:
+        if Path(args.save_lexicon).resolve() == Path(args.output).resolve():
+            raise UsageError(f"--save-lexicon {args.save_lexicon}: is the file of the links too: expected another one")
         check_new(args.save_lexicon, overwrite)
 
 

@@ -15,7 +15,7 @@ from typing import Callable, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.bidirectional import Words, check_same_size, join, words_of
+from alignment_eval.extraction.bidirectional import check_same_size, join, words_of
 from alignment_eval.extraction.extract import SentenceLinks, WordLinks, word_links, word_map_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.lexicon_match import SAMPLE, check_match
@@ -128,16 +128,12 @@ def align_corpus(
 
 
 def _matching(pairs: Iterable[_Read], lexicon: Lexicon) -> Iterator[_Read]:
-    """The same pairs; the first ones must be of the text that a lexicon is of."""
-    sample: list[Words] = []
-    for pair in pairs:
-        if pair.links is not None and len(sample) < SAMPLE:
-            sample.append(words_of(pair.sentence))
-            if len(sample) == SAMPLE:
-                check_match(lexicon, sample)
-        yield pair
-    if len(sample) < SAMPLE:
-        check_match(lexicon, sample)
+    """The same pairs, once the first ones are seen to be of text that a lexicon is for."""
+    pairs = iter(pairs)
+    first = list(itertools.islice(pairs, SAMPLE))
+    check_match(lexicon, (words_of(pair.sentence) for pair in first if pair.links is not None))
+    yield from first
+    yield from pairs
 
 
 def _counted(pairs: Sequence[_Read], method: AlignmentMethod) -> tuple[Lexicon, Iterator[AlignedPair]]:

@@ -37,16 +37,16 @@ def check_match(lexicon: Lexicon, pairs: Iterable[Words]) -> None:
         total = sum(counts.values())
         if total >= FEW_WORDS and (problem := _problem(counts, known, total)):
             raise InputError(
-                f"{lexicon.name}: {problem} {name} words of the text: expected a lexicon of the same languages, "
-                f"tokenisation and case; count one on such text"
+                f"{lexicon.name}: of the text's {total} {name} words, {problem}: expected a lexicon of the same "
+                f"languages, tokenisation and case; count one on such text"
             )
 
 
 def _problem(words: Counter[str], known: Vocabulary, total: int) -> str | None:
     unknown = {word: count for word, count in words.items() if word not in known.numbers}
     if (count := sum(unknown.values())) > MOST_UNKNOWN * total:
-        return f"does not know {count} of {total} ({count / total:.0%})"
+        return f"{count} ({count / total:.0%}) are not in this lexicon"
     folded = {word.casefold() for word in known.numbers}
     if (count := sum(n for word, n in unknown.items() if word.casefold() in folded)) > MOST_OTHER_CASE * total:
-        return f"knows {count} of {total} ({count / total:.0%}) in another case only"
+        return f"{count} ({count / total:.0%}) are in this lexicon in another case only"
     return None

@@ -44,13 +44,13 @@ def test_too_few_words_to_say(lexicon: Lexicon) -> None:
     [
         (
             (changed(GERMAN, 26), ENGLISH),
-            r"does not know 52 of 100 \(52%\) source words of the text: expected a lexicon",
+            r"of the text's 100 source words, 52 \(52%\) are not in this lexicon: expected",
         ),
-        ((GERMAN, changed(ENGLISH, 40)), r"does not know 80 of 100 \(80%\) target words"),
-        ((ENGLISH, GERMAN), r"does not know 100 of 100 \(100%\) source words of the text: .*of the same languages"),
+        ((GERMAN, changed(ENGLISH, 40)), r"of the text's 100 target words, 80 \(80%\) are not"),
+        ((ENGLISH, GERMAN), r"source words, 100 \(100%\) are not in this lexicon: .*of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
-            r"the lexicon: knows 6 of 100 \(6%\) in another case only target words",
+            r"the lexicon: of .*100 target words, 6 \(6%\) are in this lexicon in another case only",
         ),
     ],
     ids=["source", "target", "languages exchanged", "case"],

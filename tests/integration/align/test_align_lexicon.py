@@ -97,6 +97,20 @@ def test_a_given_lexicon_by_default(run, tmp_path, backward):
     assert "|lexicon_file:" in both
 
 
+@pytest.mark.parametrize("exchange", [str.upper, lambda line: line[::-1]], ids=["case", "other words"])
+def test_a_lexicon_of_other_text(run, files, tmp_path, exchange):
+    lexicon = tmp_path / "lexicon.parquet"
+    run(*TWO_WAY, "--save-lexicon", lexicon).out.unlink()
+    pairs = zip(*(file.read_text().splitlines() for file in files))
+    (tmp_path / "text").write_text("".join(f"{source} ||| {exchange(target)}\n" * 5 for source, target in pairs))
+    for options in ((), ("--resume",)):
+        done = run(*TWO_WAY[:-2], "--lexicon-file", lexicon, "--window", 2, *options, text=[tmp_path / "text"])
+        assert done.status == 1
+        assert " target words, " in done.err
+        assert "in this lexicon" in done.err
+        assert not list(tmp_path.glob("*out*"))
+
+
 def test_few_pairs(run):
     few = "the lexicon was counted on 6 sentence pairs: below 30 it says little"
     assert few in run(*HALF).err
@@ -116,6 +130,7 @@ def test_few_pairs(run):
         (("--lexicon-pairs", 5, "--rule", "shift-att"), 2, "--lexicon-pairs: no lexicon is counted here"),
         (("--lexicon-file", "LEXICON", "--rule", "shift-att"), 2, "a lexicon with rule 'shift-att' and null 'mask'"),
         (("--save-lexicon", "-"), 2, "--save-lexicon -: a lexicon is no text"),
+        (("--save-lexicon", "OUT", "--lexicon", 1), 2, "is the file of the links too: expected another one"),
         (("--save-lexicon", "LEXICON"), 1, "lexicon.parquet: already exists; choose another path or pass --overwrite"),
         (("--save-lexicon", "none/new"), 1, "none/new: the directory"),
         (("--lexicon-file", "none"), 1, "none: cannot be read (No such file or directory)"),
@@ -127,6 +142,7 @@ def test_bad_usage(run, tmp_path, options, status, text):
     run(*HALF, "--save-lexicon", tmp_path / "lexicon.parquet").out.unlink()
     (tmp_path / "damaged").write_bytes((tmp_path / "lexicon.parquet").read_bytes()[:-20])
     names = {"LEXICON": tmp_path / "lexicon.parquet", "DAMAGED": tmp_path / "damaged", "new": tmp_path / "new"}
+    names["OUT"] = tmp_path / "out.pharaoh"
     done = run(*(names.get(option, option) for option in options))
     assert (done.status, done.err.count("\n")) == (status, 1), done.err
     assert text in done.err
