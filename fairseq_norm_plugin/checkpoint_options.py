@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import re
 import typing
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,8 @@ EVALUATED = frozenset(
 #: Options that name files: free text, which nothing evaluates.
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
 _NUMBERS = (bool, int, float)
+#: A reference to another option of the same checkpoint, which nothing outside of it resolves.
+_REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 _SHOWN = 60
 
 
@@ -104,7 +107,7 @@ def _check_value(name: str, value: Any, path: str) -> None:
 
 
 def _check_text(name: str, text: str, path: str) -> None:
-    if "${" in text:
+    if "${" in text and not _REFERENCE.fullmatch(text):
         raise InputError(
             f"{path}: option {name} is {_shown(text)}: expected a value, not a reference that is resolved on this "
             f"machine; such a file is not loaded"

@@ -183,7 +183,7 @@ def test_recorded_in_float16(norm, tmp_path):
         (["--norm-records", "{tmp}/r", "--retain-dropout"], "--retain-dropout"),
         (
             ["--norm-records", "{tmp}/r", "--norm-alignments", "{tmp}/a", "--norm-record-layers", 1],
-            "--norm-alignments reads attn_n of layer 0, which .* leaves out",
+            "--norm-alignments reads attn_n of layers 0, which .* leaves out",
         ),
     ],
 )

@@ -75,7 +75,9 @@ def test_references_to_the_environment_are_not_resolved():
     with pytest.raises(InputError, match=r"c\.pt: option decoder_embed_path is .*HOME"):
         check_options(legacy(decoder_embed_path="${oc.env:HOME}"), "c.pt")
     with pytest.raises(InputError, match=r"option print_alignment"):
-        check_options({"cfg": {"model": {"_name": "transformer"}, "generation": {"print_alignment": "${x}"}}}, "c.pt")
+        check_options(
+            {"cfg": {"model": {"_name": "transformer"}, "generation": {"print_alignment": "a ${oc.env:X}"}}}, "c.pt"
+        )
 
 
 @pytest.mark.parametrize("options", [{"arch": "lstm"}, {"arch": None}, {"arch": "no_such"}, {"arch": ["transformer"]}])
@@ -98,7 +100,7 @@ def test_numbers_are_numbers(options):
         {"adaptive_softmax_cutoff": "[10000, 20000]", "adam_betas": "(0.9, 0.98)", "lr": [0.0005]},
         {"adaptive_softmax_cutoff": [1, 2], "left_pad_source": "True", "left_pad_target": False},
         {"arch": "transformer_wmt_en_de_big", "encoder_layers": "6", "save_dir": "/a (b)/c", "user_dir": None},
-        {"arch": "roberta_base"},
+        {"arch": "roberta_base", "user_dir": "${common.user_dir}"},
         {"arch": "mbart_large"},
     ],
 )
