@@ -150,7 +150,9 @@ def _numeric_fields(config: Any, prefix: str = "") -> Iterator[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, _NUMBERS) or (isinstance(value, str) and _is_literal(value))
+    if isinstance(value, str):
+        return _is_literal(value) or _REFERENCE.fullmatch(value) is not None
+    return value is None or isinstance(value, _NUMBERS)
 
 
 def _shown(value: Any) -> str:
