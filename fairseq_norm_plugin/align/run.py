@@ -32,7 +32,7 @@ from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
-from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.output.identity import architecture_hash, model_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
 
 
@@ -99,6 +99,7 @@ def _manifest(
     signed = {
         "version": __version__,
         "models": list(hashes),
+        "architectures": [architecture_hash(model.models) for model in models],
         "dictionaries": [file_hash(path) for model in models for path in _dictionary_files(model)],
         "codes": [file_hash(Path(name)) for name in codes],
         "mark": args.subword_mark,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
 import torch
+from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval import __version__
@@ -18,6 +21,11 @@ from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.texts import SideReader
 
+#: Attributes of fairseq's modules that change no number outside of training: what is dropped or quantised there, limits
+#: of lengths (the task's are in the signature), and what generation and tracing switch.
+_SILENT_ATTRIBUTES = re.compile(
+    r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
+)
 # Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
@@ -50,6 +58,7 @@ def run_signature(
         "version": __version__,
         "task": task,
         "model": model_hash(models),
+        "architecture": architecture_hash(models),
         "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
         "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
         "subset": plan.subset,
@@ -126,6 +135,29 @@ def model_hash(models: Sequence[nn.Module]) -> str:
             digest.update(name.encode())
             digest.update(_bytes(tensor))
     return digest.whole
+
+
+def architecture_hash(models: Sequence[nn.Module]) -> str:
+    """Hash of what models compute with their parameters: numbers of heads, scales, activations, order of layer norms.
+
+    It is read from the modules, whose plain attributes say so, not from options: those hold paths and training too.
+    """
+    digest = ContentHash(size=8)
+    for model in models:
+        for name, module in model.named_modules():
+            if not isinstance(module, (FairseqDropout, nn.ModuleList)):  # they do nothing, or drop layers in training
+                facts = [name, type(module).__name__, dict(sorted(_facts(module)))]
+                digest.update(json.dumps(facts).encode())
+    return digest.whole
+
+
+def _facts(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(module).items():
+        if not (name.startswith("_") or _SILENT_ATTRIBUTES.fullmatch(name)):
+            if isinstance(value, (bool, int, float, str)):
+                yield name, value
+            elif callable(value) and not isinstance(value, nn.Module):
+                yield name, getattr(value, "__name__", type(value).__name__)  # an activation
 
 
 def dictionary_hash(*dictionaries: Any) -> str:

@@ -83,6 +83,19 @@ def test_shards_of_other_batches_are_refused(norm, tmp_path, other, named):
         norm("--norm-records", tmp_path / "r", *shard(1, 3), *other)
 
 
+@pytest.mark.parametrize(
+    "overrides", ["{'decoder_attention_heads': 2, 'encoder_attention_heads': 2}", "{'no_scale_embedding': True}"]
+)
+def test_shards_of_another_architecture_are_refused(norm, tmp_path, overrides):
+    """Its parameters are the same."""
+    options = ["--score-reference", "--batch-size", 4, "--norm-records", tmp_path / "r"]
+    norm(*options, *shard(0, 2))
+    with pytest.raises(InputError, match=r"is of another run \(its architecture differ\)"):
+        norm(*options, *shard(1, 2), "--model-overrides", overrides)
+    norm(*options, *shard(1, 2), "--model-overrides", "{'dropout': 0.5, 'save_dir': 'elsewhere', 'max_update': 7}")
+    assert len(list(Records(tmp_path / "r"))) == 12
+
+
 def test_skipped_sentences_stand_in_one_shard(norm, tmp_path):
     options = ["--gen-subset", "test5", "--max-source-positions", 60, "--skip-invalid-size-inputs-valid-test"]
     for number in range(2):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 
-from fairseq_norm_plugin.output.identity import data_hash, generation_options, model_hash
+from fairseq_norm_plugin.output.identity import architecture_hash, data_hash, generation_options, model_hash
 
 
 def test_hashes_see_what_changes(tmp_path, build):
@@ -30,3 +31,51 @@ def test_printing_belongs_to_no_signature():
     first = SimpleNamespace(beam=5, print_alignment="hard", lenpen=1.0)
     second = SimpleNamespace(beam=5, print_alignment=None, lenpen=1.0)
     assert generation_options(first) == generation_options(second) == {"beam": 5, "lenpen": 1.0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"decoder_attention_heads": 2},
+        {"encoder_attention_heads": 2},
+        {"no_scale_embedding": True},
+        {"decoder_normalize_before": True},
+        {"activation_fn": "gelu"},
+        {"no_token_positional_embeddings": True},
+        {"decoder_layers": 2},
+    ],
+    ids=str,
+)
+def test_what_changes_a_number_changes_the_architecture(build, options):
+    assert architecture_hash([build(**options)]) != architecture_hash([build()])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dropout": 0.4},
+        {"attention_dropout": 0.3, "activation_dropout": 0.2},
+        {"encoder_layerdrop": 0.1},
+        {"max_source_positions": 99},
+        {"save_dir": "elsewhere", "encoder_embed_path": None, "lr": [3]},
+    ],
+    ids=str,
+)
+def test_paths_and_options_of_training_are_no_architecture(build, options):
+    model = build()
+    expected = architecture_hash([model])
+    assert architecture_hash([build(seed=5, **options)]) == expected
+    model.train()
+    model.eval()
+    model.prepare_for_inference_(
+        SimpleNamespace(generation=SimpleNamespace(no_beamable_mm=False, print_alignment=None))
+    )
+    model.half()
+    assert architecture_hash([model]) == expected
+
+
+def test_the_norms_eps_is_architecture(build):
+    model = build()
+    model.decoder.layers[0].final_layer_norm.eps = 1e-12
+    assert architecture_hash([model]) != architecture_hash([build()])
+    assert architecture_hash([build(), build()]) != architecture_hash([build()])
