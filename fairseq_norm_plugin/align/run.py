@@ -139,7 +139,8 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
     todo[: aligner.counted_pairs if todo.any() else 0] = True
     done_at_ends = set(np.cumsum(todo)[np.array(ends) - 1].tolist())
     with tqdm(total=int(todo.sum()), unit=" sentences", disable=None, file=sys.stderr) as progress:
-        aligned = aligner.align(_windows(text, ends, todo), progress.update)
+        # nothing to do: no lexicon is counted, which would be one of no pairs
+        aligned = aligner.align(_windows(text, ends, todo), progress.update) if todo.any() else iter(())
         for done, pair in enumerate(aligned, 1):
             if not writer.written[pair.id]:
                 if pair.links is None:

@@ -61,6 +61,17 @@ def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
     assert "--norm" not in done.err
 
 
+def test_a_finished_run_counts_no_lexicon(run, tmp_path):
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2)
+    before = run(*options, "--save-lexicon", tmp_path / "lexicon")
+    saved = (tmp_path / "lexicon").read_bytes()
+    done = run(*options, "--save-lexicon", tmp_path / "again", "--resume")
+    assert (done.status, done.lines) == (0, before.lines), done.err
+    assert "lexicon was counted" not in done.err
+    assert not (tmp_path / "again").exists()
+    assert (tmp_path / "lexicon").read_bytes() == saved
+
+
 def test_a_finished_run_is_kept(run):
     before = run()
     done = run()
