@@ -38,9 +38,8 @@ def new_temporary_file(target: Path) -> tuple[Path, int]:
     while True:
         path = temporary_name(target)
         descriptor = os.open(path, _NEW, 0o666)
-        try_lock(descriptor)
-        if is_name_of(path, descriptor):  # if not, another run removed it before it was locked
-            break
+        if try_lock(descriptor) is not False and is_name_of(path, descriptor):
+            break  # if not, another run took it for a left-over one before it was locked
         os.close(descriptor)
     if target.is_file() and hasattr(os, "fchmod"):
         os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))

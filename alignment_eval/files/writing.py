@@ -175,9 +175,18 @@ def _to_replace(path: str | Path) -> Path | None:
         found = Path(path).stat()
     except FileNotFoundError:
         return real
-    # A link in /proc/self/fd may lead to standard output or to a file that has no name any more.
-    whole = stat.S_ISREG(found.st_mode) and not _is_stdout(found) and real.exists()
-    return real if whole and os.path.samestat(found, real.stat()) else None
+    if not stat.S_ISREG(found.st_mode) or _is_stdout(found):
+        return None
+    return real if not Path(path).is_symlink() or _leads_to(Path(path), real) else None
+
+
+def _leads_to(link: Path, real: Path) -> bool:
+    """Whether a link leads to the file that it names: one of /proc/self/fd may lead to a file without a name."""
+    for _ in range(5):  # another process may be replacing the file just now
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(link.stat(), real.stat()):
+                return True
+    return False
 
 
 def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:

@@ -110,18 +110,21 @@ class TestTemporaries:
         assert names(tmp_path) == sorted([*foreign, other.path.name, "a"])
         other.keep()
 
-    def test_two_writers_both_give_whole_files(self, tmp_path: Path) -> None:
-        def write(letter: str) -> None:
-            for _ in range(50):
-                write_lines(tmp_path / "a", [letter] * 1000)
+    @pytest.mark.parametrize("name", ["a", "link"])
+    def test_writers_at_the_same_time_give_whole_files(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "link").symlink_to("a")
 
-        threads = [threading.Thread(target=write, args=(letter,)) for letter in "xy"]
+        def write(letter: str) -> None:
+            for _ in range(100):
+                write_lines(tmp_path / name, [letter] * 1000)
+
+        threads = [threading.Thread(target=write, args=(letter,)) for letter in "uvwxyz"]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert (tmp_path / "a").read_text() in ("x\n" * 1000, "y\n" * 1000)
-        assert names(tmp_path) == ["a"]
+        assert (tmp_path / "a").read_text() in [f"{letter}\n" * 1000 for letter in "uvwxyz"]
+        assert names(tmp_path) == ["a", "link"]
 
 
 class TestCheckNew:
