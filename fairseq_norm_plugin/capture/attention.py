@@ -1,8 +1,8 @@
-"""Attention that can be listened to, and its swap into a model that exists.
+"""fairseq's attention with captures attached, and the swap of it into an existing model.
 
 The swap changes the class of the attention modules and nothing else: same parameters, no buffer, and the forward
 pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  Self-attention runs in torch's fused
-kernel, which gives no weights of single heads: whoever listens gets them from its logits, computed a second time.
+kernel, which gives no weights of single heads: captures get them from the logits, computed a second time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose ever
 
 
 class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's attention, which hands what its maps are computed from to the ``captures`` attached to it."""
+    """fairseq's attention, which gives each of its passes to its captures, as a block (maps.block.Block)."""
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
@@ -46,8 +46,8 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         before_softmax: bool = False,
         need_head_weights: bool = False,
     ) -> tuple[Tensor, Optional[Tensor]]:
-        """fairseq's forward; also feeds those of ``captures`` that want this block."""
-        listening = bool(self.captures) and not before_softmax
+        """fairseq's forward; it also feeds ``captures``."""
+        captured = bool(self.captures) and not before_softmax
         fused = incremental_state is None and not static_kv
         output, weights = super().forward(
             query,
@@ -55,13 +55,13 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             value,
             key_padding_mask=key_padding_mask,
             incremental_state=incremental_state,
-            need_weights=need_weights or (listening and not fused),
+            need_weights=need_weights or (captured and not fused),
             static_kv=static_kv,
             attn_mask=attn_mask,
             before_softmax=before_softmax,
-            need_head_weights=need_head_weights or (listening and not fused),
+            need_head_weights=need_head_weights or (captured and not fused),
         )
-        if not listening:
+        if not captured:
             return output, weights
         # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
         args = (query, key, value, key_padding_mask, attn_mask)

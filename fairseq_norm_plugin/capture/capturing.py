@@ -1,7 +1,7 @@
-"""Maps of a forward pass: what to take from each attention, taken once and complete or not at all.
+"""Capture maps during a forward pass: once from each attention that is wanted, and of all of them or of none.
 
-What is to be taken lies on the attention modules while a pass runs, and so does what fairseq itself keeps there of a
-search.  So one thread at a time may run a model (:func:`one_thread`).
+During a pass the captures are attached to the attention modules, where fairseq keeps state of its own search too.
+Therefore one thread at a time may run a model (:func:`one_thread`).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Listener(Protocol):
 
 
 class MapCapture(Generic[Value]):
-    """Collects ``compute(block)`` of the wanted layers over one forward pass.
+    """Collects ``compute(block)`` of certain layers during one forward pass.
 
     Args:
         block: the block type (capture.layers.BLOCK_TYPES).
         layers: layer numbers, from 0.
-        compute: from a block to what is kept of it.
-        needs_norms: whether more than α is needed; else only ``block.alpha`` may be read.
-        first_pass: whether of several passes the first is meant (``transformer_align`` with full context runs its
-            decoder a second time, not causally); else a second is an error.
+        compute: computes what is kept from a block.
+        needs_norms: False: ``compute`` reads ``block.alpha`` only.
+        first_pass: True: of several passes the first counts (``transformer_align`` with full context runs its decoder
+            a second time, not causally); False: a second pass is an error.
     """
 
     def __init__(
@@ -65,7 +65,11 @@ class MapCapture(Generic[Value]):
         return block == self.block and layer in self.layers
 
     def receive(self, layer: int, block: Block) -> None:
-        """Called by the attention of ``layer``, once a pass."""
+        """Take the block of ``layer``; its attention calls this.
+
+        Raises:
+            RuntimeError: the layer ran twice, and ``first_pass`` is False.
+        """
         if layer in self._taken:
             if self._first_pass:
                 return
@@ -73,7 +77,11 @@ class MapCapture(Generic[Value]):
         self._taken[layer] = self._compute(block)
 
     def take(self) -> list[Value]:
-        """What was collected since the last call, in the order of ``layers``; all layers or an error."""
+        """What was collected since the last call, in the order of ``layers``.
+
+        Raises:
+            RuntimeError: a layer did not run.
+        """
         missing = [layer for layer in self.layers if layer not in self._taken]
         if missing:
             raise RuntimeError(f"the forward pass recorded nothing of layers {missing}: is the attention swapped in?")
@@ -84,7 +92,7 @@ class MapCapture(Generic[Value]):
 
 @contextmanager
 def one_thread(models: Iterable[Any]) -> Iterator[None]:
-    """Let other threads wait that want ``models`` meanwhile; the same thread may enter again."""
+    """Hold ``models`` for this thread: others that want one of them wait.  The same thread may enter again."""
     with _locks_lock:
         locks = {id(model): _locks.setdefault(model, RLock()) for model in models}
     with ExitStack() as stack:
@@ -95,9 +103,9 @@ def one_thread(models: Iterable[Any]) -> Iterator[None]:
 
 @contextmanager
 def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any]) -> Iterator[None]:
-    """Attach ``captures`` to the attentions of a model; detached again however the block ends.
+    """Attach ``captures`` to the attentions of a model, and detach them however the block ends.
 
-    Every pass of the model feeds them, of other threads too: enter :func:`one_thread` or :func:`teacher_forcing` first.
+    Any pass of the model feeds them, in other threads too: enter :func:`one_thread` or :func:`teacher_forcing` first.
     """
     hooks = []
     for attention in attentions:
@@ -122,10 +130,10 @@ def _keep_stream(attention: Listener, module: Any, inputs: tuple[Tensor, ...]) -
 
 @contextmanager
 def teacher_forcing(model: Any) -> Iterator[None]:
-    """Make a forward pass the plain causal one, whatever generation and training set on the model; in one thread.
+    """Make forward passes plain causal ones, whatever generation and training set on the model, and in one thread.
 
-    ``transformer_align`` may add a second, full-context pass for its supervised head; BART's attention folds
-    beams that a teacher-forced batch does not have.
+    ``transformer_align`` may add a second, full-context pass for its supervised head; BART's attention expects the
+    beams of a search, which a teacher-forced batch does not have.
     """
     with one_thread([model]):
         full_context = getattr(model, "full_context_alignment", None)

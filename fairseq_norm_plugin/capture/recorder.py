@@ -1,4 +1,4 @@
-"""Recorded quantities of a batch: what of each block, the mean over an ensemble, and the cut to one sentence."""
+"""Recorded quantities of a batch: which ones of each block, their mean over an ensemble, their cut to sentences."""
 
 from __future__ import annotations
 
@@ -45,10 +45,14 @@ def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordedMaps:
-    """Which quantities of which layers are recorded, for the ``nbest`` best hypotheses.
+    """Which quantities of which layers are recorded.
 
-    ``source_words`` gives the word of each token of a row of source tokens (pads included: -1), from the sentence's
-    id and the row; kinds that merge subwords need it.
+    Attributes:
+        layers: layer numbers, from 0.
+        quantities: names (:func:`recorded_quantities`).
+        nbest: how many of the best hypotheses.
+        source_words: from a sentence's id and its row of source tokens to the word of each token, -1 for pads and
+            tokens of no word; kinds that merge subwords need it.
     """
 
     layers: tuple[int, ...]
@@ -76,7 +80,7 @@ class Recorder:
         first_pass: of several decoder passes take the first, not an error.
 
     Raises:
-        InputError: a kind needs blocks that the model has not.
+        InputError: the model has no blocks of a type that a kind needs.
     """
 
     def __init__(
