@@ -276,10 +276,11 @@ def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[Sen
     quantities = [name for name in batch.schema.names if name in QUANTITIES]
     flat = {name: _split(batch.column(name)) for name in quantities}
     light = batch.drop_columns(quantities).to_pylist()
+    heads = info.heads if any("H" in QUANTITIES[name] for name in quantities) else 0  # as SentenceMaps.heads
     for i, row in enumerate(light):
         arrays = {}
         if row["shape"] or row["status"] == "ok":
-            expected = [len(info.layers), info.heads, len(row["target_tokens"]), len(row["source_tokens"])]
+            expected = [len(info.layers), heads, len(row["target_tokens"]), len(row["source_tokens"])]
             if row["shape"] != expected:
                 raise InputError(
                     f"{part}: sentence {row['id']}: shape {abbreviated(row['shape'])}: expected {expected}, as layers, "

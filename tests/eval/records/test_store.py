@@ -283,3 +283,11 @@ def test_maps_of_uncertain_words(tmp_path: Path, make_sentence: Factory, make_re
     assert [s.status for s in sentences][1:] == ["unknown target subwords", "ok"]
     for sentence, read in zip(sentences, Records(make_records(tmp_path, sentences, heads=3))):
         assert_same(read, sentence)
+
+
+def test_records_of_layer_maps_alone(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    """Of kinds such as rollouts, in a run of a model that has heads."""
+    sentence = make_sentence()
+    sentence = replace(sentence, arrays={"layer_alti": sentence.arrays["layer_attn_n"]})
+    (read,) = Records(make_records(tmp_path, [sentence], quantities=["layer_alti"], kinds=("alti",), heads=3))
+    assert_same(read, sentence)
