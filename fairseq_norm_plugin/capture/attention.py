@@ -71,7 +71,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             capture.receive(self.site.number, block)
         if fused:
             return output, weights
-        if not need_weights:
+        if not (need_weights or need_head_weights):
             return output, None
         return output, weights if need_head_weights else weights.mean(dim=0)
 

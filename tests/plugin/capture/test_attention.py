@@ -10,10 +10,12 @@ from fairseq.models.nat import CMLMNATransformerModel
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture import attention as attention_module
 from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
+from fairseq_norm_plugin.maps.norms import gram_factor
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
@@ -63,6 +65,72 @@ def test_listening_to_self_attention_leaves_outputs_alone(build, make_sample, be
     assert torch.equal(listened, expected)
     assert not any(attention.skip_embed_dim_check for attention in norm_attentions(model))
     assert all(attention.stream is None for attention in norm_attentions(model))
+
+
+def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(build):
+    model = build(swap=False)
+    attention = model.encoder.layers[0].self_attn
+    attention.add_zero_attn = True
+    swap_attention(model)
+    assert type(attention) is MultiheadAttention
+    assert len(norm_attentions(model, ENCODER_SELF)) == 1
+    model = build(swap=False)
+    for layer in model.encoder.layers:
+        layer.self_attn.add_zero_attn = True
+    swap_attention(model)
+    with pytest.raises(InputError, match=rf"no block {ENCODER_SELF} .*{DECODER_CROSS}, {DECODER_SELF}"):
+        norm_attentions(model, ENCODER_SELF)
+
+
+def test_logits_are_fairseqs_and_feed_no_capture(build):
+    attention = norm_attentions(build(), DECODER_CROSS)[0]
+    query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
+    words = {"incremental_state": {}, "static_kv": True, "before_softmax": True}
+    with torch.no_grad():
+        expected = attention(query, key, key, **{**words, "incremental_state": {}})
+        capture = quantity_capture([0], QUANTITIES)
+        with capturing([attention], capture):
+            found = attention(query, key, key, **words)
+    for one, other in zip(found, expected):
+        assert torch.equal(one, other)
+    with pytest.raises(RuntimeError, match="nothing"):
+        capture.take()
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("need_head_weights", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, need_head_weights, fused):
+    attention = norm_attentions(build(), DECODER_CROSS)[0]
+    query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
+    flags = {"need_weights": need_weights, "need_head_weights": need_head_weights, "static_kv": not fused}
+    results = []
+    with torch.no_grad():
+        for captures in ([], [quantity_capture([0], QUANTITIES)]):
+            with capturing([attention], *captures):
+                state = None if fused else {}
+                results.append(attention(query, key, key, incremental_state=state, **flags))
+    (output, weights), (captured, given) = results
+    assert torch.equal(captured, output)
+    assert (given is None) == (weights is None)
+    assert given is None or torch.equal(given, weights)
+
+
+def test_the_factor_is_built_once_a_sentence(build, make_sample, monkeypatch):
+    model, inputs, built = build(), make_sample(LENGTHS)["net_input"], []
+
+    def counting(values, basis):
+        built.append(values.size(0))
+        return gram_factor(values, basis)
+
+    monkeypatch.setattr(attention_module, "gram_factor", counting)
+    capture, state = layer_capture("attn_n", 1, None), {}
+    with torch.no_grad(), capturing(norm_attentions(model), capture):
+        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        for step in range(1, 4):
+            model.decoder(inputs["prev_output_tokens"][:, :step], encoder_out=encoder_out, incremental_state=state)
+            capture.take()
+    assert built == [len(LENGTHS)]
 
 
 def slow_quantities(model, sample):

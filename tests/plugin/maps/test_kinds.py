@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -140,12 +142,22 @@ def test_an_all_zero_row_of_alti_stays_zero():
     assert torch.equal(layer_map(far, "alti"), torch.zeros(1, 4, 5, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("cross", [False, True])
+def test_a_map_does_not_depend_on_those_made_before(cross):
+    torch.manual_seed(5)
+    block = random_block(cross)
+    expected = {kind: layer_map(replace(block), kind) for kind in BLOCK_KINDS}
+    for kind in (*BLOCK_KINDS, *reversed(BLOCK_KINDS)):
+        torch.testing.assert_close(layer_map(block, kind), expected[kind], rtol=0, atol=0)
+
+
 def test_merging_sums_vectors_before_the_norm():
     torch.manual_seed(2)
-    block = random_block(cross=True, target=3, source=5)
-    heads, layer = merged_map(block, [[0, 1, 1, 1, -1]])
+    block = random_block(cross=True, target=3, source=6)
+    heads, layer = merged_map(block, [[0, 1, 1, 1, -1, -1]])  # tokens of no word stay apart
     f = torch.einsum("bhts,bshd,ohd->bhtso", block.alpha, block.values, block.weights.w_o.unflatten(1, (3, -1)))
-    merged = torch.stack([f[:, :, :, 0], f[:, :, :, 1:4].sum(3), 0 * f[..., 0, :], 0 * f[..., 0, :], f[:, :, :, 4]], 3)
+    one, zero = f[:, :, :, 1:4].sum(3), 0 * f[..., 0, :]
+    merged = torch.stack([f[:, :, :, 0], one, zero, zero, f[:, :, :, 4], f[:, :, :, 5]], 3)
     torch.testing.assert_close(heads, merged.norm(dim=-1), rtol=1e-6, atol=1e-12)
     torch.testing.assert_close(layer, merged.sum(1).norm(dim=-1), rtol=1e-6, atol=1e-12)
 
