@@ -113,5 +113,5 @@ def test_an_interrupted_program_ends():
         assert child.stdout.readline() == "done 0\n"
         child.send_signal(signal.SIGINT)
         said, errors = child.communicate(timeout=60)
-    assert errors.endswith("KeyboardInterrupt\n")
+    assert "KeyboardInterrupt\n" in errors  # the interpreter may say more while it shuts down
     assert said.splitlines()[-1] == "tidied up"
