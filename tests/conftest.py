@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,13 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"{path} is absent: it holds the real data that this test reads")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _no_logging_to_closed_outputs() -> None:
+    """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then."""
+    root = logging.getLogger()
+    root.handlers[:] = [each for each in root.handlers if not getattr(getattr(each, "stream", None), "closed", False)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
