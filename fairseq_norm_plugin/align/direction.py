@@ -16,6 +16,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
 
 
@@ -137,7 +138,8 @@ class Direction:
         device = sample["net_input"]["src_tokens"].device
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
         dictionary = self._dictionaries[1]
-        record_hypotheses(self._models, sample, hypotheses, recorded, dictionary.pad(), dictionary.eos())
+        with enough_threads(self._models, count_tokens(pairs)):
+            record_hypotheses(self._models, sample, hypotheses, recorded, dictionary.pad(), dictionary.eos())
         return {
             id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
             for id_, (hypothesis,) in zip(ids, hypotheses)
@@ -161,11 +163,17 @@ class Direction:
         sample = self.sample(pairs)
         target = sample["target"]
         model = self._models[0]
-        lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+        with enough_threads([model], count_tokens(pairs)):
+            lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
         pads = target == self._dictionaries[1].pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         sums: list[float] = of_tokens.double().sum(-1).tolist()
         return dict(zip(sample["id"].tolist(), sums))
+
+
+def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> int:
+    """The tokens of all sides of a batch."""
+    return sum(len(side.ids) for sides in pairs.values() for side in sides if side is not None)
 
 
 def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:

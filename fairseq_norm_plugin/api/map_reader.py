@@ -7,11 +7,12 @@ from typing import Any
 
 from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.maps.sentence import status_of
-from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.align.direction import Direction, count_tokens
 from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
 from fairseq_norm_plugin.api.sentences import GivenPair
 from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
 from fairseq_norm_plugin.tokens import Vocabulary
 
@@ -62,7 +63,8 @@ class MapReader:
         dictionary = self._vocabularies[1].dictionary
         sample = self._direction.sample(pairs)
         generator: Any
-        with one_thread(self._models):  # a generator sets its beam on the models
+        threads = enough_threads(self._models, count_tokens(pairs))
+        with threads, one_thread(self._models):  # a generator sets its beam on the models
             if batch[0].target is not None:
                 generator = NormSequenceScorer(dictionary, recorded=recorded)
             else:

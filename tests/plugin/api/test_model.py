@@ -236,3 +236,24 @@ def test_axes_of_block_maps(model):
         maps = model.block_maps("wir sind", "we are", block, "attn_n")
         assert (maps.rows, maps.columns) == (rows, columns)
         assert maps.layers.shape == (3, 3, 3)
+
+
+def test_a_single_pair_takes_one_thread(model, monkeypatch):
+    """Two threads that wait for each other took twenty times the processor time of one on a busy machine."""
+    seen = []
+    forward = type(model.models[0].decoder).forward
+    monkeypatch.setattr(
+        type(model.models[0].decoder),
+        "forward",
+        lambda *args, **kwargs: seen.append(torch.get_num_threads()) or forward(*args, **kwargs),
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model.maps("ja .", "yes .")
+        model.align("ja .", "yes .")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert len(seen) == 2
+    assert set(seen) == {1}

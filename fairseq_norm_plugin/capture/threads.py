@@ -1,0 +1,31 @@
+"""No more threads than a pass has work for: on a busy machine, threads that wait for each other take much longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+#: Tokens times parameters that are worth a thread: some hundredths of a second of its time.
+_WORK = 5e8
+
+
+@contextmanager
+def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
+    """Limit torch's threads in the block to those that a pass has work for; the number of before comes back.
+
+    torch keeps the number for each thread of Python, so other threads are not affected.
+
+    Args:
+        models: the models that run.
+        tokens: tokens of the batch, both sides.
+    """
+    before = torch.get_num_threads()
+    parameters = sum(parameter.numel() for model in models for parameter in model.parameters())
+    torch.set_num_threads(max(1, min(before, int(tokens * parameters / _WORK))))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

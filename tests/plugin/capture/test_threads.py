@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from fairseq_norm_plugin.capture.threads import enough_threads
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("tokens", "threads"), [(1, 1), (999, 1), (1000, 2), (10**6, 3)])
+def test_threads_that_a_pass_has_work_for(tokens: int, threads: int) -> None:
+    models = [torch.nn.Linear(1000, 500, bias=False), torch.nn.Linear(1000, 500, bias=False)]
+    with enough_threads(models, tokens):
+        assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 3
+
+
+def test_the_number_of_before_comes_back_after_an_error() -> None:
+    with pytest.raises(ValueError, match="no"), enough_threads([torch.nn.Linear(1, 1)], 1):
+        raise ValueError("no")
+    assert torch.get_num_threads() == 3
