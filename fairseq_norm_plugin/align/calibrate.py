@@ -24,8 +24,8 @@ from fairseq_norm_plugin.align.arguments import (
     text_paths,
 )
 from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
-from fairseq_norm_plugin.align.checking import mismatch_warning
-from fairseq_norm_plugin.align.text import ParallelText
+from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.output.identity import model_hash
 
 PROG = "norm-align calibrate"

@@ -10,9 +10,9 @@ from alignment_eval.extraction.bidirectional import words_of
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
 from alignment_eval.selection.profile import Profile, calibrated, text_hash
-from fairseq_norm_plugin.align.aligner import length_batches
-from fairseq_norm_plugin.align.direction import Direction, EncodedPair
-from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.aligning.aligner import length_batches
+from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.text import TokenPair
 
 
 def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) -> list[TokenPair]:

@@ -12,9 +12,9 @@ from alignment_eval.arguments.maps import reverse_options, stated_options, state
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
-from fairseq_norm_plugin.align.direction import Direction
 from fairseq_norm_plugin.align.profiles import find_profiles
-from fairseq_norm_plugin.align.text import ParallelText
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.options import default_layers
 
 #: Two directions become one by the product of their word maps unless another way is named.

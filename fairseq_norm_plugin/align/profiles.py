@@ -9,8 +9,8 @@ from alignment_eval.selection.chosen import require_both
 from alignment_eval.selection.of_records import NO_PROFILE
 from alignment_eval.selection.profile import Profile, profile_path, read_profile
 from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import TokenPair
 
 
 def find_profiles(

@@ -25,11 +25,11 @@ from alignment_eval.files import check_new, file_hash, is_stream, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.signature import Value, signature
-from fairseq_norm_plugin.align.aligner import Aligner
 from fairseq_norm_plugin.align.arguments import load_models, text_paths
-from fairseq_norm_plugin.align.checking import mismatch_warning
 from fairseq_norm_plugin.align.method import choose_method
-from fairseq_norm_plugin.align.text import ParallelText, TokenPair
+from fairseq_norm_plugin.aligning.aligner import Aligner
+from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
 from fairseq_norm_plugin.output.identity import architecture_hash, model_hash

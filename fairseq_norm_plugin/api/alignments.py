@@ -14,12 +14,12 @@ from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.selection.chosen import chosen_method
 from alignment_eval.signature import signature
-from fairseq_norm_plugin.align.aligner import Aligner
-from fairseq_norm_plugin.align.checking import mismatch_warning
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.mismatch import SAMPLE
 from fairseq_norm_plugin.align.profiles import find_profiles
-from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.aligning.aligner import Aligner
+from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.mismatch import SAMPLE
+from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api.sentences import GivenPair, words_of_text
 
 #: Pairs that are sorted by length together, as norm-align's ``--window`` has it.

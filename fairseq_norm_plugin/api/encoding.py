@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.align.aligner import length_batches
-from fairseq_norm_plugin.align.direction import Direction, EncodedSide
+from fairseq_norm_plugin.aligning.aligner import length_batches
+from fairseq_norm_plugin.aligning.direction import Direction, EncodedSide
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence, words_of_text
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.tokens import Vocabulary

@@ -9,8 +9,8 @@ from typing import Any, Optional, Union
 from fairseq import checkpoint_utils
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.text import Segmenter
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import Segmenter
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 

@@ -14,7 +14,7 @@ from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.alignments import ProfileAligner
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.api.encoding import SentenceEncoder

@@ -12,7 +12,7 @@ import pytest
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.aligner import Aligner
+from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.api import loading
 from tests.integration.align.ways import DEFAULT, PAPER
 

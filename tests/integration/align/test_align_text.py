@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fairseq_norm_plugin.align.direction import Direction
+from fairseq_norm_plugin.aligning.direction import Direction
 from tests.integration.align.ways import PAPER
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import fairseq_norm_plugin as fnp
-from fairseq_norm_plugin.align.checking import judge_pairs, mismatch_warning
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.text import ParallelText, Segmenter
+from fairseq_norm_plugin.aligning.checking import judge_pairs, mismatch_warning
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import ParallelText, Segmenter
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairseq_norm_plugin.align.mismatch import (
+from fairseq_norm_plugin.aligning.mismatch import (
     EXCHANGED,
     FEWEST,
     copied_share,

@@ -10,9 +10,9 @@ from alignment_eval.extraction.bidirectional import join
 from alignment_eval.extraction.extract import extract, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from fairseq_norm_plugin.align.aligner import Aligner, length_batches
-from fairseq_norm_plugin.align.direction import Direction
-from fairseq_norm_plugin.align.text import Segmenter
+from fairseq_norm_plugin.aligning.aligner import Aligner, length_batches
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import Segmenter
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
 REVERSE = FORWARD.with_maps(parse_maps("0.3"))

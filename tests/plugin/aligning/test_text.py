@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.align.text import ParallelText, Segmenter
+from fairseq_norm_plugin.aligning.text import ParallelText, Segmenter
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 

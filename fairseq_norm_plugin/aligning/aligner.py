@@ -16,8 +16,8 @@ from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, Directe
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.align.direction import Direction, EncodedPair
-from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
 #: What the sides are called for which subwords are counted: of the first direction, and of the other.

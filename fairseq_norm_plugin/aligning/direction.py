@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
-from fairseq_norm_plugin.align.text import Segmenter, TokenPair, Tokens
+from fairseq_norm_plugin.aligning.text import Segmenter, TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses

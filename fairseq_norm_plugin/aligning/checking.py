@@ -8,10 +8,10 @@ from typing import Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from fairseq_norm_plugin.align.aligner import length_batches
-from fairseq_norm_plugin.align.direction import Direction, EncodedPair
-from fairseq_norm_plugin.align.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
-from fairseq_norm_plugin.align.text import TokenPair
+from fairseq_norm_plugin.aligning.aligner import length_batches
+from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
+from fairseq_norm_plugin.aligning.text import TokenPair
 
 
 def mismatch_warning(

@@ -1,0 +1,1 @@
+"""From sentence pairs to word alignments: models of one direction, their text, their maps and links."""
