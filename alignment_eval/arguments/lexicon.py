@@ -9,11 +9,11 @@ from typing import Callable
 
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.extraction.defaults import FEWEST_PAIRS
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import LEXICON_PAIRS, AlignmentMethod
 from alignment_eval.files import STANDARD, check_new, file_hash
 from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
+from alignment_eval.selection.chosen import few_pairs_warning
 from alignment_eval.signature import Value
 
 
@@ -104,11 +104,8 @@ def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], No
     """
 
     def counted(lexicon: Lexicon) -> None:
-        if lexicon.pairs < FEWEST_PAIRS:
-            warn_on_stderr(
-                f"the lexicon was counted on {lexicon.pairs} sentence pairs: below {FEWEST_PAIRS} it says little; "
-                f"count one on more text with --save-lexicon, and give it with --lexicon-file"
-            )
+        if warning := few_pairs_warning(lexicon.pairs):
+            warn_on_stderr(warning)
         if args.save_lexicon is not None:
             write_lexicon(args.save_lexicon, lexicon, signature)
 

@@ -119,6 +119,16 @@ def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides) -
     return "without a lexicon: each pair stands alone"
 
 
+def few_pairs_warning(pairs: int) -> str | None:
+    """What to warn of if a lexicon was counted on ``pairs`` sentence pairs; None: they are enough."""
+    if pairs >= FEWEST_PAIRS:
+        return None
+    return (
+        f"the lexicon was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
+        f"text with norm-align --save-lexicon, and give it with --lexicon-file (lexicon_file in Python)"
+    )
+
+
 def stated_passes(rule: str, both: BidirectionalOptions | None, given: int | None) -> int:
     """Passes over a lexicon where maps are named by options: what is given, else the default with a two-way rule."""
     if given is not None:

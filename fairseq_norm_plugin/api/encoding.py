@@ -8,15 +8,27 @@ from typing import NamedTuple, Optional
 import numpy as np
 import torch
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction, EncodedSide
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence, words_of_text
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.tokens import Vocabulary
 
-#: A window of pairs goes through the model in so many parts of similar lengths, roughly.
+#: Tokens that go through a model together; of a list of maps, those that are held together.
+MAX_TOKENS = 4000
+#: A window of pairs goes through the model in about this many parts of similar lengths.
 _PARTS = 4
+
+
+def check_max_tokens(max_tokens: int) -> None:
+    """Check the size of batches.
+
+    Raises:
+        UsageError: it is below 1.
+    """
+    if max_tokens < 1:
+        raise UsageError(f"max_tokens {max_tokens}: expected a number of tokens, 1 or more")
 
 
 class NumberedPair(NamedTuple):

@@ -9,6 +9,8 @@ import pytest
 import fairseq_norm_plugin
 from alignment_eval.display.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.formats.lexicon_file import read_lexicon
+from fairseq_norm_plugin.api import lexicons
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
@@ -46,6 +48,68 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
     assert [alignment.status for alignment in alignments] == ["ok"] * 60 + ["empty"] * 2
     assert [" ".join(alignment.source) for alignment in alignments] == source
     assert [" ".join(alignment.target) for alignment in alignments] == target
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
+def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
+    """One counted on the text, in as many passes, and one of a file, with single pairs too."""
+    reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
+    file = tmp_path / "lexicon"
+    for option, given in (
+        (["--lexicon", "1", "--save-lexicon", file], {"lexicon": 1}),
+        (["--lexicon-file", file, "--overwrite"], {"lexicon_file": file}),
+        (["--lexicon", "0", "--overwrite"], {"lexicon": 0}),
+    ):
+        expected = command_line(tmp_path, SOURCES, TARGETS, "--confidences", *reverse, *option)
+        alignments = models[which].align(SOURCES, TARGETS, **given)
+        alignments.to_pharaoh(tmp_path / "python", confidences=True)
+        assert (tmp_path / "python").read_text(encoding="utf-8") == expected
+        assert ("lexicon:1" in alignments.signature) == (given == {"lexicon": 1})
+        assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)
+    within = models[which].align(SOURCES, TARGETS, lexicon_file=file)
+    assert models[which].align(SOURCES[0], TARGETS[0], lexicon_file=str(file)).links == within[0].links
+
+
+def test_a_lexicon_file_is_read_once_until_it_changes(models, tmp_path, monkeypatch):
+    file = tmp_path / "lexicon"
+    read = []
+    monkeypatch.setattr(lexicons, "read_lexicon", lambda path: read.append(path) or read_lexicon(path))
+    for lines in (slice(0, 30), slice(30, 60)):
+        command_line(tmp_path, SOURCES[lines], TARGETS[lines], "--save-lexicon", file, "--overwrite")
+        read.clear()
+        one = [models[0].align(SOURCES[30], TARGETS[30], lexicon_file=file).confidences for _ in range(2)]
+        assert read == [file]
+        assert one[0] == one[1]
+
+
+def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
+    file = tmp_path / "lexicon"
+    command_line(tmp_path, TARGETS, SOURCES, "--lexicon", "1", "--save-lexicon", file)
+    with pytest.raises(InputError, match=r"lexicon: of the text.* are not in this lexicon"):
+        models[0].align(SOURCES, TARGETS, lexicon_file=file)
+    with pytest.raises(InputError, match=r"nothing: cannot be read"):
+        models[0].align(SOURCES, TARGETS, lexicon_file=tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"demo\.de: no lexicon file"):
+        models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
+    with pytest.raises(UsageError, match="lexicon 2 beside lexicon_file"):
+        models[0].align("a", "x", lexicon=2, lexicon_file=file)
+    with pytest.raises(UsageError, match="lexicon -1: expected a number of passes"):
+        models[0].align("a", "x", lexicon=-1)
+    capfd.readouterr()
+    models[0].align(SOURCES[:3], TARGETS[:3], lexicon=1)
+    assert "the lexicon was counted on 3 sentence pairs" in capfd.readouterr().err
+
+
+def test_generators_are_read_as_lists_are(models):
+    expected = list(models[1].align(SOURCES[:3], TARGETS[:3]))
+    found = models[1].align((line for line in SOURCES[:3]), iter(TARGETS[:3]))
+    assert list(found) == expected
+    with pytest.raises(InputError, match="target ends after 2 sentences"):
+        models[1].align(iter(SOURCES[:3]), iter(TARGETS[:2]))
+    with pytest.raises(InputError, match="an empty list"):
+        models[1].align(iter(()), iter(()))
+    with pytest.raises(InputError, match=r"target\[1\]: None"):
+        models[1].align(iter(SOURCES[:2]), iter(["x", None]))
 
 
 def test_one_pair(models):
