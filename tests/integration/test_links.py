@@ -1,0 +1,64 @@
+"""The links between the pages of the documentation lead somewhere, and the modules that its examples import exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_docs import FENCE, ROOT
+
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/**/*.md")))
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+ELSEWHERE = re.compile(r"[a-z]+:")
+
+
+def prose(text):
+    """A page without its code, in which brackets mean other things."""
+    return re.sub(r"`[^`]*`", "", FENCE.sub("", text))
+
+
+def anchors(text):
+    """What GitHub calls the headings of a page: lower case, words joined with hyphens, other punctuation dropped."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(page: Path):
+    """The links of ``page`` to a file that does not exist, or to a heading that it lacks."""
+    for link in LINK.findall(prose(page.read_text(encoding="utf-8"))):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if ELSEWHERE.match(link):
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    assert list(dead_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_imported_names_exist(page):
+    for kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(block)) if kind == "python" else ():
+            if isinstance(node, ast.Import):
+                [importlib.import_module(alias.name) for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module)
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+def test_dead_links_are_found(tmp_path):
+    page = tmp_path / "a.md"
+    (tmp_path / "b.md").write_text("# Rows: AWO and `x_y`\n```\n# no heading\n```\n")
+    page.write_text(
+        "# Own\n[a](b.md) [b](b.md#rows-awo-and-x_y) [c](#own) [d](https://x.org/y#z) `[e](code)` "
+        "[f](c.md) [g](b.md#no-heading) [h](#other)\n```\n[i](block.md)\n```\n"
+    )
+    assert list(dead_links(page)) == ["c.md", "b.md#no-heading", "#other"]
