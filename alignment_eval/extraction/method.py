@@ -143,6 +143,10 @@ class AlignmentMethod:
         fields = self.forward.fields()
         if self.both is not None and self.reverse is not None:
             fields |= {**self.both.fields(), "reverse_heads": self.reverse.map_names}
+            for name in ("kind", "setting", "combine"):  # as in the forward direction unless it is stated
+                mine, its = getattr(self.forward, name), getattr(self.reverse, name)
+                if its != mine and (name != "combine" or self.reverse.heads):
+                    fields[f"reverse_{name}"] = its
         if self.lexicon_passes:
             fields |= {"lexicon": self.lexicon_passes, "lexicon_pairs": self.lexicon_pairs}
         return fields

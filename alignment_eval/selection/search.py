@@ -33,6 +33,9 @@ LEVELS = ("head", "layer")
 #: How many candidates a ranking holds at most.
 RANKED = 1000
 
+#: With how many sets of maps of each direction joins and lexicons are tried (:mod:`alignment_eval.selection.methods`).
+FINALISTS = 3
+
 
 @dataclass(frozen=True)
 class SelectionOptions:
@@ -89,12 +92,14 @@ class Selection:
         steps: from the best single map to the choice, one map more each.
         candidates: how many figures were compared in all.
         skipped: id -> why the sentence has no maps; with gold it counts as an empty hypothesis.
+        finalists: the :data:`FINALISTS` best sets of maps, each with its best rule, best first (with gold only).
     """
 
     ranking: tuple[Candidate, ...]
     steps: tuple[Candidate, ...]
     candidates: int
     skipped: Mapping[int, str]
+    finalists: tuple[Candidate, ...] = ()
 
     @property
     def choice(self) -> Candidate:
@@ -140,6 +145,7 @@ def select(
     beside_gold, sure = list(corpus), corpus.sure
     ranking: list[Candidate] = []
     best: list[Candidate] = []
+    reached: list[Candidate] = []
     count = 0
     for group in _groups(options.configurations):
         items, names = _items(beside_gold, group[0], options)
@@ -150,10 +156,21 @@ def select(
             for how in options.combinations:
                 steps, tried = _greedy(items, names, alone, replace(configuration, combine=how), sure, options.max_maps)
                 count += tried
+                reached += steps
                 if not best or _key(steps[-1]) < _key(best[-1]):
                     best = steps
     ranking.sort(key=lambda candidate: candidate.figure)
-    return Selection(tuple(ranking[:RANKED]), tuple(best), count, corpus.skipped)
+    return Selection(tuple(ranking[:RANKED]), tuple(best), count, corpus.skipped, _finalists(reached))
+
+
+def _finalists(reached: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The best different sets of maps, whatever the rule, among all steps of all greedy searches."""
+    found: dict[tuple[str, ...], Candidate] = {}
+    for candidate in sorted(reached, key=_key):
+        option = candidate.extraction
+        combine = option.combine if len(option.maps) > 1 else ""
+        found.setdefault((option.kind, option.setting, option.map_names, combine), candidate)
+    return tuple(found.values())[:FINALISTS]
 
 
 def _total(hits: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.store import Records
 from alignment_eval.selection.profile import read_profile
 
 Call = Callable[..., tuple[int, str, str]]
@@ -182,8 +185,10 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
 @pytest.mark.parametrize(
     ("given", "status", "text"),
     [
-        ((), 2, "one of the arguments --dev-gold --reverse is required"),
-        ((*GOLD_OPTIONS, "--reverse", "dev-back"), 2, "not allowed with argument"),
+        ((), 2, "nothing to choose by: expected --dev-gold FILE, --reverse RECORDS, or both"),
+        ((*GOLD_OPTIONS, "--lexicon", "-1"), 2, "--lexicon -1: expected a number of passes"),
+        ((*GOLD_OPTIONS, "--lexicon", "2"), 1, "a lexicon of 3 sentence pairs: a text of fewer than 30 pairs"),
+        (("--reverse", "dev-back", "--lexicon", "2"), 2, "--lexicon without --dev-gold"),
         (("--gold", "gold"), 2, "align-eval"),
         ((*GOLD_OPTIONS, "--rules", "best"), 2, "unknown rule 'best': expected one of kobayashi2020, shift-att"),
         ((*GOLD_OPTIONS, "--max-heads", "0"), 2, "at most 0 maps: expected 1 or more"),
@@ -196,7 +201,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         (
             ("--reverse", "dev-back", "--source", "gold", "--target", "gold"),
             2,
-            "--source and --target beside --reverse",
+            "--source and --target without --dev-gold",
         ),
         (
             ("--reverse", "test-back"),
@@ -276,3 +281,104 @@ def test_skipped_sentences_count_as_empty(
     assert status == 0
     assert "1 of 3 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)" in messages
     assert np.isfinite(sentences[0].arrays["head_attn_w"]).all()
+
+
+RULES = ("two-way=0.2", "two-way=0.4", "kobayashi2020")
+PAIRS = 32
+
+
+@pytest.fixture
+def two_ways(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+    """Records of 32 pairs in both directions, whose maps know the gold a little, and that gold."""
+    rng = np.random.default_rng(3)
+    runs: tuple[list[SentenceMaps], list[SentenceMaps]] = ([], [])
+    gold = []
+    for id_ in range(PAIRS):
+        order = rng.permutation(5)
+        words = rng.permutation(60)[:5]
+        source, target = " ".join(f"s{w}" for w in words), " ".join(f"t{words[i]}" for i in order)
+        gold.append(" ".join(f"{i}-{j}" for j, i in enumerate(order if id_ % 4 else range(5))))
+        for k, (run, text) in enumerate(zip(runs, ((source, target), (target, source)))):
+            made = replace(make_sentence(100 * k + id_, f"{text[0]} </s>", f"{text[1]} </s>"), id=id_)
+            arrays = {name: array.copy() for name, array in made.arrays.items()}
+            aligned = np.zeros((6, 6))
+            aligned[np.arange(5), order] = 1
+            if k:
+                aligned[:5, :5] = aligned[:5, :5].T
+            arrays["head_attn_w"][1, :2] += 0.1 * aligned
+            arrays["layer_attn_n"][1] += 0.9 * aligned
+            arrays["head_attn_w"][0, 0, 1:] += 0.1 * aligned[:-1]
+            run.append(replace(made, arrays=arrays))
+    make_records(tmp_path / "de-en", runs[0], signature={"model": "m1"})
+    make_records(tmp_path / "en-de", runs[1][::-1], signature={"model": "m2"})
+    (tmp_path / "gold").write_text("".join(f"{line}\n" for line in gold))
+    return tmp_path
+
+
+def figure_of(call: Call, folder: Path, *options: object) -> float:
+    """AER of what ``extract`` writes."""
+    status, _, messages = call("extract", folder / "de-en", *options, "--output", folder / "h", "--overwrite")
+    assert status == 0, messages
+    scored = call("score", "--gold", folder / "gold", "--gold-base", 0, "--hyp", folder / "h")[1]
+    return float(json.loads(scored)["aer"])
+
+
+def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call) -> None:
+    status, out, messages = call(
+        *("select", two_ways / "de-en", "--reverse", two_ways / "en-de", "--dev-gold", two_ways / "gold"),
+        *("--gold-base", 0, "--kinds", "attn_n", "--rules", *RULES, "--mix-settings", "--max-heads", 3),
+        *("--lexicon", 2, "-o", two_ways / "p"),
+    )
+    assert status == 0, messages
+    profile = read_profile(two_ways / "p", "m1")
+    assert (profile.reverse_model, profile.chosen_by, len(profile.sentences)) == ("m2", "gold", PAIRS)
+    assert profile.alone.lexicon_passes == 2
+    assert profile.both is not None
+    assert profile.both.both is not None
+    printed = [float(line.split(": AER ")[1].split(" %")[0]) for line in out.splitlines() if line.startswith("Choice")]
+    given = ("--profile", two_ways / "p")
+    uses = ((*given, "--lexicon", 0), given, (*given, "--reverse", two_ways / "en-de"))
+    reached = [figure_of(call, two_ways, *options) for options in uses]
+    assert printed == [round(100 * aer, 2) for aer in reached]
+    assert reached[2] == profile.figure
+    assert reached[0] > reached[1] >= reached[2] > 0
+    assert "|lexicon:2|finalists:3|reverse:" in messages
+
+
+def test_the_choice_is_the_best_of_all_that_extract_can_do(two_ways: Path, call: Call) -> None:
+    """A slow and obvious search: every pair of single maps, rule, join and lexicon as options of ``extract``."""
+    one_map = ("--kinds", "attn_n", "--settings", "awo", "--max-heads", 1, "--levels", "layer", "--rules", *RULES[:2])
+    gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
+    select = ("select", two_ways / "de-en", "--reverse", two_ways / "en-de", *gold, *one_map, "--lexicon", 1)
+    assert call(*select, "-o", two_ways / "p")[0] == 0
+    found = read_profile(two_ways / "p")
+    figures = []
+    for rule, join, lexicon, mine, its in itertools.product(
+        RULES[:2], ("mutual", "average", "product"), (0, 1), (0, 1), (0, 1)
+    ):
+        if not (join == "mutual" and lexicon):
+            maps = ("--kind", "attn_n", "--heads", mine, "--setting", "awo", "--rule", rule, "--lexicon", lexicon)
+            both = ("--reverse", two_ways / "en-de", "--reverse-heads", its, "--join", join)
+            figures.append(figure_of(call, two_ways, *maps, *both))
+    assert found.figure == min(figures)
+    alone = []
+    for rule, lexicon, layer in itertools.product(RULES[:2], (0, 1), (0, 1)):
+        maps = ("--kind", "attn_n", "--layer", layer, "--setting", "awo", "--rule", rule, "--lexicon", lexicon)
+        alone.append(figure_of(call, two_ways, *maps))
+    assert figure_of(call, two_ways, "--profile", two_ways / "p") == min(alone)
+
+
+def test_skipped_in_one_direction(two_ways: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
+    """A sentence that one of the models did not align counts as an empty hypothesis, here as in extract."""
+    for name, id_ in (("de-en", 3), ("en-de", 5)):
+        kept = [s if s.id != id_ else make_sentence(id_, status="too long") for s in Records(two_ways / name).best()]
+        info = Records(two_ways / name).info
+        shutil.rmtree(two_ways / name)
+        make_records(two_ways / name, kept, signature=dict(info.signature))
+    status, _, messages = call(
+        *("select", two_ways / "de-en", "--reverse", two_ways / "en-de", "--dev-gold", two_ways / "gold"),
+        *("--gold-base", 0, "--kinds", "attn_n", "--rules", "two-way=0.3", "--max-heads", 1, "-o", two_ways / "p"),
+    )
+    assert status == 0, messages
+    profile = read_profile(two_ways / "p")
+    assert figure_of(call, two_ways, "--profile", two_ways / "p", "--reverse", two_ways / "en-de") == profile.figure
