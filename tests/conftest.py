@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+
+Make = Callable[[Path], object]
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +21,31 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"{path} is absent: it holds the real data that this test reads")
     return path
+
+
+def make_once(root: Path, name: str, make: Make) -> Path:
+    """Give the directory ``name`` under ``root``, which ``make(directory)`` fills for the first process that asks.
+
+    Other processes wait for it.  What a ``make`` that raised has left is removed before the next attempt.
+    """
+    directory, done = root / name, root / f"{name}.done"
+    root.mkdir(parents=True, exist_ok=True)
+    with FileLock(root / f"{name}.lock"):
+        if not done.exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir()
+            make(directory)
+            done.touch()
+    return directory
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+    """Call :func:`make_once` in a directory that all workers of this run share, and no other run."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder in that of the run
+        root = root.parent
+    return lambda name, make: make_once(root / "made-once", name, make)
 
 
 @pytest.fixture(autouse=True)

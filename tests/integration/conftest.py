@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import io
 import os
 import random
@@ -107,10 +108,8 @@ def texts():
     ]
 
 
-@pytest.fixture(scope="session")
-def data(texts, tmp_path_factory):
-    """``texts``, binarised."""
-    directory = tmp_path_factory.mktemp("text")
+def binarise(directory, texts):
+    """Write ``texts`` as text0, text1, ... and binarise them to ``bin``."""
     prefixes = [str(directory / f"text{i}") for i in range(len(texts))]
     for prefix, pairs in zip(prefixes, texts):
         for lang, side in zip(("xx", "yy"), zip(*pairs)):
@@ -119,7 +118,12 @@ def data(texts, tmp_path_factory):
         *(BIN / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
         *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary"),
     )
-    return directory / "bin"
+
+
+@pytest.fixture(scope="session")
+def data(texts, made_once):
+    """``texts``, binarised."""
+    return made_once("text", lambda directory: binarise(directory, texts)) / "bin"
 
 
 def training_words(data, directory, *extra, arch="transformer", task="translation", seed=1, updates=8):
@@ -158,29 +162,30 @@ def train_config(data, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def trained(request, tmp_path_factory):
+def trained(request, made_once):
     """Train a tiny model in this process, on ``data`` unless told other, once a name, and give its last checkpoint."""
-    made = {}
 
     def make(name, *extra, data=None, **fields):
-        key = repr((name, extra, data, fields))
-        if key not in made:
-            data = data or request.getfixturevalue("data")
-            directory = tmp_path_factory.mktemp(name)
+        data = data or request.getfixturevalue("data")
+        key = hashlib.sha256(repr((name, extra, data, fields)).encode()).hexdigest()[:16]
+
+        def run(directory):
             with without_fairseqs_warnings():
                 train.main(training_config(data, directory, *extra, **fields)[1])
-            made[key] = directory / "checkpoint_last.pt"
-        return made[key]
+
+        return made_once(f"{''.join(filter(str.isalnum, name))}-{key}", run) / "checkpoint_last.pt"
 
     return make
 
 
 @pytest.fixture(scope="session")
-def checkpoint(data, tmp_path_factory):
+def checkpoint(data, made_once):
     """A Transformer trained by the stock command, long enough to translate to various lengths."""
-    directory = tmp_path_factory.mktemp("stock")
-    run_command(BIN / "fairseq-train", *training_words(data, directory, updates=100))
-    return directory / "checkpoint_last.pt"
+
+    def run(directory):
+        run_command(BIN / "fairseq-train", *training_words(data, directory, updates=100))
+
+    return made_once("stock", run) / "checkpoint_last.pt"
 
 
 class Output:
