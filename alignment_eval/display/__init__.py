@@ -1,1 +1,1 @@
-"""Maps and alignments as people look at them: short names, tables, pictures, notebook cells."""
+"""Maps and alignments for people to look at: short names, tables, plots, notebook cells."""

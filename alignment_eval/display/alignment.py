@@ -1,4 +1,4 @@
-"""Word alignments of sentence pairs with what a person does with them: links, tables, pictures, files."""
+"""Word alignments of sentence pairs, with their links, tables, plots and files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-#: So many pairs are listed in a notebook cell.
+#: How many pairs a notebook cell lists.
 _LISTED = 10
 
 
@@ -36,9 +36,9 @@ class Alignment:
     Attributes:
         source: the source words.
         target: the target words.
-        links: pairs (source word, target word), counted from 0, in rising order.
-        confidences: each link's share of its target word's row, a number from 0 to 1; empty if links have none, as
-            those of a symmetrisation.
+        links: pairs (source word, target word), counted from 0, in ascending order.
+        confidences: each link's share of its target word's row, from 0 to 1; empty if the links have none, as after
+            a symmetrisation.
         status: ``ok``, or why there are no links, such as ``empty``.
     """
 
@@ -52,7 +52,7 @@ class Alignment:
     def of(
         cls, source: Iterable[str], target: Iterable[str], links: SentenceLinks | None, status: str = "ok"
     ) -> Alignment:
-        """The alignment that the extraction has found for these words; ``links`` None: none, ``status`` says why."""
+        """The alignment that was extracted for these words; if ``links`` is None, ``status`` says why."""
         if links is None:
             return cls(tuple(source), tuple(target), [], status=status)
         confidences = links.confidences() if isinstance(links, WordLinks) else {}
@@ -64,17 +64,19 @@ class Alignment:
         return self.status == "ok"
 
     def to_pharaoh(self, confidences: bool = False) -> str:
-        """The links as a line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
+        """Format the links as one line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
 
         Raises:
-            UsageError: confidences are asked of links that have none.
+            UsageError: ``confidences`` is true, and the links have none.
         """
         if confidences and len(self.confidences) < len(self.links):
-            raise UsageError("these links have no confidences: expected those of maps; write them without")
+            raise UsageError(
+                "these links have no confidences (only links read from maps have); write them without confidences"
+            )
         return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
 
     def to_frame(self) -> pd.DataFrame:
-        """The links as a table, one row a link.
+        """Make a table of the links, one row for each.
 
         Returns:
             Columns ``source`` and ``target`` (words), ``source_index`` and ``target_index`` (from 0), ``confidence``
@@ -93,13 +95,13 @@ class Alignment:
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the links: marked cells, the darker the surer.
+        """Plot the links as marked cells; darker cells have higher confidence.
 
         Args:
-            ax: where to draw; None: on a new figure (see :meth:`alignment_eval.display.maps.DisplayMaps.plot`).
+            ax: where to plot; None: on a new figure (see :meth:`alignment_eval.display.maps.DisplayMaps.plot`).
 
         Returns:
-            The Axes that were drawn on.
+            The Axes of the plot.
 
         Raises:
             InputError: a side has no words.
@@ -119,7 +121,7 @@ class Alignment:
         return f"Alignment({shortened(self.source)!r}, {shortened(self.target)!r}, {found})"
 
     def _repr_html_(self) -> str:
-        """A table with a mark and the confidence in % at each link, for a notebook."""
+        """A table for a notebook that shows the confidence of each link in %, or a mark if it has none."""
         if not self.ok:
             return f"<p>{text_of(repr(self))}</p>"
         strengths = self._strengths()
@@ -134,10 +136,10 @@ def _side(words: tuple[str, ...]) -> SentenceSide:
 
 
 class Alignments(Sequence[Alignment]):
-    """The word alignments of a list of sentence pairs, in its order.
+    """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: maps, rule, profile, lexicon; empty if that is not known.
+        signature: how they were made: maps, rule, profile, lexicon; empty if unknown.
     """
 
     def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
@@ -161,17 +163,17 @@ class Alignments(Sequence[Alignment]):
         return iter(self._alignments)
 
     def to_pharaoh(self, path: str | Path, confidences: bool = False) -> None:
-        """Write the links, one line a pair, whole or not at all; a file there is replaced.
+        """Write the links to a file, one line for each pair; an existing file is replaced.
 
-        The line of a pair that was not aligned is blank.
+        The file is written completely or not at all.  A pair that was not aligned has a blank line.
 
         Args:
             path: the file.
-            confidences: write ``i-j:p`` for ``i-j``.
+            confidences: write ``i-j:p`` instead of ``i-j``.
 
         Raises:
             InputError: the file cannot be written.
-            UsageError: confidences are asked of links that have none.
+            UsageError: ``confidences`` is true, and a pair has links without.
         """
         write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
 
@@ -181,7 +183,7 @@ class Alignments(Sequence[Alignment]):
         return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
 
     def _repr_html_(self) -> str:
-        """The first pairs with their links, for a notebook."""
+        """A table of the first pairs and their links, for a notebook."""
         rows = [
             (str(k), shortened(a.source), shortened(a.target), a.to_pharaoh() if a.ok else a.status)
             for k, a in enumerate(self._alignments[:_LISTED])

@@ -1,6 +1,6 @@
-"""A map or the links of a sentence pair as HTML: a table without script or style sheet, nothing loaded from elsewhere.
+"""HTML tables for maps and links: no script, no style sheet, nothing that is loaded from elsewhere.
 
-Colours are transparent and text has the colour of the page, so that both a light and a dark page can be read.
+Colours are transparent and text has the colour of the page, so that a table is readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from html import escape
 
 from alignment_eval.figures.fonts import label_of, visible
 
-#: Red, green and blue of a cell of the largest value, and how much of it covers the page.
+#: Colour (red, green, blue) and opacity of a cell of the largest value.
 _COLOUR, _STRONGEST = "66,133,244", 0.6
 _TABLE = "border-collapse:collapse;width:auto;font-size:85%;color:inherit;background:none"
 _CELL = "padding:2px 4px;border:1px solid rgba(128,128,128,.3);color:inherit"
@@ -19,23 +19,24 @@ _MOST_CELLS = 2500
 
 
 def text_of(text: str) -> str:
-    """``text`` for a page: no markup, characters that show nothing as escapes."""
+    """``text`` as HTML: markup is escaped, and invisible characters are shown as escapes."""
     return escape(visible(text))
 
 
 def heat_table(
     columns: Sequence[str], rows: Sequence[str], strengths: Sequence[Sequence[float]], texts: Sequence[Sequence[str]]
 ) -> str:
-    """A table of source words as columns and target words as rows, or a sentence that says that it is too large.
+    """A table with source words as columns and target words as rows, or a note that it would be too large.
 
     Args:
         columns: the source words.
         rows: the target words.
-        strengths: how strongly each cell is coloured, from 0 to 1, [rows, columns].
-        texts: what each cell says.
+        strengths: opacity of each cell's colour, from 0 to 1, [rows, columns].
+        texts: the text of each cell, [rows, columns].
     """
     if len(columns) * len(rows) > _MOST_CELLS:
-        return f"<p>A table of {len(rows)} × {len(columns)} words is too large here: see plot() or to_frame().</p>"
+        size = f"{len(rows)} × {len(columns)}"
+        return f"<p>A table of {size} words is too large for a notebook cell; use plot() or to_frame().</p>"
     heads = "".join(_tag("th", escape(label_of(name)), "writing-mode:vertical-rl", "col") for name in columns)
     lines = [f"<tr><td></td>{heads}</tr>"]
     for name, values, cells in zip(rows, strengths, texts):
@@ -45,7 +46,7 @@ def heat_table(
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts under column heads."""
+    """A table of texts with column headings."""
     lines = [f"<tr>{''.join(_tag('th', text_of(head), 'text-align:left', 'col') for head in heads)}</tr>"]
     lines += [f"<tr>{''.join(_tag('td', text_of(cell), 'text-align:left') for cell in row)}</tr>" for row in rows]
     return _table(lines)

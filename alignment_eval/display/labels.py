@@ -1,4 +1,4 @@
-"""Names of the words of a sentence for the axes of a table, and the sentence in short."""
+"""Distinct names of words for the axes of a table, and sentences shortened to one line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _LONGEST = 40
 
 
 def distinct(words: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
-    """``words``, each that came before with its number: ``the``, ``cat``, ``the#2``.
+    """Make words distinct by numbering repeated ones: ``the``, ``cat``, ``the#2``.
 
     Args:
-        words: in their order.
-        reserved: names that no word gets.
+        words: the words, in order.
+        reserved: names that no word may get.
     """
     names: dict[str, None] = dict.fromkeys(reserved)
     found = []
@@ -32,6 +32,6 @@ def distinct(words: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
 
 
 def shortened(words: Sequence[str], longest: int = _LONGEST) -> str:
-    """A sentence for a single line: cut if it is long, with characters that show nothing as escapes."""
+    """A sentence on one line: cut if it is long, invisible characters shown as escapes."""
     text = visible(" ".join(words))
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

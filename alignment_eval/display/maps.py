@@ -1,4 +1,4 @@
-"""The maps of one sentence pair with what a person does with them: tables, pictures, notebook cells."""
+"""The maps of one sentence pair, with tables, plots and notebook cells."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: The kind that a notebook cell shows, if it was recorded.
+#: The kind that a notebook cell shows if it was recorded.
 _SHOWN = "attn_n"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DisplayMaps(SentenceMaps):
-    """:class:`~alignment_eval.maps.sentence.SentenceMaps` that can be shown."""
+    """:class:`~alignment_eval.maps.sentence.SentenceMaps` that can be shown as tables and plots."""
 
     @classmethod
     def of(cls, maps: SentenceMaps) -> DisplayMaps:
-        """The same maps, to be shown: those of records, say."""
+        """Make the maps of a record (:class:`alignment_eval.records.store.Records`) showable."""
         return cls(**{field.name: getattr(maps, field.name) for field in fields(maps)})
 
     def to_frame(
@@ -42,18 +42,18 @@ class DisplayMaps(SentenceMaps):
         level: str = "word",
         setting: str = "awo",
     ) -> pd.DataFrame:
-        """A map as a table: target words are the rows, source words the columns.
+        """Make a table of a map, with target words as rows and source words as columns.
 
-        A word that came before has its number (``the#2``).  The last column, ``(null)``, is the sum over the special
+        A repeated word is numbered (``the#2``).  The last column, ``(null)``, is the sum over the special
         source tokens (``</s>``, tags).  Subwords are merged as the extraction rules merge them
         (:func:`alignment_eval.maps.words.word_map`).
 
         Args:
-            kind: a map kind that was recorded.
-            layer: fairseq's number of the layer, from 0.
+            kind: a recorded map kind.
+            layer: number of the layer, from 0.
             head: number of the head, from 0; None: the map of the whole layer.
-            level: ``word``; or ``token``: subwords as they are, the special tokens of the source among the columns.
-            setting: ``awo``: a target word has the rows that predict it; ``awi``: those that have it as input.
+            level: ``word``, or ``token`` for unmerged subwords with the special source tokens among the columns.
+            setting: ``awo``: the rows that predict a target word; ``awi``: the rows that have it as input.
 
         Returns:
             float64 values.
@@ -87,7 +87,7 @@ class DisplayMaps(SentenceMaps):
         links: Iterable[Link] = (),
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw a map: white is 0, the darkest cell is the largest value.
+        """Plot a map; white is 0, the darkest cell is the largest value.
 
         Args:
             kind: as for :meth:`to_frame`, like ``layer``, ``head``, ``level`` and ``setting``.
@@ -95,12 +95,12 @@ class DisplayMaps(SentenceMaps):
             head: see there.
             level: see there.
             setting: see there.
-            links: links between words (source, target) that are marked, those of an alignment, say.
-            ax: where to draw; None: on a new figure.  A figure without a layout gets Matplotlib's constrained layout,
-                so that ``savefig`` cuts nothing off.
+            links: links between words (source, target) to mark, such as those of an alignment.
+            ax: where to plot; None: on a new figure.  A figure without a layout engine gets Matplotlib's constrained
+                layout, so that ``savefig`` cuts nothing off.
 
         Returns:
-            The Axes that were drawn on.
+            The Axes of the plot.
 
         Raises:
             InputError: as for :meth:`to_frame`; or a side has no words.
@@ -127,7 +127,7 @@ class DisplayMaps(SentenceMaps):
         return f"{type(self).__name__}({source!r}, {target!r}, kinds={','.join(self.kinds)}, layers={numbers})"
 
     def _repr_html_(self) -> str:
-        """The word map of the highest layer, row by row in percent, for a notebook."""
+        """A table of the word map of the highest layer, each row in percent, for a notebook."""
         if not self.ok or not self.kinds:
             return f"<p>{text_of(repr(self))}</p>"
         kind = _SHOWN if _SHOWN in self.kinds else self.kinds[-1]

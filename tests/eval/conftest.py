@@ -1,11 +1,15 @@
-"""Synthetic sentences and records.  The fixtures are stateless factories, so hypothesis may share them."""
+"""Synthetic sentences and records, and a browser.
+
+The factories are stateless, so hypothesis may share them.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,3 +160,21 @@ def published() -> Callable[[Path], dict[str, tuple[float, float, float, int]]]:
         return {m[1]: (float(m[2]), float(m[3]), float(m[4]), int(m[5])) for m in matches if m}
 
     return read
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A browser without a window; on Debian ``apt-get install chromium chromium-driver`` brings it."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (browser and driver):
+        pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    driven.set_script_timeout(20)
+    yield driven
+    driven.quit()

@@ -1,15 +1,13 @@
 """The report in a real browser (headless Chromium, driven through Selenium): it loads, and everything in it works.
 
-Skipped with a reason where there is no browser; on Debian ``apt-get install chromium chromium-driver`` brings it.
+Skipped with a reason where there is no browser (fixture ``chromium``).
 """
 
 from __future__ import annotations
 
 import io
-import json
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
+from tests.eval.browser import requested
 from tests.eval.report.pages import Page
 
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"
@@ -51,23 +50,6 @@ def report(
     done = align_eval("report", directory / "run", "--gold", directory / "gold", "--gold-base", 1, "-o", page)
     assert done.returncode == 0, done.stderr
     return page
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (browser and driver):
-        pytest.skip("no chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    driven.set_script_timeout(20)
-    yield driven
-    driven.quit()
 
 
 class Browser:
@@ -129,9 +111,7 @@ def test_loads_without_messages_and_without_network(browser: Browser, report: Pa
         browser.choose_sentence(place)
     browser.until_title("Sentence 5")
     assert browser.driven.get_log("browser") == []
-    events = [json.loads(entry["message"])["message"] for entry in browser.driven.get_log("performance")]
-    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-    assert asked == {report.as_uri()}
+    assert requested(browser.driven) == {report.as_uri()}
     assert browser.text("#problem") == ""
 
 
