@@ -7,6 +7,7 @@ refused for the inert types they hold.  Those are admitted here; anything else s
 from __future__ import annotations
 
 import argparse
+import collections
 import errno
 import functools
 import pickle
@@ -17,7 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from omegaconf import DictConfig, ListConfig
+from omegaconf.base import ContainerMetadata, Metadata
+from omegaconf.nodes import AnyNode
 from torch import nn
 
 from alignment_eval.errors import InputError
@@ -41,8 +46,16 @@ def _inert_types() -> list[Any]:
     ]
 
 
+def _broadcast_types() -> list[Any]:
+    """Types of a checkpoint that a process of the same training has read, checked and sent to this one."""
+    config = [DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode, Any, dict, list, int]
+    return [*config, collections.defaultdict, distributed_utils._TensorPlaceholder]
+
+
 def admit_checkpoint_types() -> None:
     """Admit the inert types of fairseq checkpoints to ``torch.load``, and make its refusals readable.
+
+    Training in several processes also restarts from its own checkpoints: the first process reads one and sends it.
 
     Idempotent: fairseq's data-parallel workers import the plugin again.
     """
@@ -50,6 +63,7 @@ def admit_checkpoint_types() -> None:
     load = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(load, "__wrapped__"):
         checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
+        distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
 
 
 def check_vocabulary(model: nn.Module) -> None:
@@ -84,6 +98,15 @@ def _check(path: str) -> None:
     if not (isinstance(state, dict) and isinstance(state.get("model"), dict) and state["model"]):
         raise InputError(f"{path}: no weights in it: expected a checkpoint that fairseq-train saved")
     check_options(state, path)
+
+
+def _receive_options(broadcast: Any) -> Any:
+    @functools.wraps(broadcast)
+    def broadcast_object(*args: Any, **kwargs: Any) -> Any:
+        with torch.serialization.safe_globals(_broadcast_types()):
+            return broadcast(*args, **kwargs)
+
+    return broadcast_object
 
 
 def _explain_refusals(load: Any) -> Any:

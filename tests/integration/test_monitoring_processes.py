@@ -6,12 +6,14 @@ import json
 import math
 import os
 import random
+import re
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,25 +56,36 @@ def start(bin_directory, options):
     return result.stdout + result.stderr
 
 
+def start_several(bin_directory, options, processes):
+    """Train in several processes at once; what the first one prints."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    common = ["--distributed-world-size", str(processes), "--distributed-init-method", address]
+    # fairseq hands torch's own DDP a device number, which it refuses for modules on a CPU
+    common += ["--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+    shards = [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
+    with ThreadPoolExecutor(processes) as pool:
+        first, *_ = pool.map(lambda shard: start(bin_directory, shard), shards)
+    return first
+
+
+def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, bin_directory, tmp_path):
+    options = [word for word in words(data, tmp_path / "ckpt", gold) if word != "--no-save"]
+    start_several(bin_directory, options, 2)
+    output = start_several(bin_directory, [*options, "--max-update", "2"], 2)
+    assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
+    assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
+
+
 def test_counts_of_several_processes_are_those_of_one(data, gold, bin_directory, tmp_path):
     """5 batches: over 4 processes the second round has one real batch and three of the other kind."""
     single = figures(start(bin_directory, words(data, tmp_path / "1", gold, "--aer-mixing", "attnres_n")))
     assert math.isfinite(float(single["aer"]))
     assert single["aer_sentences"] == single["aer_sentences_gold"] == "9"
     for processes in (2, 4):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        # fairseq hands torch's own DDP a device number, which it refuses for modules on a CPU
-        common = ["--distributed-world-size", processes, "--distributed-init-method", address, "--distributed-no-spawn"]
-        common += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--aer-mixing", "attnres_n"]
-        shards = [
-            words(data, tmp_path / str(processes), gold, *common, "--distributed-rank", rank)
-            for rank in range(processes)
-        ]
-        with ThreadPoolExecutor(processes) as pool:
-            outputs = list(pool.map(lambda options: start(bin_directory, options), shards))
-        several = figures(outputs[0])
+        options = words(data, tmp_path / str(processes), gold, "--aer-mixing", "attnres_n")
+        several = figures(start_several(bin_directory, options, processes))
         same = [key for key in single if "aer" in key]
         assert {key: several[key] for key in same} == {key: single[key] for key in same}
         for key in (key for key in single if "mixing" in key):
