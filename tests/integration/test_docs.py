@@ -1,4 +1,4 @@
-"""The examples in docs/commands and at the end of each command's --help, run; docs/commands/README.md has the rules."""
+"""The examples of the pages and at the end of each command's --help, run; docs/commands/README.md has the rules."""
 
 from __future__ import annotations
 
@@ -140,8 +140,9 @@ def test_page(page, bash):
     check_examples(page, bash)
 
 
-def test_page_of_align(bash):
-    check_examples(ROOT / "docs/align.md", bash)
+@pytest.mark.parametrize("page", ["README.md", "docs/get-started.md", "docs/align.md"])
+def test_other_page(page, bash):
+    check_examples(ROOT / page, bash)
 
 
 def test_example_of_the_help_of_align(bash):
