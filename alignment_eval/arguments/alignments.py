@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
 from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.detection import GOLD_FORMATS, HYPOTHESIS_FORMATS
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_texts
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_texts, warn_of_gaps
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.direction import direction_warning
 from alignment_eval.signature import Value
@@ -108,6 +109,29 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
     gold = read_gold(args.gold, gold_options(args), texts)
     if not len(gold.links.possible):
         warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+    return gold
+
+
+def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
+    """The gold, of ``size`` sentences; warns where a NAACL file ends before them.
+
+    Args:
+        gold: the gold.
+        size: how many sentences it must have.
+        others: what has so many, for messages.
+
+    Raises:
+        InputError: it has more or fewer.
+    """
+    found = gold.links.sentences
+    if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
+        gold = replace(gold, links=gold.links.with_sentences(size))
+        warn_of_gaps(gold.file.name, gold.links)
+        return gold
+    if found != size:
+        raise InputError(
+            f"{gold.file.name}: {found} sentences, but {others}: expected the same number; are they of the same text?"
+        )
     return gold
 
 

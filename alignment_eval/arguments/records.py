@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
-from alignment_eval.arguments.alignments import gold_of, texts_of
+from alignment_eval.arguments.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.reading import Alignments, warn_of_gaps
+from alignment_eval.formats.reading import Alignments
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records
@@ -98,22 +97,8 @@ def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignmen
 
 
 def gold_of_records(gold: Alignments, records: Records) -> Alignments:
-    """The gold, of as many sentences as the records; warns where a NAACL file ends before them.
-
-    Raises:
-        InputError: it has more or fewer.
-    """
-    size, found = records.info.size, gold.links.sentences
-    if gold.file.format == "naacl" and found < size:  # such a file does not say how many sentences follow its last link
-        gold = replace(gold, links=gold.links.with_sentences(size))
-        warn_of_gaps(gold.file.name, gold.links)
-        return gold
-    if found != size:
-        raise InputError(
-            f"{gold.file.name}: {found} sentences, but {records.directory} has records of {size}: expected as many; "
-            f"are they of the same text?"
-        )
-    return gold
+    """The gold, of as many sentences as the records; errors as for :func:`gold_of_size`."""
+    return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
 
 
 def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:

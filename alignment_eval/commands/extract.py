@@ -40,7 +40,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import confirmed
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.selection.of_records import check_maps, profiles_of
 from alignment_eval.signature import signature
 
@@ -126,11 +126,8 @@ def run(args: argparse.Namespace) -> None:
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
-    if chosen.profile is not None and (seen := chosen.profile.seen(mine for mine, _ in words.values())):
-        warn_on_stderr(
-            f"{seen} of these {len(words)} sentence pairs are among those the maps were chosen on, with their gold: an "
-            f"AER of these links is optimistic; report one on other sentences"
-        )
+    if warning := seen_warning(chosen.profile, (mine for mine, _ in words.values()), len(words)):
+        warn_on_stderr(warning)
     print(described, file=sys.stderr)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import Value
@@ -135,6 +136,23 @@ def stated_passes(rule: str, both: BidirectionalOptions | None, given: int | Non
         return given
     weighable = both is None or both.join in ("product", "average")
     return PASSES if rule.startswith("two-way=") and weighable else 0
+
+
+def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> str | None:
+    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned.
+
+    Args:
+        profile: what the maps were chosen by, if it is a profile.
+        pairs: the words of each pair; read only if the choice was made by gold.
+        size: how many pairs there are.
+    """
+    seen = 0 if profile is None else profile.seen(pairs)
+    if not seen:
+        return None
+    return (
+        f"{seen} of these {size} sentence pairs are among those the maps were chosen on, with their gold: an AER of "
+        f"these links is optimistic; report one on other sentences"
+    )
 
 
 def require_both(profile: Profile, name: str) -> None:

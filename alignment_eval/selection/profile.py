@@ -1,6 +1,7 @@
 """Profiles: how to align with a model, in a file beside its checkpoint.
 
-``norm-align calibrate`` writes one without gold, ``align-eval select`` with a development gold.
+``norm-align calibrate`` writes one from raw text, ``align-eval select`` from records; each with a development gold or
+without.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import Value
 from alignment_eval.files import ContentHash
 from alignment_eval.selection.agreement import Agreement
+from alignment_eval.selection.map_pairs import MapsByGold
 
 VERSION = 1
 #: What is appended to a checkpoint's name.
@@ -127,6 +129,27 @@ def calibrated(agreement: Agreement | None, layers: Sequence[int], model: str, t
         figure=None if agreement is None else agreement.dice,
         pairs=pairs,
         text=text,
+    )
+
+
+def calibrated_by_gold(found: MapsByGold, model: str, gold: str) -> Profile:
+    """The profile of a model by its maps of the lowest AER on a development gold.
+
+    Args:
+        found: the maps.
+        model: hash of the model.
+        gold: hash of the gold.
+    """
+    return Profile(
+        model,
+        alone=one_direction(found.maps, lexicon=True),
+        streamed=one_direction(found.maps, lexicon=False),
+        chosen_by="gold",
+        figure=found.aer,
+        pairs=len(found.words) + len(found.skipped),
+        text=text_hash(found.words.items()),
+        gold=gold,
+        sentences=tuple(sorted(map(pair_hash, found.words.values()))),
     )
 
 

@@ -1,15 +1,18 @@
-"""A model chooses its own maps from sentence pairs, without gold (alignment_eval.selection.agreement)."""
+"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from alignment_eval.extraction.bidirectional import words_of
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.links.table import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
-from alignment_eval.selection.profile import Profile, calibrated, text_hash
+from alignment_eval.selection.map_pairs import choose_maps_by_gold
+from alignment_eval.selection.profile import Profile, calibrated, calibrated_by_gold, text_hash
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
 from fairseq_norm_plugin.aligning.text import TokenPair
@@ -25,11 +28,16 @@ def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) ->
     found: dict[tuple[tuple[str, ...], ...], TokenPair] = {}
     checks = list(directions)
     for pair in pairs:
-        if all(pair) and all(d.fits(d.encode(way)) for d, way in zip(checks, (pair, pair[::-1]))):
+        if can_align(pair, checks):
             found.setdefault((tuple(pair[0]), tuple(pair[1])), pair)
         if len(found) == PAIRS:
             break
     return list(found.values())
+
+
+def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
+    """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
+    return all(pair) and all(of.fits(of.encode(way)) for of, way in zip(directions, (pair, pair[::-1])))
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Profile:
@@ -48,6 +56,34 @@ def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_
     agreement = choose_by_agreement(sentences[id_] for id_ in sorted(sentences))
     text = text_hash((id_, words_of(sentence)) for id_, sentence in sentences.items())
     return calibrated(agreement, range(direction.layers), model, text, len(encoded))
+
+
+def calibrate_by_gold(
+    direction: Direction,
+    pairs: Mapping[int, TokenPair],
+    gold: Sequence[GoldSentence],
+    names: tuple[str, str],
+    max_tokens: int = 4000,
+) -> Profile:
+    """The profile of a model by AER on a development gold.
+
+    Args:
+        direction: the model.
+        pairs: the sentence pairs that it can align, by id, in its own direction; others count as empty hypotheses.
+        gold: the gold of all pairs; pair k has ``gold[k]``.
+        names: the hashes of the model and of the gold.
+        max_tokens: tokens of a batch, pads included.
+
+    Raises:
+        InputError: the gold links words that a sentence does not have.
+    """
+    encoded = {id_: direction.encode(pair) for id_, pair in pairs.items()}
+    nothing = SentenceSide((), np.empty(0, dtype=np.int32))
+    others = [id_ for id_ in range(len(gold)) if id_ not in pairs]
+    stubs = (SentenceMaps(id_, nothing, nothing, (), status="empty or too long") for id_ in others)
+    maps = (sentence for _, sentence in _maps(direction, encoded, max_tokens))
+    found = choose_maps_by_gold(itertools.chain(maps, stubs), gold, range(direction.layers))
+    return calibrated_by_gold(found, *names)
 
 
 def _maps(

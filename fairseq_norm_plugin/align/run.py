@@ -24,6 +24,7 @@ from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import check_new, file_hash, is_stream, write_lines
 from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
+from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import load_models, text_paths
 from fairseq_norm_plugin.align.method import choose_method
@@ -55,6 +56,9 @@ def run(args: argparse.Namespace) -> None:
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)
+        words = ((directions[0].words(source, 0), directions[0].words(target, 1)) for source, target in text)
+        if warning := seen_warning(chosen.profile, words, text.size):
+            warn_on_stderr(warning)
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **lexicon_fields(args),

@@ -89,9 +89,55 @@ def test_without_a_profile_the_text_decides(call, models):
     assert call("--profile", "none", *both(models), pairs=29).lines == few.lines
 
 
+GOLD = ("--dev-gold", DEMO / "demo.talp", "--gold-base", 1)
+
+
+def aer_of(call, capsys, out, *words):
+    """AER on the demo's gold of what norm-align writes."""
+    done = call(*words)
+    assert done.status == 0, done.err
+    score = ["score", "--gold", DEMO / "demo.talp", "--gold-base", 1, "--hyp", out]
+    assert align_eval.main([str(word) for word in score]) == 0
+    return json.loads(capsys.readouterr().out)["aer"], done.err
+
+
+def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
+    """norm-align reaches the figure of the profile, and knows the pairs again."""
+    done = call("calibrate", *GOLD, *both(models))
+    assert done.status == 0, done.err
+    path = models / "checkpoint.pt.align.json"
+    profile = json.loads(path.read_text())
+    assert (profile["chosen_by"], profile["pairs"], len(profile["sentences"])) == ("gold", 60, 60)
+    assert "|dev_gold_format:talp|dev_gold_base:1|" in profile["signature"]
+    assert profile["gold"] in profile["signature"]
+    assert profile["both"]["both"]["join"] == "product"
+    assert f"chosen by gold on 60 pairs, AER {100 * profile['figure']:.2f} %" in done.out
+    found, messages = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
+    assert found == profile["figure"]
+    assert "60 of these 60 sentence pairs are among those the maps were chosen on" in messages
+    without, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0, "--profile", DEMO / path.name)
+    assert found <= without
+    exchanged = json.loads((models / "checkpoint.en-de.pt.align.json").read_text())
+    assert (exchanged["chosen_by"], exchanged["reverse_model"]) == ("gold", profile["model"])
+    assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
+
+
+def test_a_gold_of_other_text(call, tmp_path):
+    lines = (DEMO / "demo.talp").read_text().splitlines()
+    (tmp_path / "short").write_text("\n".join(lines[:-1]) + "\n")
+    done = call("calibrate", "--dev-gold", tmp_path / "short", "--gold-base", 1)
+    assert (done.status, "short: 59 sentences, but" in done.err) == (1, True)
+    (tmp_path / "far").write_text("\n".join(["1-99", *lines[1:]]) + "\n")
+    done = call("calibrate", "--dev-gold", tmp_path / "far", "--gold-base", 1)
+    assert (done.status, "the gold links target word 98" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("gold", [(), GOLD])
 @pytest.mark.parametrize("pairs", [1, 29])
-def test_too_few_pairs(call, models, pairs):
-    done = call("calibrate", pairs=pairs)
+def test_too_few_pairs(call, models, tmp_path, pairs, gold):
+    if gold:
+        gold = (gold[0], part(gold[1], pairs, tmp_path / "gold"), *gold[2:])
+    done = call("calibrate", *gold, pairs=pairs)
     assert done.status == 1
     assert f"{pairs} different sentence pairs that can be aligned: expected 30 or more" in done.err
     assert not (models / "checkpoint.pt.align.json").exists()
