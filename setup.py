@@ -47,6 +47,8 @@ setup(
             "import-linter",
             "pandas-stubs",
             "selenium",  # the report in a real browser, where there is one
+            "nbclient; python_version >= '3.11'",  # runs docs/tour.ipynb
+            "ipykernel; python_version >= '3.11'",
         ],
     },
     entry_points={

@@ -1,4 +1,4 @@
-"""The examples of the pages and at the end of each command's --help, run; docs/commands/README.md has the rules."""
+"""The examples of docs/ and of each command's --help, run; docs/commands/README.md has the rules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from alignment_eval.cli import COMMANDS
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+END = "--- end of a block ---"
 
 
 def console_examples(text):
@@ -37,6 +39,26 @@ def check_examples(page, bash):
             page.write_text(text.replace(f"{command}\n{expected}", f"{command}\n{cut_alike(expected, found)}"))
             continue
         assert pattern(expected).fullmatch(found), f"$ {command}\n--- documented\n{expected}--- real\n{found}"
+
+
+def python_examples(text):
+    """(code, expected output) of each Python block of a page; the output is the block of text right after it."""
+    return PYTHON.findall(text)
+
+
+def check_python_examples(page, bash):
+    """Run the Python blocks of a page in one process, likewise."""
+    text = page.read_text(encoding="utf-8")
+    examples = python_examples(text)
+    script = "".join(f"{code}\nprint({END!r})\n" for code, _ in examples)
+    outputs = bash(f"python - <<'END OF THE PAGE'\n{script}END OF THE PAGE\n").split(f"{END}\n")
+    for (code, expected), found in zip(examples, outputs):
+        if bash.update and not pattern(expected).fullmatch(found):
+            old, new = (f"{code}```\n\n```text\n{output}```" for output in (expected, cut_alike(expected, found)))
+            text = text.replace(old, new)
+            page.write_text(text, encoding="utf-8")
+            continue
+        assert pattern(expected).fullmatch(found), f"{code}--- documented\n{expected}--- real\n{found}"
 
 
 def cut_alike(expected, found):
@@ -145,6 +167,10 @@ def test_other_page(page, bash):
     check_examples(ROOT / page, bash)
 
 
+def test_page_of_python(bash):
+    check_python_examples(ROOT / "docs/python.md", bash)
+
+
 def test_example_of_the_help_of_align(bash):
     help_text = bash("python -m fairseq_norm_plugin.align --help")
     (command,) = re.findall(r"^  (norm-align (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
@@ -162,6 +188,8 @@ def test_examples_of_help(name, bash):
 def test_examples_are_found():
     page = "```console\n$ a \\\n  b\nx\n\ny\n$ c\n```\n\n```python\n$ d\n```\n"
     assert console_examples(page) == [("a \\\n  b", "x\n\ny\n"), ("c", "")]
+    page = "```python\na = 1\n```\n\n```python\nprint(a)\n\n```\n\n```text\n1\n```\n\ntext\n\n```text\nno\n```\n"
+    assert python_examples(page) == [("a = 1\n", ""), ("print(a)\n\n", "1\n")]
     help_text = "options:\n  -h\n\nExample:\n  align-eval x \\\n      y\n  align-eval z … w\n"
     assert epilog_examples(help_text) == ["align-eval x \\\n      y"]
 
