@@ -116,7 +116,7 @@ def test_readme_states_the_counts(texts, links):
     german, english = (sum(len(line.split()) for line in texts[language]) for language in LANGUAGES)
     kinds = Counter(kind for sentence in links for _, kind, _ in sentence)
     counts = f"{german} German and {english} English tokens, {kinds['-']} sure and {kinds['p']} possible links"
-    assert counts in (DEMO / "README.md").read_text(encoding="utf-8")
+    assert counts in " ".join((DEMO / "README.md").read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
