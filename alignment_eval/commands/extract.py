@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from alignment_eval.arguments.alignments import add_text_arguments
 from alignment_eval.arguments.lexicon import (
@@ -28,20 +27,17 @@ from alignment_eval.arguments.maps import (
     states_maps,
 )
 from alignment_eval.arguments.records import open_reverse, texts_of_records, warn_skipped
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
-from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction
+from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
 from alignment_eval.extraction.extract import max_norm_layer
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.checks import Texts
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.gold_corpus import confirmed
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
-from alignment_eval.selection.of_records import check_maps, profiles_of
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, seen_warning
+from alignment_eval.selection.of_records import method_of_records
+from alignment_eval.selection.recorded_pairs import directed_pairs
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -176,42 +172,9 @@ def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Reco
         InputError: a profile cannot be used.
     """
     runs = [records] if reverse is None else [records, reverse]
-    profiles, sources = profiles_of(runs, args.profile)
-    if args.level == "token":
-        profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
     both = None if args.join is None else BidirectionalOptions(args.join)
     overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, args.lexicon_file)
-    chosen = chosen_method(profiles, sources, records.info.size, overrides)
-    for run_, source, options in zip(runs, sources, (chosen.method.forward, chosen.method.reverse)):
-        if options is not None:
-            check_maps(source, options.maps, run_.info, run_.directory)
-    return chosen
-
-
-def directed_pairs(
-    records: Records, reverse: Records | None, method: AlignmentMethod, level: str, texts: Texts | None
-) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
-    """What the maps of one run or of two say of each sentence pair.
-
-    The pairs that a lexicon is counted on come first; if there are others, the records are read twice.  Otherwise the
-    order is that of the first run.
-
-    Raises:
-        InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
-    """
-    back: dict[int, DirectedLinks] = {}
-    if reverse is not None and method.reverse is not None:
-        try:
-            exchanged = None if texts is None else texts.exchanged
-            sentences = best_of_each(reverse, method.reverse, level, exchanged)
-            back = {sentence.id: read_direction(sentence, method.reverse) for sentence in sentences}
-        except InputError as error:
-            raise InputError(f"{reverse.directory}: {error}") from error
-    first = method.lexicon_pairs if method.lexicon_passes else records.info.size
-    for ids in (range(first), range(first, records.info.size)):
-        for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
-            if sentence.id in ids:
-                yield read_direction(sentence, method.forward), back.get(sentence.id)
+    return method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
 
 
 def with_words(
@@ -223,27 +186,3 @@ def with_words(
             other = None if reverse is None else words_of(reverse.sentence)
             words[forward.sentence.id] = words_of(forward.sentence), other
         yield forward, reverse
-
-
-def best_of_each(
-    records: Records, options: ExtractionOptions, level: str, texts: Texts | None
-) -> Iterator[SentenceMaps]:
-    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
-
-    Raises:
-        InputError: a sentence has none or other words than its ``texts``, or the records lack a layer that is to be
-            read.
-    """
-    seen = set()
-    for sentence in records.best():
-        for name in options.maps:
-            sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
-        seen.add(sentence.id)
-        checked = sentence if texts is None else confirmed(sentence, texts)
-        yield checked.by_tokens() if level == "token" else checked
-    for id_ in range(records.info.size):
-        if id_ not in seen:
-            raise InputError(
-                f"{records.directory}: sentence {id_} has no hypothesis of rank 0: expected one a sentence; "
-                f"run again with --norm-records-overwrite"
-            )

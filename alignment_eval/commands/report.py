@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_text_arguments,
@@ -19,13 +22,20 @@ from alignment_eval.arguments.resampling import (
     warn_of_few,
 )
 from alignment_eval.errors import warn_on_stderr
+from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.formats.checks import Texts
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
-from alignment_eval.signature import signature
+from alignment_eval.selection.chosen import ChosenMethod
+from alignment_eval.selection.of_records import NO_PROFILE, method_of_records
+from alignment_eval.selection.recorded_pairs import directed_pairs
+from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
@@ -48,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
     add_final_punctuation_argument(parser)
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="also show the links by this profile (default: that which the records carry, if any; none: no links)",
+    )
     add_resampling_arguments(parser)
     parser.add_argument(
         "--max-sentences",
@@ -74,7 +89,9 @@ def run(args: argparse.Namespace) -> None:
     )
     gold, texts = gold_and_texts(args, records)
     warn_of_few(records.info.size)
-    report = build(with_progress(records), gold.links.to_sentences(), options, texts)
+    chosen = _by_profile(args.profile, records)
+    alignment = None if chosen is None else _aligned(records, chosen.method, texts)
+    report = build(with_progress(records), gold.links.to_sentences(), options, texts, alignment)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(
@@ -86,10 +103,32 @@ def run(args: argparse.Namespace) -> None:
         null=extraction.null,
         final_punctuation=options.final_punctuation,
         **resampling_fields(options.resampling, interval="bootstrap-percentile"),
+        **({} if chosen is None else _alignment_fields(chosen)),
     )
-    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature)
+    method = "" if chosen is None else chosen.reason
+    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature, method)
     write_lines(args.output, [html])
     if (size := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / size))
         warn_on_stderr(f"{args.output}: {size / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
     print(signed, file=sys.stderr)
+
+
+def _by_profile(named: str | None, records: Records) -> ChosenMethod | None:
+    """The method that ``extract`` takes by a profile; None if there is no profile."""
+    if named == NO_PROFILE or (named is None and records.info.profile is None):
+        return None
+    chosen = method_of_records([records], named)
+    print(f"align-eval report: {chosen.reason}", file=sys.stderr)
+    return chosen
+
+
+def _alignment_fields(chosen: ChosenMethod) -> dict[str, Value]:
+    """What the signature says of the alignment beside the maps."""
+    return {f"alignment_{name}": value for name, value in {**chosen.method.fields(), **chosen.fields}.items()}
+
+
+def _aligned(records: Records, method: AlignmentMethod, texts: Texts | None) -> dict[int, NDArray[np.bool_]]:
+    """The links of each sentence that can be aligned, as ``extract`` draws them."""
+    pairs = directed_pairs(records, None, method, "word", texts)
+    return {pair.id: pair.links.linked for pair in align_corpus(pairs, method) if pair.links is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -63,24 +63,15 @@ class ReportOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class MapScore:
-    """One map with the score of its links.
+class LinkScore:
+    """The score of the links of a corpus.
 
     Attributes:
-        number: its place among all maps.
-        kind, setting: as in :class:`ReportOptions`.
-        layer: the layer's number, from 0.
-        head: the head's number, from 0; None: the map of the whole layer.
         score: over the whole corpus; sentences without maps count as empty hypotheses.
         interval: of AER (95 %, bootstrap over sentences).
         unaligned: target words without a link, of the sentences that have maps.
     """
 
-    number: int
-    kind: str
-    setting: str
-    layer: int
-    head: int | None
     score: Score
     interval: Interval
     unaligned: int
@@ -94,6 +85,24 @@ class MapScore:
     def wrong(self) -> int:
         """Predicted links that are not even possible."""
         return int(self.score.counts.hypothesis - self.score.counts.hypothesis_possible)
+
+
+@dataclass(frozen=True, eq=False)
+class MapScore(LinkScore):
+    """One map with the score of its links.
+
+    Attributes:
+        number: its place among all maps.
+        kind, setting: as in :class:`ReportOptions`.
+        layer: the layer's number, from 0.
+        head: the head's number, from 0; None: the map of the whole layer.
+    """
+
+    number: int
+    kind: str
+    setting: str
+    layer: int
+    head: int | None
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ class Report:
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
             each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
+        alignment: the score of the alignment that stands beside the maps, if there is one.
     """
 
     options: ReportOptions
@@ -119,6 +129,7 @@ class Report:
     skipped: Mapping[int, str]
     shown: tuple[int, ...]
     blocks: Mapping[str, str]
+    alignment: LinkScore | None = None
 
     @property
     def best(self) -> MapScore:
@@ -138,7 +149,11 @@ def shown_ids(sentences: int, limit: int | None) -> tuple[int, ...]:
 
 
 def build(
-    sentences: Iterable[SentenceMaps], gold: Sequence[GoldSentence], options: ReportOptions, texts: Texts | None = None
+    sentences: Iterable[SentenceMaps],
+    gold: Sequence[GoldSentence],
+    options: ReportOptions,
+    texts: Texts | None = None,
+    alignment: Mapping[int, NDArray[np.bool_]] | None = None,
 ) -> Report:
     """Score all maps of ``sentences`` and keep what the page shows.
 
@@ -146,7 +161,8 @@ def build(
         sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
         gold: the gold, one entry a sentence.
         options: what to report.
-        texts: the lengths of the texts; with them every sentence must have as many words.
+        texts: the lengths of the texts; with them every sentence must have the same number of words.
+        alignment: id -> links [source words, target words] of an alignment that is shown beside the maps.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`.
@@ -154,15 +170,19 @@ def build(
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
     corpus = GoldCorpus(sentences, gold, texts)
     collected = _Collected(options)
+    beside = _Collected(options)
     entries: list[dict[str, object]] = [{} for _ in shown]
     blocks: dict[int, str] = {}
     for sentence, matrix in corpus:
         links = collected.add(sentence, matrix)
+        chosen = None if alignment is None else alignment[sentence.id]
+        if chosen is not None:
+            beside.count(sentence.id, matrix, chosen[None])
         if (place := shown.get(sentence.id)) is not None:
-            entries[place] = _entry(sentence, gold[sentence.id])
+            entries[place] = _entry(sentence, gold[sentence.id], chosen)
             blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
     for id_ in corpus.stubs.keys() & shown.keys():
-        entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_])
+        entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_], None)
     counts = collected.counts(gold)
     maps = tuple(collected.scores(counts))
     index = {
@@ -172,6 +192,7 @@ def build(
         "steps": STEPS,
         "maps": [_place(entry, collected.layers) for entry in maps],
         "best": lowest(maps).number,
+        "alignment": alignment is not None,
         "sentences": entries,
     }
     aers = np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2")
@@ -187,6 +208,7 @@ def build(
             "aers": pack(aers.tobytes()),
             **{f"s{place}": blocks[place] for place in sorted(blocks)},
         },
+        alignment=None if alignment is None else next(beside.link_scores(beside.counts(gold))),
     )
 
 
@@ -205,9 +227,13 @@ class _Collected:
         if not self.layers:
             self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
         links = predicted(sentence, self.options)
-        self._counts[sentence.id] = gold.hits(links).T
-        self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
+        self.count(sentence.id, gold, links)
         return links
+
+    def count(self, id_: int, gold: GoldMatrix, links: NDArray[np.bool_]) -> None:
+        """Count links of a sentence, [maps, source words, target words]."""
+        self._counts[id_] = gold.hits(links).T
+        self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
 
     def counts(self, gold: Sequence[GoldSentence]) -> Counts:
         """Of every map and sentence, [maps, sentences]."""
@@ -226,12 +252,16 @@ class _Collected:
             for layer in self.layers
             for head in (*range(self.kinds[option.kind].heads), None)
         ]
-        intervals = confidence_each(counts, self.options.resampling)
-        for number, (place, sampled) in enumerate(zip(places, intervals)):
+        for number, (place, links) in enumerate(zip(places, self.link_scores(counts))):
+            yield MapScore(links.score, links.interval, links.unaligned, number, *place)
+
+    def link_scores(self, counts: Counts) -> Iterator[LinkScore]:
+        """The score and interval of each of the ``counts`` [maps, sentences]."""
+        for number, sampled in enumerate(confidence_each(counts, self.options.resampling)):
             interval = sampled["aer"]
             assert interval is not None  # AER is always defined
             score = Score.of(Counts(*(values[number] for values in counts.arrays())))
-            yield MapScore(number, *place, score, interval, int(self._unaligned[number]))
+            yield LinkScore(score, interval, int(self._unaligned[number]))
 
 
 def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
@@ -250,7 +280,7 @@ def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:
     }
 
 
-def _entry(sentence: SentenceMaps, gold: GoldSentence) -> dict[str, object]:
+def _entry(sentence: SentenceMaps, gold: GoldSentence, links: NDArray[np.bool_] | None) -> dict[str, object]:
     return {
         "id": sentence.id,
         "status": sentence.status,
@@ -258,6 +288,7 @@ def _entry(sentence: SentenceMaps, gold: GoldSentence) -> dict[str, object]:
         "target": _side(sentence.target),
         "sure": sorted(gold.sure),
         "possible": sorted(gold.possible - gold.sure),
+        "aligned": [] if links is None else np.argwhere(links).tolist(),
     }
 
 

@@ -27,7 +27,7 @@ from alignment_eval.report.encoding import STEPS
 MISSING = "–"
 
 
-def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any]) -> str:
+def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any], method: str = "") -> str:
     """The HTML of a report.
 
     Args:
@@ -35,6 +35,7 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         title: what it is a report of.
         signature: of its figures.
         provenance: what else is known of the records, shown as JSON.
+        method: what the alignment beside the maps is made by, if there is one.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
@@ -45,6 +46,7 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
     return environment.get_template("template.html").render(
         report=report,
         title=title,
+        method=method,
         signature=signature,
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False, default=str),
         version=__version__,

@@ -108,6 +108,7 @@ async function showMap() {
   const source = [...entry.source.words, "null"];
   const target = entry.target.words;
   const columns = source.length - 1;
+  const aligned = new Set(entry.aligned.map(String)); // by the profile
   const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
 
   const header = element("tr");
@@ -124,12 +125,16 @@ async function showMap() {
       const found = verdict(decoded, i, j, columns);
       const gold = i < columns ? decoded.gold[j][i] : "";
       if (found) counts[found]++;
-      const texts = [gold && `gold ${gold}`, found && VERDICTS[found]].filter(Boolean);
+      const chosen = aligned.has(`${i},${j}`);
+      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], chosen && "linked by the profile"].filter(Boolean);
       const label = [`${source[i]} – ${target[j]}: ${value.toPrecision(3)}`, ...texts].join(", ");
-      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found}` });
+      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found} ${chosen ? "aligned" : ""}` });
       cell.style.setProperty("--value", value / top);
       line.append(cell);
-      if (gold || found) addLink([source[i], target[j], value.toPrecision(3), gold || "–", found === "right" || found === "wrong" ? "yes" : "–", VERDICTS[found] ?? "possible, not needed"]);
+      if (!(gold || found || chosen)) return;
+      const predicted = found === "right" || found === "wrong" ? "yes" : "–";
+      const profile = page.alignment ? [chosen ? "yes" : "–"] : [];
+      addLink([source[i], target[j], value.toPrecision(3), gold || "–", predicted, ...profile, VERDICTS[found] ?? (gold ? "possible, not needed" : "–")]);
     });
     body.append(line);
   });
@@ -138,7 +143,15 @@ async function showMap() {
   if (first) first.tabIndex = 0;
   $("summary").textContent =
     `AER ${percent(aerOf(sentence))} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
-    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link`;
+    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link` + byProfile(entry);
+}
+
+// What the profile makes of a sentence, if the page has its alignment.
+function byProfile({ aligned, sure, possible }) {
+  if (!page.alignment) return "";
+  const gold = new Set([...sure, ...possible].map(String));
+  const right = aligned.filter((link) => gold.has(String(link))).length;
+  return `. By the profile: ${right} right, ${aligned.length - right} wrong links`;
 }
 
 function addLink(texts) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError
@@ -11,11 +12,12 @@ from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records, RunInfo
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
-from alignment_eval.selection.chosen import require_both
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, require_both
 from alignment_eval.selection.profile import Profile, calibrated, parse_profile, read_profile, text_hash
 
 #: The value of ``--profile`` that passes over the profile of a model.
 NO_PROFILE = "none"
+_NOTHING = Overrides()
 
 
 def model_of(info: RunInfo) -> str | None:
@@ -43,6 +45,31 @@ def profiles_of(runs: Sequence[Records], named: str | None) -> tuple[list[Profil
         return [first, first.of_reverse(str(model_of(runs[1].info)), named)], [named, named]
     found = [_profile_of(records, named) for records in runs]
     return [profile for profile, _ in found], [source for _, source in found]
+
+
+def method_of_records(
+    runs: Sequence[Records], named: str | None, overrides: Overrides = _NOTHING, pair_by_pair: bool = False
+) -> ChosenMethod:
+    """The method by the profiles of runs, where no maps are named.
+
+    Args:
+        runs: the records of the source-target model, and of the target-source model if there are any.
+        named: as for :func:`profiles_of`.
+        overrides: what is stated beside the profiles.
+        pair_by_pair: whether no lexicon is counted unless it is stated.
+
+    Raises:
+        UsageError: what is stated does not go together, or as :func:`profiles_of`.
+        InputError: as :func:`profiles_of`, or the records lack a map of a profile.
+    """
+    profiles, sources = profiles_of(runs, named)
+    if pair_by_pair:
+        profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
+    chosen = chosen_method(profiles, sources, runs[0].info.size, overrides)
+    for run, source, options in zip(runs, sources, (chosen.method.forward, chosen.method.reverse)):
+        if options is not None:
+            check_maps(source, options.maps, run.info, run.directory)
+    return chosen
 
 
 def _profile_of(records: Records, named: str | None) -> tuple[Profile, str]:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.selection.agreement import Agreement
+from alignment_eval.selection.profile import calibrated
 from tests.eval.report.pages import Page
 
 Call = Callable[..., tuple[int, str, str]]
@@ -59,6 +62,53 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
         assert cells.split("</td><td>")[4] == aer, scored.stdout
         low, high = cells.split("</td><td>")[5].strip("[]").split(", ")
         assert f"[{low}, {high}]" in scored.stdout.replace("  ", " "), scored.stdout
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_the_alignment_by_a_profile(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call, carried: bool
+) -> None:
+    """Its links are the lines of ``extract`` without options, a lexicon of the text included; its figure is theirs."""
+    sentences = [make_sentence(k) for k in range(32)]
+    sentences[5] = make_sentence(5, status="too long")
+    profile = calibrated(Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99), (0, 1), "synthetic", "t", 99).to_json()
+    (tmp_path / "p").write_text(profile)
+    records = make_records(tmp_path / "run", sentences, **({"profile": profile} if carried else {}))
+    gold, given = tmp_path / "gold", () if carried else ("--profile", tmp_path / "p")
+    gold.write_text("0-0 1p1\n" * 32)
+    status, _, messages = call("report", records, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r", *given)
+    assert status == 0, messages
+    assert "align-eval report: maps 0.1:awi,1, chosen by agreement on 99 pairs" in messages
+    assert "|alignment_heads:0.1:awi,1|alignment_combine:product|" in messages
+    assert "|alignment_lexicon:2|" in messages
+    html = (tmp_path / "r").read_text()
+    assert call("extract", records, *given, "--output", tmp_path / "h")[0] == 0
+    lines = (tmp_path / "h").read_text().splitlines()
+    entries = Page(html).index["sentences"]
+    assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"]) for entry in entries] == lines
+    score = ("score", "--gold", gold, "--gold-base", 0, "--hyp", tmp_path / "h", "--format", "text", "--confidence")
+    scored = call(*score)[1]
+    row = page_row(html, len(Page(html).index["maps"]))
+    assert row[0] == "profile"
+    assert scored.startswith(f"{tmp_path / 'h'}: AER {row[4]} %")
+    assert f'<strong id="alignment">{row[4]}</strong> {row[5]}; maps 0.1:awi,1' in html
+    # without it
+    status, _, messages = call(
+        *("report", records, "--gold", gold, "--gold-base", 0, "--profile", "none", "-o", tmp_path / "none"),
+    )
+    page = (tmp_path / "none").read_text()
+    assert (status, "alignment" in messages, Page(page).index["alignment"]) == (0, False, False)
+    assert 'id="alignment"' not in page
+
+
+def test_a_profile_of_another_model(
+    inputs: tuple[Path, Path], tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
+) -> None:
+    (tmp_path / "p").write_text(calibrated(None, (0, 1), "m9", "t", 99).to_json())
+    command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
+    status, _, messages = call(*command, "--profile", tmp_path / "p")
+    assert (status, (tmp_path / "r.html").exists()) == (1, False)
+    assert "p: is the profile of model m9, but the model at hand is synthetic" in messages
 
 
 def page_row(html: str, number: int) -> list[str]:
