@@ -1,4 +1,4 @@
-"""The experiment of docs/reproduction.md: the 2020 table and the ladder, from two trained models and two gold sets.
+"""The experiment of docs/reproduction.md: the 2020 table and the ablation, from two models and two gold sets.
 
 Everything is chosen on GOLD/cmu150 and reported on GOLD/vilar508.  Each step runs a command of this project, prints it
 on stderr, and is skipped where its output is there already: new models want a new OUT.  The tables go to stdout, all
@@ -50,7 +50,7 @@ def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
 
 
 def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
-    """Rungs of one direction: key, description, options of ``extract``; each chosen on the development set."""
+    """Ablation rows of one direction: key, description, options of ``extract``; each chosen on the development set."""
     dev = experiment.sweep(direction, DEV)
     punctuated = experiment.sweep(direction, DEV, "--final-punctuation")
     paper = {"level": "layer", **PAPER}
@@ -127,7 +127,7 @@ def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list
 
 
 def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
-    """Rungs that need both models: key, description, links of each set."""
+    """Rows that need both models: key, description, links of each set."""
     found = []
     reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
     for join, rules in {"mutual": [], "average": ["--rules", "kobayashi2020"]}.items():
@@ -177,7 +177,7 @@ def both_chosen_maps(experiment: Experiment, kind: str, combine: str) -> list[ob
 
 
 def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
-    """Rungs whose lexicon is of further text too: norms of one direction, and of both."""
+    """Rows whose lexicon also counts further text: norms of one direction, and of both."""
     found = []
     pairs = f"{experiment.size(MORE) - experiment.size(TEST) - experiment.size(DEV):,} more pairs"
     reverse = ["--join", "product", "--reverse", experiment.records("en-de", MORE)]
@@ -198,7 +198,7 @@ def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]
 
 
 def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
-    """The main rungs, norms of both models, which have seen the text of both sets in training."""
+    """The main rows, from models that have seen the text of both sets in training."""
     norms = extraction(cell(experiment.sweep("de-en", DEV), kind="attn_n", level="layer", setting="awo", **PAPER))
     paths = {gold: experiment.links("transductive-norms", "de-en", gold, *norms) for gold in (TEST, DEV)}
     found = [("transductive-norms", "norms, best layer, AWO", paths)]
@@ -208,7 +208,7 @@ def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
 
 
 def symmetrised(experiment: Experiment, name: str) -> tuple[str, str, dict[str, Path]]:
-    """The rung ``name`` of the two directions, symmetrised as is best on the development set."""
+    """The row ``name`` of the two directions, symmetrised in the way that is best on the development set."""
     paths: dict[str, dict[str, Path]] = {}
     for gold, (method, variant) in itertools.product((TEST, DEV), SYMMETRISED):
         key = f"{method}-{variant}"
@@ -239,7 +239,7 @@ def published(experiment: Experiment, baselines: Path) -> list[tuple[str, str, P
 
 
 class Rows:
-    """The rungs with their figures."""
+    """The rows with their figures."""
 
     def __init__(self, args: argparse.Namespace, baseline: Experiment) -> None:
         self._baselines = args.baselines

@@ -21,7 +21,7 @@ def tables(out: Path) -> str:
         frame = pd.read_csv(sweep / "sweep.csv")
         parts += [f"### {direction}, layers and heads", by_layer(frame), by_head(frame), sets(out, direction)]
     rows = json.loads((out / "rows.json").read_text(encoding="utf-8"))
-    parts += ["### ladder", ladder(rows), "### mixing ratios"]
+    parts += ["### ablation", ablation(rows), "### mixing ratios"]
     parts += [mixing(pd.read_csv(path), path.parent.name) for path in sorted(out.glob("mixing/*/mixing.csv"))]
     return "\n\n".join(part for part in parts if part)
 
@@ -67,7 +67,7 @@ def sets(out: Path, direction: str) -> str:
     return f"Sets of maps of norms, chosen greedily on cmu150:\n\n```\n{table.strip()}\n```"
 
 
-def ladder(rows: Iterable[dict[str, Any]]) -> str:
+def ablation(rows: Iterable[dict[str, Any]]) -> str:
     """One line a row: development and test figure, interval, difference from the 2020 way and from eflomal, with p."""
     lines = []
     for row in rows:
