@@ -65,8 +65,13 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise InputError(f"{path}: holds no JSON object: expected the model's config.json")
     config = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False, **config}
-    expected = {"model_type": ["bert"], "position_embedding_type": ["absolute"], "is_decoder": [False]}
-    for name, allowed in {**expected, "hidden_act": list(ACTIVATIONS)}.items():
+    expected: dict[str, list[object]] = {
+        "model_type": ["bert"],
+        "position_embedding_type": ["absolute"],
+        "is_decoder": [False],
+        "hidden_act": list(ACTIVATIONS),
+    }
+    for name, allowed in expected.items():
         if config.get(name) not in allowed:
             raise InputError(f"{path}: {name} is {config.get(name)!r}: expected {' or '.join(map(str, allowed))}")
     sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")

@@ -25,6 +25,7 @@ LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 DIRECTIONS = ("de-en", "en-de")
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
 TWO_WAY = [f"two-way={share}" for share in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)]
+NO_LEXICON: list[list[str]] = [[]]
 PASSES = [["--lexicon", "1"], ["--lexicon", "2"]]
 PAPER = {"rule": "kobayashi2020", "null": "allow"}
 SYMMETRISED = [
@@ -39,7 +40,7 @@ def cell(sweep: pd.DataFrame, **wanted: object) -> pd.Series:
     """The cell of the lowest AER among those that have these values."""
     for column, value in wanted.items():
         sweep = sweep[sweep[column].isin(value) if isinstance(value, list) else sweep[column] == value]
-    return sweep.loc[sweep["aer"].idxmin()]
+    return sweep.iloc[int(sweep["aer"].argmin())]
 
 
 def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
@@ -95,10 +96,13 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
     for name, (words, options) in chosen.items():
         found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
     for kinds, what in ((["attn_w"], "weights"), (["attn_n"], "norms"), (LEXICON_KINDS, "any kind")):
-        variants = {}
-        for kind, rule, passes in itertools.product(kinds, TWO_WAY, (1, 2)):
-            options = [*chosen_maps(experiment, direction, kind), "--rule", rule, "--lexicon", passes]
-            variants[f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}"] = options
+        variants = {
+            f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}": [
+                *chosen_maps(experiment, direction, kind),
+                *("--rule", rule, "--lexicon", passes),
+            ]
+            for kind, rule, passes in itertools.product(kinds, TWO_WAY, (1, 2))
+        }
         name = best_on_dev(experiment, direction, variants)
         found.append((name, f"{what}, set of maps of AWO and AWI, two-way, lexicon", variants[name]))
     return found
@@ -136,9 +140,9 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         paths = {g: experiment.links(f"agreement-{join}", "de-en", g, *options, reverse[g]) for g in (TEST, DEV)}
         found.append((f"agreement-{join}", f"maps chosen by agreement, without gold, {join}", paths))
     for what, join, rules, extras in (
-        ("mean of both directions' word maps, threshold", "average", THRESHOLDS, [[]]),
+        ("mean of both directions' word maps, threshold", "average", THRESHOLDS, NO_LEXICON),
         ("the same, final punctuation", "average", THRESHOLDS, [["--final-punctuation"]]),
-        ("product of both directions' word maps, two-way", "product", TWO_WAY, [[]]),
+        ("product of both directions' word maps, two-way", "product", TWO_WAY, NO_LEXICON),
         ("the same, lexicon", "product", TWO_WAY, PASSES),
     ):
         found.append(joined(experiment, what, join, rules, extras, LEXICON_KINDS))
@@ -202,7 +206,7 @@ def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
     norms = extraction(cell(experiment.sweep("de-en", DEV), kind="attn_n", level="layer", setting="awo", **PAPER))
     paths = {gold: experiment.links("transductive-norms", "de-en", gold, *norms) for gold in (TEST, DEV)}
     found = [("transductive-norms", "norms, best layer, AWO", paths)]
-    for what, extras in (("product, two-way", [[]]), ("product, two-way, lexicon", PASSES)):
+    for what, extras in (("product, two-way", NO_LEXICON), ("product, two-way, lexicon", PASSES)):
         found.append(joined(experiment, what, "product", TWO_WAY, extras, ["attn_n"]))
     return [(name, f"text in training: {what}", paths) for name, what, paths in found]
 
@@ -302,7 +306,8 @@ def main() -> None:
         for name, what, paths in beside_more(experiment):
             rows.add(experiment, name, what, "de-en" if name == "more-one" else "both", paths)
     if args.transductive:
-        other = Experiment(args, *args.transductive, args.out / "transductive")
+        forward, reverse = args.transductive
+        other = Experiment(args, forward, reverse, args.out / "transductive")
         for name, what, paths in trained_on_text(other):
             rows.add(other, name, what, "de-en" if name == "transductive-norms" else "both", paths)
     if args.baselines:

@@ -37,7 +37,7 @@ def by_layer(frame: pd.DataFrame) -> str:
         figures = [f"{100 * whole[layer]:.2f}" for layer in layers]
         mean = f"{100 * whole.mean():.2f}"
         head = f"{100 * best.aer:.2f} ({best.layer:.0f}, {best['head']:.0f})"
-        lines.append([setting.upper(), KINDS[kind], null, *figures, mean, head])
+        lines.append([str(setting).upper(), KINDS[str(kind)], str(null), *figures, mean, head])
     lines.sort(key=lambda line: (line[2], line[0], line[1] != "weights"))
     return markdown(["setting", "map", "`</s>`", *(f"layer {x:.0f}" for x in layers), "layer mean", "best head"], lines)
 
@@ -48,8 +48,8 @@ def by_head(frame: pd.DataFrame) -> str:
     lines = []
     for (setting, layer), group in frame[frame.kind.isin(KINDS)].groupby(["setting", "layer"]):
         pairs = group.pivot(index="head", columns="kind", values="aer")
-        cells = [f"{100 * pair.attn_w:.1f} / {100 * pair.attn_n:.1f}" for pair in pairs.itertuples()]
-        lines.append([setting.upper(), f"{layer:.0f}", *cells])
+        cells = [f"{100 * w:.1f} / {100 * n:.1f}" for w, n in zip(pairs["attn_w"], pairs["attn_n"])]
+        lines.append([str(setting).upper(), f"{layer:.0f}", *cells])
     return markdown(["setting", "layer", *(f"head {head:.0f}" for head in sorted(frame["head"].unique()))], lines)
 
 
@@ -95,8 +95,8 @@ def mixing(frame: pd.DataFrame, direction: str) -> str:
     frame = frame[frame["head"].isna() & (frame.token_class == "all")]
     layers = sorted(frame.layer.unique())
     lines = [
-        [direction, block, kind, *(f"{100 * group.set_index('layer')['mean'][layer]:.1f}" for layer in layers)]
-        for (block, kind), group in frame.groupby(["block", "kind"], sort=False)
+        [direction, str(block), str(kind), *(f"{100 * means[layer]:.1f}" for layer in layers)]
+        for (block, kind), means in frame.set_index("layer").groupby(["block", "kind"], sort=False)["mean"]
     ]
     return markdown(["direction", "block", "kind", *(f"layer {layer:.0f}" for layer in layers)], lines)
 

@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import NewFile, check_new, writing_errors
 
-_OPENERS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
 def check_encoding(name: str) -> str:
@@ -45,7 +45,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         InputError: the file cannot be read.
     """
     try:
-        with _OPENERS.get(path.suffix, lambda p: p.open("rb"))(path) as file:
+        with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
             for line in file:
                 yield line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:

@@ -55,6 +55,14 @@ def _no_logging_to_closed_outputs() -> None:
     root.handlers[:] = [each for each in root.handlers if not getattr(getattr(each, "stream", None), "closed", False)]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests instead of leaving them out, so that the summary names them."""
+    if "slow" not in config.getoption("markexpr"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="longer than a minute: run it with -m slow"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of single tests."""
     parser.addoption(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +52,17 @@ class Comparison:
         }
 
 
-def alternate(ours: Callable[[], float], baseline: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
+T = TypeVar("T")
+
+
+def alternate(ours: Callable[[], T], baseline: Callable[[], T], runs: int) -> tuple[list[T], list[T]]:
     """Measure both ``runs`` times, in turns, so that a drift of the machine's speed touches both alike."""
-    pairs = [(ours(), baseline()) if run % 2 else tuple(reversed((baseline(), ours()))) for run in range(runs)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+    values: tuple[list[T], list[T]] = ([], [])
+    sides = [(values[0], ours), (values[1], baseline)]
+    for run in range(runs):
+        for side, measure in sides if run % 2 else reversed(sides):
+            side.append(measure())
+    return values
 
 
 def cpu_seconds(way: Callable[[], object]) -> float:

@@ -34,14 +34,14 @@ def validation(options: argparse.Namespace, name: str, extra: list[str]) -> Comp
     dataset, monitor = task.dataset(SUBSET), task._monitor
     epoch = task.get_batch_iterator(dataset, max_tokens=MAX_TOKENS, max_positions=(1024, 1024))
     batches = list(epoch.next_epoch_itr(shuffle=False))
-    ways = [partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None)]
-    ways[0]()
+    ours, stock = (partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None))
+    ours()
     return Comparison(
         GROUP,
         f"validation with {name}",
         "without",
         "s CPU",
-        *alternate(*ways, options.runs),
+        *alternate(ours, stock, options.runs),
         note=f"{len(dataset)} sentence pairs of data/demo, all layers, both kinds and settings",
     )
 
@@ -66,8 +66,9 @@ def training_step(options: argparse.Namespace) -> Comparison:
     batch = dataset.collater([dataset[i] for i in range(min(50, len(dataset)))])
     for trainer in trainers:
         trainer.train_step([batch])
-    ways = [partial(cpu_seconds, partial(trainer.train_step, [batch])) for trainer in trainers]
-    return Comparison(GROUP, "training step", "--task translation", "s CPU", *alternate(*ways, options.runs), reach="1")
+    ours, stock = (partial(cpu_seconds, partial(trainer.train_step, [batch])) for trainer in trainers)
+    seconds = alternate(ours, stock, options.runs)
+    return Comparison(GROUP, "training step", "--task translation", "s CPU", *seconds, reach="1")
 
 
 def trainer_of(folder: Any, task_name: str, *extra: str) -> tuple[Any, Any]:

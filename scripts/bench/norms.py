@@ -52,7 +52,7 @@ def plugin_way(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
 def sentence_by_sentence(way: Callable[[Tensor, Tensor, Tensor], Maps], *case: Tensor) -> Maps:
     """``way`` with a batch of one, so that it fits into memory."""
     alpha, values, w_o = case
-    results = [way(a, v, w_o) for a, v in zip(alpha.split(1), values.split(1))]
+    results = [way(alpha[i : i + 1], values[i : i + 1], w_o) for i in range(len(alpha))]
     heads, layers = zip(*results)
     return torch.cat(heads), torch.cat(layers)
 

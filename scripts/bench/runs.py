@@ -125,15 +125,15 @@ class Bench:
 
 
 def _compare(bench: Bench, case: Case, runs: int) -> Iterator[Comparison]:
-    sides = [(case.ours, True), (case.stock, False)]
-    hypotheses = [_hypotheses(bench.work(*side)[2]) for side in sides]  # to warm up, too
+    ours, stock = (case.ours, True), (case.stock, False)
+    hypotheses = [_hypotheses(bench.work(*side)[2]) for side in (ours, stock)]  # to warm up, too
     if hypotheses[0] != hypotheses[1]:
         raise RuntimeError(f"{case.what}: other hypotheses than stock fairseq's: the runs cannot be compared")
-    works: Any = alternate(*(partial(bench.work, *side) for side in sides), runs)
+    works = alternate(partial(bench.work, *ours), partial(bench.work, *stock), runs)
     note = f"{len(hypotheses[0])} sentences; H- lines are equal"
     yield _comparison(case.what, "s CPU", works, 1, reach=case.reach, note=f"the work alone; {note}")
     yield _comparison(case.what, "s", works, 0, reach=case.reach, note="the work alone")
-    wholes: Any = alternate(*(partial(bench.whole, *side) for side in sides), runs)
+    wholes = alternate(partial(bench.whole, *ours), partial(bench.whole, *stock), runs)
     yield _comparison(case.what, "s CPU", wholes, "cpu", note="whole process")
     yield _comparison(case.what, "s", wholes, "wall", note="whole process")
     yield _comparison(case.what, "MiB", wholes, "peak", reach=case.reach_memory, note="largest resident size")

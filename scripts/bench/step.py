@@ -53,15 +53,9 @@ def attention_call(model: torch.nn.Module, kind: str, runs: int) -> Comparison:
         stock(query, source, source, incremental_state=states["stock"], static_kv=True)
 
     with capturing([attention], capture):
-        return Comparison(
-            GROUP,
-            f"attention call with {kind} of the layer",
-            "fairseq's attention call",
-            "s CPU",
-            *steps(ours, theirs, runs, STEPS),
-            reach="≤ 1.1",
-            note=NOTE,
-        )
+        seconds = steps(ours, theirs, runs, STEPS)
+    what = f"attention call with {kind} of the layer"
+    return Comparison(GROUP, what, "fairseq's attention call", "s CPU", *seconds, reach="≤ 1.1", note=NOTE)
 
 
 def decoder_step(model: torch.nn.Module, runs: int) -> Comparison:
@@ -79,24 +73,27 @@ def decoder_step(model: torch.nn.Module, runs: int) -> Comparison:
     def step(ensemble: EnsembleModel) -> Callable[[], object]:
         encoder_outs = ensemble.forward_encoder(net_input)
         # the self-attention's keys grow with every step: each begins at the same place
-        begun: list[dict[str, object]] = [{}]
+        begun: list[dict[str, dict[str, object]]] = [{}]
         ensemble.forward_decoder(tokens, encoder_outs, begun)
         return lambda: ensemble.forward_decoder(tokens, encoder_outs, [{k: dict(v) for k, v in begun[0].items()}])
 
-    ways = [step(ensemble) for ensemble in ensembles]
+    ours, theirs = (step(ensemble) for ensemble in ensembles)
     return Comparison(
         GROUP,
         f"decoder step with attn_n of layer {LAYERS - 1}",
         "fairseq's decoder step",
         "s CPU",
-        *steps(*ways, runs, STEPS // 10),
+        *steps(ours, theirs, runs, STEPS // 10),
         note=f"{LAYERS} layers, {NOTE.replace(str(STEPS) + ' steps', str(STEPS // 10) + ' steps')}",
     )
 
 
-def steps(ours: Callable[[], object], theirs: Callable[[], object], runs: int, times: int) -> Iterator[list[float]]:
+def steps(
+    ours: Callable[[], object], theirs: Callable[[], object], runs: int, times: int
+) -> tuple[list[float], list[float]]:
     """CPU seconds of ``times`` steps of either side, ``runs`` times, after one that fills the caches."""
     ours()
     theirs()
-    for values in alternate(partial(cpu_seconds, ours), partial(cpu_seconds, theirs), runs * times):
-        yield [sum(values[run::runs]) for run in range(runs)]
+    sides = alternate(partial(cpu_seconds, ours), partial(cpu_seconds, theirs), runs * times)
+    first, second = ([sum(values[run::runs]) for run in range(runs)] for values in sides)
+    return first, second

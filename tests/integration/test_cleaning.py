@@ -12,9 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*words, **environment):
-    words = [str(word) for word in words]
-    environment = {**os.environ, **environment}
-    return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    command, inherited = [str(word) for word in words], {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

@@ -30,11 +30,11 @@ def console_examples(text):
     return found
 
 
-def check_examples(page, bash):
+def check_examples(page, bash, update):
     """Run the examples of a page; they print what it says, or with ``--update-examples`` it is made to say so."""
     for command, expected in console_examples(page.read_text(encoding="utf-8")):
         found = "".join(f"{line}\n" for line in stripped(bash(command)))
-        if bash.update and not pattern(expected).fullmatch(found):
+        if update and not pattern(expected).fullmatch(found):
             text = page.read_text(encoding="utf-8")
             page.write_text(text.replace(f"{command}\n{expected}", f"{command}\n{cut_alike(expected, found)}"))
             continue
@@ -46,14 +46,14 @@ def python_examples(text):
     return PYTHON.findall(text)
 
 
-def check_python_examples(page, bash):
+def check_python_examples(page, bash, update):
     """Run the Python blocks of a page in one process, likewise."""
     text = page.read_text(encoding="utf-8")
     examples = python_examples(text)
     script = "".join(f"{code}\nprint({END!r})\n" for code, _ in examples)
     outputs = bash(f"python - <<'END OF THE PAGE'\n{script}END OF THE PAGE\n").split(f"{END}\n")
     for (code, expected), found in zip(examples, outputs):
-        if bash.update and not pattern(expected).fullmatch(found):
+        if update and not pattern(expected).fullmatch(found):
             old, new = (f"{code}```\n\n```text\n{output}```" for output in (expected, cut_alike(expected, found)))
             text = text.replace(old, new)
             page.write_text(text, encoding="utf-8")
@@ -130,7 +130,7 @@ def demo(tmp_path_factory, environment):
 
 
 @pytest.fixture
-def bash(demo, environment, tmp_path, pytestconfig):
+def bash(demo, environment, tmp_path):
     """Run a command in what looks like the root of the repository after ``make demo``."""
     (tmp_path / "data").symlink_to(ROOT / "data")
     shutil.copytree(demo, tmp_path / "out/demo")
@@ -144,8 +144,13 @@ def bash(demo, environment, tmp_path, pytestconfig):
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    run.update = pytestconfig.getoption("--update-examples")
     return run
+
+
+@pytest.fixture
+def update(pytestconfig):
+    """Whether the pages are to be rewritten."""
+    return pytestconfig.getoption("--update-examples")
 
 
 def test_every_command_has_a_page_and_every_page_a_command():
@@ -153,22 +158,22 @@ def test_every_command_has_a_page_and_every_page_a_command():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page(page, bash):
+def test_page(page, bash, update):
     text = page.read_text(encoding="utf-8")
     examples = console_examples(text)
     assert any(f"align-eval {page.stem}" in command for command, _ in examples)
     for kind, block in FENCE.findall(text):
         assert kind == "console" or not re.search(r"^ *\$? *align-eval ", block, re.MULTILINE), "a command not run"
-    check_examples(page, bash)
+    check_examples(page, bash, update)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/get-started.md", "docs/align.md"])
-def test_other_page(page, bash):
-    check_examples(ROOT / page, bash)
+def test_other_page(page, bash, update):
+    check_examples(ROOT / page, bash, update)
 
 
-def test_page_of_python(bash):
-    check_python_examples(ROOT / "docs/python.md", bash)
+def test_page_of_python(bash, update):
+    check_python_examples(ROOT / "docs/python.md", bash, update)
 
 
 def test_example_of_the_help_of_align(bash):

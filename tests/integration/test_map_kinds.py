@@ -59,7 +59,7 @@ def test_records_hold_the_block_maps(records, data, checkpoint):
             elif kind == "attn_n_merged":
                 continue
             else:
-                maps = model.block_maps(*ids, DECODER_CROSS, kind)
+                maps = model.block_maps(ids[0], ids[1], DECODER_CROSS, kind)
                 expected = maps.layers[..., : layers.shape[-1]]
                 assert len(maps.columns) == layers.shape[-1]
                 if kind in HEAD_KINDS:

@@ -118,7 +118,7 @@ def test_direction(doctor: Callable[..., Any], files: Callable[..., None], texts
 
 
 def pairs(line: str) -> list[tuple[int, int]]:
-    return [tuple(map(int, link.split("-"))) for link in line.split()]  # type: ignore[misc]
+    return [tuple(map(int, link.split("-"))) for link in line.split()]
 
 
 def test_texts_exchanged(doctor: Callable[..., Any], files: Callable[..., None]) -> None:

@@ -174,7 +174,7 @@ def test_a_sentence_without_its_best_hypothesis(
     assert "sentence 1 has no hypothesis of rank 0: expected one a sentence" in messages
 
 
-def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:  # type: ignore[no-untyped-def]
+def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:
     signature = {"generation": {"score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
     done = align_eval(

@@ -103,8 +103,8 @@ def assert_report(text: str, table: pd.DataFrame) -> None:
             assert values[2] == f"{100 * of_heads['aer'].min():.2f}"
             best = tuple(int(number.strip("(,)")) for number in values[3:])
             assert of_heads.set_index(["layer", "head"]).loc[best, "aer"] == of_heads["aer"].min()
-    best = table.sort_values("aer", kind="stable").head(10)
-    assert {"layer", "head"} <= set(best["level"])
+    ten = table.sort_values("aer", kind="stable").head(10)
+    assert {"layer", "head"} <= set(ten["level"])
     assert [line.split() for line in blocks[3].splitlines()[2:]] == [
         [
             *(
@@ -117,7 +117,7 @@ def assert_report(text: str, table: pd.DataFrame) -> None:
             ),
             *(str(row.links), *(f"{100 * value:.2f}" for value in (row.aer, row.precision, row.recall))),
         ]
-        for row in best.itertuples()
+        for row in ten.itertuples()
     ]
     assert "oracle choice on this gold" in blocks[4]
 

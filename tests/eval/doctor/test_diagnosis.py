@@ -28,9 +28,9 @@ class Corpus:
         source = np.maximum(target + rng.integers(-3, 4, SENTENCES), 4)
         self.lengths: Lengths = source, target
         self.gold = self.near_the_diagonal(rng, 3.0)
-        every = self.gold.sentence, self.gold.source, self.gold.target
-        keep = rng.random(len(self.gold)) < 0.75
-        right = LinkTable.build(*(values[keep] for values in every), SENTENCES)
+        gold = self.gold
+        keep = rng.random(len(gold)) < 0.75
+        right = LinkTable.build(gold.sentence[keep], gold.source[keep], gold.target[keep], SENTENCES)
         wrong = self.random(rng).keys
         self.hypothesis = right | LinkTable(np.sort(rng.choice(wrong, len(wrong) // 8, replace=False)), SENTENCES)
 
@@ -184,7 +184,7 @@ GOOD, MIDDLE, BAD = (10, 10, 8, 8), (10, 10, 4, 4), (10, 10, 1, 1)
     ],
 )
 def test_criterion(before: list[tuple[int, ...]], after: list[tuple[int, ...]], expected: bool) -> None:
-    assert explains(counts(*before), counts(*after)) == expected  # type: ignore[arg-type]
+    assert explains(counts(*before), counts(*after)) == expected
 
 
 EMPTY = LinkTable.of([()])

@@ -52,8 +52,8 @@ def test_links_of_words(words: list[list[str]], links: list[tuple[int, int, int]
     """Against one link after the other; the target text is cut into letters, the source is in words of its own."""
     letters = [list("".join(line)) for line in words]
     source, target = token_words(words, words), token_words(letters, words)
-    columns = np.array(links, dtype=np.int64).reshape(-1, 3).T
-    found = words_of_tokens(LinkTable.build(*columns, 5), source, target)
+    ids, left, right = np.array(links, dtype=np.int64).reshape(-1, 3).T
+    found = words_of_tokens(LinkTable.build(ids, left, right, 5), source, target)
     expected = set()
     for n, i, j in links:
         if n < len(words) and i < len(words[n]) and j < len(letters[n]):

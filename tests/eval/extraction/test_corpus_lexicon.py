@@ -113,6 +113,8 @@ def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) 
         if pair.links is None:
             assert alone.links is None
         else:
+            assert isinstance(alone.links, WordLinks)
+            assert isinstance(pair.links, WordLinks)
             np.testing.assert_array_equal(alone.links.shares, pair.links.shares)
             np.testing.assert_array_equal(alone.links.linked, pair.links.linked)
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
-    Choices,
     choose,
     ends_in_punctuation,
     extract,
@@ -20,7 +19,7 @@ from alignment_eval.extraction.extract import (
     stacked_maps,
 )
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import RULES
+from alignment_eval.extraction.rules import RULES, Choices
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
 

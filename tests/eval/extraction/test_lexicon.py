@@ -50,7 +50,7 @@ def slow_association(
             target_count += target.count(v)
         for t, s in np.ndindex(*shares[k].shape):
             if target[t] == v and source[s] == u and (k, t, s) != left_out:
-                total += shares[k][t, s] ** POWER
+                total += float(shares[k][t, s]) ** POWER
     return (total + PRIOR) / math.sqrt(source_count * target_count)
 
 

@@ -7,7 +7,7 @@ from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_
 
 
 def options(names: str, **fields: object) -> ExtractionOptions:
-    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})  # type: ignore[arg-type]
+    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def options(names: str, **fields: object) -> ExtractionOptions:
 )
 def test_unknown_options(options: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError, match=text):
-        ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})  # type: ignore[arg-type]
+        ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})
 
 
 def test_null_defaults_to_the_rule_s() -> None:
@@ -71,4 +71,4 @@ def test_names_of_maps() -> None:
 )
 def test_options_that_name_no_maps(fields: dict[str, object], text: str) -> None:
     with pytest.raises(UsageError, match=text):
-        ExtractionOptions("attn_n", **fields)  # type: ignore[arg-type]
+        ExtractionOptions("attn_n", **fields)

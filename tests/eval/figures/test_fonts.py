@@ -60,7 +60,7 @@ def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]
     manager = font_manager.fontManager
     monkeypatch.setattr(manager, "ttflist", [entry for entry in manager.ttflist if entry.name == FONT])
     yield manager
-    manager._findfont_cached.cache_clear()
+    manager._findfont_cached.cache_clear()  # type: ignore[attr-defined]  # private
 
 
 def test_plain_text_asks_for_one_font(fonts: font_manager.FontManager) -> None:

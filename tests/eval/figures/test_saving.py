@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -116,8 +117,9 @@ def test_settings_stay_as_they_are_and_missing_glyphs_are_not_warned_of(tmp_path
     assert dict(matplotlib.rcParams) == before
 
 
-def test_other_warnings_are_passed_on(tmp_path: Path) -> None:
+def test_other_warnings_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = figure()
-    drawn.draw = lambda renderer: warnings.warn("too many ticks", UserWarning, stacklevel=1)
+    warning = partial(warnings.warn, "too many ticks", UserWarning, 1)
+    monkeypatch.setattr(drawn, "draw", lambda renderer: warning())
     with pytest.warns(UserWarning, match="too many ticks"):
         assert save_figure(drawn, tmp_path / "a.png") == ""

@@ -47,7 +47,7 @@ def runs(names: list[str], subsets: list[str], metrics: list[str]) -> pd.DataFra
 
 
 def drawn(axes: Axes) -> list[tuple[list[float], list[float]]]:
-    return [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_markersize() < 5]  # type: ignore[arg-type]
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_markersize() < 5]
 
 
 def legend(axes: Axes) -> list[str]:

@@ -40,9 +40,9 @@ def corpus(rows: Sequence[tuple[int, int, int, bool, float]], format_: str) -> G
     """Links of five sentences, with what the format holds."""
 
     def table(chosen: Sequence[tuple[int, int, int, bool, float]]) -> LinkTable:
-        columns = np.array([row[:3] for row in chosen], dtype=np.int64).reshape(len(chosen), 3).T
+        ids, source, target = np.array([row[:3] for row in chosen], dtype=np.int64).reshape(len(chosen), 3).T
         confidences = np.array([row[4] for row in chosen], dtype=np.float64)
-        return LinkTable.build(*columns, 5, confidences if format_ in WITH_CONFIDENCES else None)
+        return LinkTable.build(ids, source, target, 5, confidences if format_ in WITH_CONFIDENCES else None)
 
     sure = [row for row in rows if not row[3]] if format_ in WITH_POSSIBLE else rows
     return GoldTable(table(sure), table(rows))

@@ -64,7 +64,7 @@ def test_rows_sum_to_1_unless_they_are_zero(shape: tuple[int, int, int, int]) ->
 
 
 def options(names: str, **fields: object) -> ExtractionOptions:
-    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})  # type: ignore[arg-type]
+    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)

@@ -154,7 +154,7 @@ def test_bad_input(make_sentence: Factory) -> None:
 )
 def test_bad_options(options: dict[str, object], text: str) -> None:
     with pytest.raises(UsageError, match=text):
-        ReportOptions(**options)  # type: ignore[arg-type]
+        ReportOptions(**options)
 
 
 def test_counts_of_a_page_are_those_of_all_sentences(corpus: list[SentenceMaps]) -> None:

@@ -121,8 +121,8 @@ def test_classes_add_up_to_the_corpus(corpus: list[Sentence]) -> None:
     hypothesis, _, gold, source, target = tables(corpus)
     total = [int(array) for array in Score.of(count(hypothesis, gold)).counts.arrays()]
     sums = error_table(hypothesis, gold, source, target).groupby(["by", "side"])[["words", *COUNTS]].sum()
-    for (_by, side), row in sums.iterrows():  # type: ignore[misc]
-        assert row["words"] == len((source if side == "source" else target).tokens)
+    for key, row in sums.iterrows():
+        assert row["words"] == len((source if key[1] == "source" else target).tokens)
         assert list(row[COUNTS]) == total
 
 

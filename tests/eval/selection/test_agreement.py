@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import ExtractionOptions, extract
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.selection.agreement import FORMED, SHARE, agreements, choose_by_agreement, map_names
 
 SOURCE, TARGET = "a@@ b c d e . </s>", "v w@@ x y z . </s>"
@@ -52,7 +52,7 @@ def slow_dice(sentences, kind, awo, awi):
 @pytest.mark.parametrize(("awi", "awo"), [((0, 1), (1, None)), ((0, 2), (1, 0)), ((0, None), (1, 2))])
 def test_finds_the_two_maps_that_align(make_sentence, awi, awo):
     found = choose_by_agreement(planted(make_sentence, awi, awo))
-    assert (found.awi, found.awo) == (MapName(*awi, "awi"), MapName(*awo, "awo"))
+    assert (found.awi, found.awo) == (MapName(awi[0], awi[1], "awi"), MapName(awo[0], awo[1], "awo"))
     assert found.formed
     assert found.dice == pytest.approx(1)
 

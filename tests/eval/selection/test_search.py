@@ -200,7 +200,7 @@ def test_refusals(make_sentence: Factory) -> None:
         ({"max_maps": 0}, r"at most 0 maps: expected 1 or more"),
     ):
         with pytest.raises(UsageError, match=text):
-            SelectionOptions(grid, **fields)  # type: ignore[arg-type]
+            SelectionOptions(grid, **fields)
     options = SelectionOptions(grid)
     with pytest.raises(InputError, match=r"6 sentences in the records, 7 in the gold"):
         select(sentences, [*gold_of(sentences), GoldSentence(frozenset())], options)

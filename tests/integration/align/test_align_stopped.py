@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_norm_plugin.aligning.aligner import Direction
+from fairseq_norm_plugin.aligning.direction import Direction
 from tests.integration.align.ways import PAPER
 
 MADE = ["out.pharaoh", "out.pharaoh.manifest.json"]

@@ -107,18 +107,26 @@ def test_streamed_means_equal_direct_ones(build, make_sample, token_types, type_
         assert row["token_share"] == pytest.approx(sum(of_class) / sum(map(len, norms.values())))
     types = [token for token in norms if token > 3]
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [token_types.frequency[t] for t in types]).statistic
-    found = statistics.norm_by_frequency()
-    assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "training text"}
+    by_frequency = statistics.norm_by_frequency()
+    assert by_frequency == {
+        "spearman": pytest.approx(expected),
+        "types": len(types),
+        "frequency": "training text",
+    }
     uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
     statistics.columns = uncounted
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [len(norms[t]) for t in types]).statistic
-    found = statistics.norm_by_frequency()
-    assert found == {"spearman": pytest.approx(expected), "types": len(types), "frequency": "this text"}
+    by_frequency = statistics.norm_by_frequency()
+    assert by_frequency == {
+        "spearman": pytest.approx(expected),
+        "types": len(types),
+        "frequency": "this text",
+    }
     statistics.columns = token_types
-    table = statistics.token_norms().set_index("token")
-    assert len(table) == len(norms)
+    mean_norms = statistics.token_norms().set_index("token")
+    assert len(mean_norms) == len(norms)
     for token, values in norms.items():
-        assert table.loc[token_types.tokens[token], "norm"] == pytest.approx(np.mean(values))
+        assert mean_norms.loc[token_types.tokens[token], "norm"] == pytest.approx(np.mean(values))
 
 
 def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
@@ -167,8 +175,12 @@ def test_special_tokens_have_no_frequency_and_are_in_no_correlation(build, make_
     assert table.loc["</s>", "occurrences"] == 2
     ordinary = table[table["frequency"].notna()]
     expected = stats.spearmanr(ordinary["norm"], ordinary["frequency"].astype(int)).statistic
-    found = statistics.norm_by_frequency()
-    assert found == {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": "training text"}
+    by_frequency = statistics.norm_by_frequency()
+    assert by_frequency == {
+        "spearman": pytest.approx(expected),
+        "types": len(ordinary),
+        "frequency": "training text",
+    }
 
 
 def test_what_is_constant_has_no_correlation(build, make_sample, token_types):

@@ -13,13 +13,11 @@ from fairseq.sequence_scorer import SequenceScorer
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.recorder import recorded_quantities
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.generation.generator import (
-    MAPS_KEY,
     NormSequenceGenerator,
     NormSequenceScorer,
     PrintedMap,
-    RecordedMaps,
 )
 
 SPECIALS = ({1, 2}, {1, 2})
