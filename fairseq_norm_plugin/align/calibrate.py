@@ -24,7 +24,7 @@ from fairseq_norm_plugin.align.arguments import (
     load_models,
     text_paths,
 )
-from fairseq_norm_plugin.align.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
+from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import ParallelText

@@ -12,8 +12,8 @@ from alignment_eval.arguments.maps import reverse_options, stated_options, state
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
-from fairseq_norm_plugin.align.profiles import find_profiles
 from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.profiles import find_profiles
 from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.options import default_layers
 

@@ -17,11 +17,11 @@ from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, few_pairs_warning
 from alignment_eval.signature import Value, signature
-from fairseq_norm_plugin.align.profiles import find_profiles
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.mismatch import SAMPLE
+from fairseq_norm_plugin.aligning.profiles import find_profiles
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS, check_max_tokens
 from fairseq_norm_plugin.api.lexicons import LexiconCache

@@ -8,7 +8,7 @@ from typing import Optional
 from alignment_eval.selection.chosen import require_both
 from alignment_eval.selection.of_records import NO_PROFILE
 from alignment_eval.selection.profile import Profile, profile_path, read_profile
-from fairseq_norm_plugin.align.calibration import calibrate, usable_pairs
+from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
 
