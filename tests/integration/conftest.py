@@ -22,6 +22,8 @@ from fairseq_cli import generate, interactive, train
 from omegaconf import DictConfig
 
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
+from fairseq_norm_plugin.tasks.translation import TranslationNormTask
+from tests.forks import die, forked
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -34,28 +36,18 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
-# A whole process that ends in the middle of its batch {batch}, in the way that {end} says.
-DYING = """
-import os, signal, sys
+# A whole process that fails in the middle of its batch {batch}.
+FAILING = """
 from fairseq_cli import generate
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
+from tests.integration.conftest import ending
 
-step = TranslationNormTask.inference_step
-batches = []
+def fail():
+    raise RuntimeError('the disk is full')
 
-def dying_step(self, *args, **kwargs):
-    batches.append(1)
-    if len(batches) == {batch}:
-        {end}
-    return step(self, *args, **kwargs)
-
-TranslationNormTask.inference_step = dying_step
+TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, {batch}, fail)
 generate.cli_main()
 """
-ENDS = {
-    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
-    "raising": "raise RuntimeError('the disk is full')",
-}
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
 
 
@@ -287,11 +279,40 @@ def norm_interactive(data, checkpoint, tmp_path):
     return run
 
 
+def ending(step, batch, end):
+    """The ``step`` of a task, which calls ``end`` when it comes to its batch number ``batch``."""
+    batches = []
+
+    def run(*args, **kwargs):
+        batches.append(1)
+        if len(batches) == batch:
+            end()
+        return step(*args, **kwargs)
+
+    return run
+
+
 @pytest.fixture
-def dying(command, data, checkpoint):
-    def run(end, *extra, batch=2):
+def killed(norm):
+    """Run fairseq-generate in a copy of this process that is killed in its batch ``batch``; its exit status."""
+
+    def run(*extra, batch=2):
+        def generate():
+            TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, batch, die)
+            norm("--batch-size", 3, *extra)
+
+        return forked(generate)
+
+    return run
+
+
+@pytest.fixture
+def failing(command, data, checkpoint):
+    """Run fairseq-generate in a process that fails in its batch ``batch``."""
+
+    def run(*extra, batch=2):
         words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = DYING.format(end=ENDS[end], batch=batch)
+        program = FAILING.format(batch=batch)
         return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
 
     return run

@@ -189,11 +189,10 @@ def test_another_model_is_refused(norm, trained, recorded):
         norm("--norm-records", recorded[0], path=trained("second", seed=2))
 
 
-def test_a_killed_run_leaves_no_part_that_counts(dying, norm, tmp_path):
+def test_a_killed_run_leaves_no_part_that_counts(killed, norm, tmp_path):
     directory = tmp_path / "r"
     options = ["--norm-records", directory, "--norm-alignments", tmp_path / "a"]
-    result = dying("killed", *options)
-    assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
+    assert killed(*options) == -signal.SIGKILL
     assert not (tmp_path / "a").exists()
     assert sorted(path.name.split(".")[1] for path in directory.iterdir()) == [
         "_shard-00000-of-00001",
@@ -208,12 +207,11 @@ def test_a_killed_run_leaves_no_part_that_counts(dying, norm, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], ["--score-reference"]], ids=["generate", "score"])
-def test_a_killed_run_is_continued(dying, norm, tmp_path, capsys, mode):
+def test_a_killed_run_is_continued(killed, norm, tmp_path, capsys, mode):
     options = [*mode, "--batch-size", 3]
     outputs = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a", "--norm-part-sentences", 3]
     norm(*options, "--norm-records", tmp_path / "whole", "--norm-alignments", tmp_path / "expected")
-    result = dying("killed", *options, *outputs, batch=3)
-    assert result.returncode == -signal.SIGKILL, result.stderr[-3000:]
+    assert killed(*options, *outputs, batch=3) == -signal.SIGKILL
     with pytest.raises(InputError, match=r"shards 0 of 1 are unfinished: .* run them again with --norm-records-resume"):
         Records(tmp_path / "r")
     with pytest.raises(InputError, match=r"shard of the same run is begun \(2 parts\) already"):
@@ -232,10 +230,10 @@ def test_a_killed_run_is_continued(dying, norm, tmp_path, capsys, mode):
     assert not (tmp_path / "a.parts").exists()
 
 
-def test_sampling_is_not_continued(dying, norm, tmp_path):
+def test_sampling_is_not_continued(killed, norm, tmp_path):
     options = ["--sampling", "--beam", 2, "--nbest", 2, "--batch-size", 3]
     options += ["--norm-part-sentences", 3, "--norm-records", tmp_path / "r"]
-    dying("killed", *options)
+    assert killed(*options) == -signal.SIGKILL
     with pytest.raises(UsageError, match="--sampling: what is drawn depends on all that was drawn before"):
         norm(*options, "--norm-records-resume")
     norm(*options, "--norm-records-overwrite")
@@ -244,9 +242,9 @@ def test_sampling_is_not_continued(dying, norm, tmp_path):
     assert len(by_id(tmp_path / "r")) == 24
 
 
-def test_a_failing_run_keeps_what_it_had_done(dying, norm, tmp_path):
+def test_a_failing_run_keeps_what_it_had_done(failing, norm, tmp_path):
     options = ["--norm-records", tmp_path / "r", "--norm-part-sentences", 3]
-    result = dying("raising", *options)
+    result = failing(*options)
     assert result.returncode == 1
     assert result.stderr.endswith("RuntimeError: the disk is full\n")
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [MANIFEST, PART]

@@ -59,11 +59,10 @@ def test_skipped_sentences_have_blank_lines(norm, tmp_path, capsys):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
 
 
-def test_a_killed_shard_is_continued(norm, dying, command, bin_directory, data, checkpoint, tmp_path, capsys):
-    """Whole processes: a shard killed, and started again."""
+def test_a_killed_shard_is_continued(norm, killed, command, bin_directory, data, checkpoint, tmp_path, capsys):
+    """A shard killed, and started again as a whole process."""
     options = ["--score-reference", "--batch-size", 3, "--norm-part-sentences", 3, ALIGNMENTS]
-    killed = dying("killed", *options, tmp_path / "a", *shard(0, 2))
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert killed(*options, tmp_path / "a", *shard(0, 2)) == -signal.SIGKILL
     norm(*options, tmp_path / "a", *shard(1, 2), "--norm-records-resume")
     said = capsys.readouterr().err
     assert "test: shard 1 of 2: 6 sentences in " in said

@@ -82,7 +82,7 @@ def slow_greedy(
     return best, count
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("rules", [["kobayashi2020", "shift-att"], ["threshold=0.2", "top-k=2"]])
 @pytest.mark.parametrize(("final", "mix"), [(False, False), (True, False), (False, True)])
 def test_greedy_selection_is_that_of_the_slow_loop(

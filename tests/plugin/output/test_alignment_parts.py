@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.output.alignment_parts import aligned_ids
+from alignment_eval.records.manifest import Manifest
+from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, aligned_ids
+from fairseq_norm_plugin.output.shard_parts import ShardParts
+from tests.forks import die, forked
 from tests.plugin.output.parts import alignment_parts, names, sentence
 
 
@@ -78,35 +80,36 @@ def test_what_is_foreign_in_the_directory_of_parts_stays(tmp_path):
 STEPS = ["the manifest", "the file", "the parts"]
 
 
+def last(function):
+    """``function``, and then the end of the process."""
+
+    def run(self, *given):
+        function(self, *given)
+        if function is not WRITE or len(given) > 1:
+            die()
+
+    return run
+
+
+WRITE = Manifest.write
+
+
+def killed_run(file, after):
+    if after == "the manifest":
+        Manifest.write = last(WRITE)
+    elif after == "the file":
+        AlignmentParts._remove = lambda *_: die()
+    else:
+        ShardParts._remove = last(ShardParts._remove)
+    writer = alignment_parts(file, size=2)
+    writer.write([sentence(0), sentence(1)])
+    writer.finish()
+
+
 @pytest.mark.parametrize("killed_after", STEPS)
 def test_killed_at_the_end(tmp_path, killed_after):
     """Whatever the last steps left, the same run resumed has the same end."""
-    code = """
-import os, sys
-from pathlib import Path
-from alignment_eval.records.manifest import Manifest
-from fairseq_norm_plugin.output.alignment_parts import AlignmentParts
-from fairseq_norm_plugin.output.shard_parts import ShardParts
-from tests.plugin.output.parts import alignment_parts, sentence
-
-def last(function):
-    def run(self, *given):
-        function(self, *given)
-        if function is not Manifest.write or len(given) > 1:
-            os.kill(os.getpid(), 9)
-    return run
-
-if sys.argv[2] == "the manifest":
-    Manifest.write = last(Manifest.write)
-elif sys.argv[2] == "the file":
-    AlignmentParts._remove = lambda *_: os.kill(os.getpid(), 9)
-else:
-    ShardParts._remove = last(ShardParts._remove)
-writer = alignment_parts(Path(sys.argv[1]), size=2)
-writer.write([sentence(0), sentence(1)])
-writer.finish()
-"""
-    assert subprocess.run([sys.executable, "-c", code, tmp_path / "a", killed_after]).returncode == -9
+    assert forked(lambda: killed_run(tmp_path / "a", killed_after)) == -signal.SIGKILL
     assert (tmp_path / "a").exists() == (killed_after != "the manifest")
     finish(tmp_path / "a", resume=True)
     assert (tmp_path / "a").read_text() == "0-0 1-1\n" * 2

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import signal
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from alignment_eval.records.manifest import read_manifests
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.output.alignment_parts import parts_directory
 from fairseq_norm_plugin.output.shard_parts import written_ids
+from tests.forks import die, forked
 from tests.plugin.output.parts import MANIFEST, PART, alignment_parts, names, record_parts, sentence
 
 
@@ -71,23 +71,20 @@ def test_a_directory_that_was_there_stays(tmp_path):
     assert names(tmp_path) == ["there"]
 
 
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.plugin.output.parts import record_parts, sentence
-writer = record_parts(Path(sys.argv[1]), size=2)
-for id_ in range(2):
-    writer.write([sentence(id_)])
-    if sys.argv[2] == "commit":
-        writer.commit()
-os.kill(os.getpid(), 9)
-"""
+def killed_run(directory, when):
+    """Write two sentences, in a part each if ``when`` is "commit", and be killed."""
+    writer = record_parts(directory, size=2)
+    for id_ in range(2):
+        writer.write([sentence(id_)])
+        if when == "commit":
+            writer.commit()
+    die()
 
 
 @pytest.mark.parametrize(("when", "left"), [("write", 2), ("commit", 4)])
 @pytest.mark.parametrize("options", [{}, {"resume": True}, {"overwrite": True}])
 def test_what_a_killed_run_left_is_removed(tmp_path, when, left, options):
-    assert subprocess.run([sys.executable, "-c", KILLED, tmp_path, when]).returncode == -9
+    assert forked(lambda: killed_run(tmp_path, when)) == -signal.SIGKILL
     assert len(names(tmp_path)) == left  # the lock, and the half part or two whole ones and their manifest
     (tmp_path / ".part-00000-of-00001-00000.parquet.tmp").write_text("foreign")
     (tmp_path / PART.format(7)).write_text("whole, but not in a manifest")
