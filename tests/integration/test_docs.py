@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import COMMANDS
+from alignment_eval.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+#: Columns of a wide terminal: argparse breaks the lines of --help by it.
+WIDE = "100"
 END = "--- end of a block ---"
 
 
@@ -111,8 +113,7 @@ def any_number(match):
 @pytest.fixture(scope="session")
 def environment(bin_directory):
     path = os.pathsep.join((str(bin_directory), os.environ["PATH"]))
-    # a wide terminal: argparse breaks the lines of --help by it
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": WIDE}
 
 
 @pytest.fixture(scope="session")
@@ -183,8 +184,11 @@ def test_example_of_the_help_of_align(bash):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_of_help(name, bash):
-    examples = epilog_examples(bash(f"align-eval {name} --help"))
+def test_examples_of_help(name, bash, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", WIDE)
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    examples = epilog_examples(capsys.readouterr().out)
     assert any(command.startswith(f"align-eval {name} ") for command in examples)
     for command in examples:
         bash(command)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from tests.integration.conftest import without_fairseqs_warnings
+
+PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_norm_plugin"
 SMALL = [option for side in ("encoder", "decoder") for option in (f"--{side}-layers", 1, f"--{side}-embed-dim", 32)]
 SMALL += ["--max-update", 3, "--max-tokens", 400, "--disable-validation", "--dropout", 0]
 
@@ -40,6 +46,48 @@ def test_bfloat16_products_train_almost_alike(train):
     weights = [name for name, weight in exact.items() if weight.ndim == 2]
     assert all(torch.allclose(rounded[name], exact[name], atol=5e-3) for name in weights)
     assert any(not torch.equal(rounded[name], exact[name]) for name in weights)
+
+
+@pytest.fixture
+def config(command, bin_directory, data, tmp_path):
+    """The configuration that fairseq-train gets of train.sh; ``python`` says where the plugin is, without the wait."""
+    stand_ins = {"fairseq-train": f'printf "%s\\n" "$@" >{tmp_path}/words', "python": f"echo {PLUGIN}"}
+    for name, line in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def read(setting, *extra):
+        path = os.pathsep.join(map(str, (tmp_path, bin_directory, os.environ["PATH"])))
+        command("bash", "scripts/train.sh", setting, data, "xx", "yy", tmp_path / "ckpt", *extra, PATH=path)
+        words = (tmp_path / "words").read_text().splitlines()
+        args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+        with without_fairseqs_warnings():
+            return convert_namespace_to_omegaconf(args)
+
+    return read
+
+
+@pytest.mark.parametrize(("setting", "warmup"), [("cpu", 500), ("paper", 4000)])
+def test_the_learning_rate_warms_up(config, setting, warmup):
+    found = config(setting)
+    schedule = found.lr_scheduler
+    assert (schedule._name, schedule.warmup_init_lr, schedule.warmup_updates) == ("inverse_sqrt", 1e-7, warmup)
+    assert found.optimization.lr == [1e-3]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "field", "value"),
+    [
+        (["fixed", "--force-anneal", 3], "force_anneal", 3),
+        (["polynomial_decay", "--warmup-updates", 10, "--total-num-update", 90], "warmup_updates", 10),
+        (["triangular", "--max-lr", "0.1"], "max_lr", 0.1),
+    ],
+)
+def test_another_scheduler_takes_its_own_options(config, scheduler, field, value):
+    """``fixed`` and ``polynomial_decay`` refused --warmup-init-lr, ``triangular`` --warmup-updates."""
+    found = config("cpu", "--lr-scheduler", *scheduler, "--lr", "5e-4")
+    assert (found.lr_scheduler._name, found.lr_scheduler[field]) == (scheduler[0], value)
+    assert found.optimization.lr == [5e-4]
 
 
 def test_an_unknown_setting_is_named(command):
