@@ -10,7 +10,10 @@ trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/env"
 pip=("$work/env/bin/pip" install --quiet --constraint constraints.txt)
 "${pip[@]}" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch
-"$work/env/bin/pip" wheel --quiet --no-deps --wheel-dir "$work" .
+# of a copy: setuptools leaves a build folder, and packs into the next wheel what stands in an old one
+mkdir "$work/source"
+git ls-files -z | xargs -0 cp --parents --target-directory "$work/source"
+"$work/env/bin/pip" wheel --quiet --no-deps --wheel-dir "$work" "$work/source"
 "${pip[@]}" "$work"/*.whl subword-nmt
 
 cd "$work"
