@@ -1,1 +1,1 @@
-"""Word alignments of raw parallel text: ``python -m fairseq_norm_plugin.align``."""
+"""The command line ``norm-align`` (``python -m fairseq_norm_plugin.align``): word alignments of raw parallel text."""

@@ -1,9 +1,9 @@
-"""Word alignments of raw parallel text from a trained translation model: no binarising, no fairseq command line.
+"""Align raw parallel text with a trained translation model, without binarising and without fairseq's command line.
 
     python -m fairseq_norm_plugin.align --path CHECKPOINT --data DICTIONARIES -s de -t en --bpe-codes CODES \
         --source-text F.de --target-text F.en -o F.pharaoh
 
-docs/align.md has the rest.
+See docs/align.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.align.run import run
 
 PROG = "norm-align"
-#: What --help shows.
+#: The options that --help shows; --help-all shows all.
 _COMMON = (
     *("path", "data", "source_lang", "target_lang", "bpe_codes", "source_text", "target_text", "text", "profile"),
     *(
@@ -67,7 +67,7 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    # torch, of how fairseq gives it its masks
+    # torch warns of the masks that fairseq passes
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] == ["calibrate"]:
@@ -94,27 +94,27 @@ def _parser() -> argparse.ArgumentParser:
         parser, "default: the profile beside each checkpoint; without one, maps chosen on the text itself"
     )
     group = add_reverse_arguments(parser)
-    group.add_argument("--reverse-heads", metavar="MAPS", help="the maps read of it (default: of the same numbers)")
+    group.add_argument("--reverse-heads", metavar="MAPS", help="its maps (default: the same layers and heads)")
     group.add_argument(
         "--join",
         choices=JOINS,
-        help="mutual links, or the rule on mean or product of word maps (default with a two-way rule: product)",
+        help="mutual links, or the rule on average or product of both word maps (default with a two-way rule: product)",
     )
-    group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both")
+    group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
     group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
     add_lexicon_arguments(parser, f"{PASSES} for one direction and {FEWEST_PAIRS} pairs or more, else 0")
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
     add_line_arguments(group)
-    group.add_argument("--resume", action="store_true", help="go on where a run of the same options was stopped")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE, and what a stopped run left")
+    group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
+    group.add_argument("--overwrite", action="store_true", help="replace FILE and the parts of a stopped run")
     group = add_speed_arguments(parser)
     group.add_argument(
         "--window",
         type=positive_integer,
         default=10000,
         metavar="N",
-        help="sentences that are sorted by length together; what a stop can lose at most (default: 10000)",
+        help="sentences sorted by length together, and the most that a stop can lose (default: 10000)",
     )
     return parser
 
@@ -123,7 +123,7 @@ def check_usage(args: argparse.Namespace) -> None:
     """Check which options go together.
 
     Raises:
-        UsageError: one is missing, or one too many.
+        UsageError: an option is missing, or two exclude each other.
     """
     check_input(args)
     if args.reverse_path is None:
@@ -133,17 +133,17 @@ def check_usage(args: argparse.Namespace) -> None:
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
     if args.symmetrize is not None and (args.confidences or args.min_confidence is not None):
-        raise UsageError("--symmetrize has links without a share: expected no confidences with it; or take --join")
+        raise UsageError("--symmetrize makes links without confidences: give --join, or no option of confidences")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize, args.variant)
     elif args.reverse_path is not None and not (args.rule or "two-way=").startswith("two-way="):
-        raise UsageError(f"--rule {args.rule} of two directions: expected one of --join and --symmetrize with it")
+        raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
     check_lexicon_arguments(args, args.overwrite or args.resume)
     if args.layer == MAX_NORM:
-        raise UsageError(f"--layer {MAX_NORM} reads all maps before the first link: expected a number; see align-eval")
+        raise UsageError(f"--layer {MAX_NORM} needs all maps before the first link: give a number here")
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:
-        raise UsageError("--resume with -o -: nothing is left of a stopped run there: expected a file")
+        raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
     line_style(args)
     given_map_options(args)

@@ -1,4 +1,4 @@
-"""How a text is aligned: by the options given, else by the models' profiles, else by what the text itself shows."""
+"""Choose how to align a text: by the options, else by the models' profiles, else by calibration on the text itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fairseq_norm_plugin.aligning.profiles import find_profiles
 from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.options import default_layers
 
-#: Two directions become one by the product of their word maps unless another way is named.
+#: How two directions are combined by default: by the product of their word maps.
 _PRODUCT = BidirectionalOptions(join="product")
 
 
 def choose_method(
     args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: ParallelText
 ) -> ChosenMethod:
-    """The method for a command line, its models and its text.
+    """Choose the method for a command line, its models and its text.
 
     Args:
         args: the command line.

@@ -1,4 +1,4 @@
-"""Align the text that a command line names: models and method, output in parts, windows of pairs, what is reported."""
+"""Run ``norm-align``: load models and text, choose the method, align window by window, write parts, report."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> None:
     """Align the text that ``args`` name.
 
     Raises:
-        UsageError: options that contradict each other, or a layer or head that the model has not.
-        InputError: a file cannot be used as given, there is an output already, or a batch is too large for the GPU.
+        UsageError: options that contradict each other, or a layer or head that the model lacks.
+        InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
     """
     check_new(args.output, args.overwrite or args.resume, parents=True)
     stream = is_stream(args.output)
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
             done = _align(text, aligner, line_style(args), writer, args.window)
         except torch.OutOfMemoryError as error:
             raise InputError(
-                f"--max-tokens {args.max_tokens}: too many for the memory of the GPU: give less"
+                f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
             ) from error
         seconds = time.monotonic() - start
         if stream:
@@ -119,12 +119,12 @@ def _dictionary_files(model: NormModel) -> list[Path]:
 
 
 def _window_ends(size: int, window: int, counted: int) -> list[int]:
-    """Where the windows of a text end: after ``window`` pairs each, and after those that a lexicon is counted on."""
+    """The ends of the windows: after every ``window`` pairs, and after the pairs that a lexicon is counted on."""
     return sorted({*range(window, size, window), *([counted] if 0 < counted < size else []), size})
 
 
 def _windows(text: ParallelText, ends: Sequence[int], todo: NDArray[np.bool_]) -> Iterator[dict[int, TokenPair]]:
-    """The pairs of each window that are to do, by id."""
+    """The pairs of each window that are still to be aligned, by id."""
     pairs = enumerate(text)
     start = 0
     for end in ends:
@@ -133,17 +133,17 @@ def _windows(text: ParallelText, ends: Sequence[int], todo: NDArray[np.bool_]) -
 
 
 def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: AlignmentParts, window: int) -> int:
-    """Align what is not written yet, a part a window; the number of sentences."""
+    """Align the pairs that are not written yet, one part for each window; returns their number."""
     reasons: Counter[str] = Counter()
     first: dict[str, int] = {}
     warned = False
     ends = _window_ends(text.size, window, aligner.counted_pairs)
     todo = ~writer.written
-    # a lexicon is counted again on all its pairs: it is then the same after a stop
+    # after a stop, a lexicon is counted again on all its pairs, so that it is the same
     todo[: aligner.counted_pairs if todo.any() else 0] = True
     done_at_ends = set(np.cumsum(todo)[np.array(ends) - 1].tolist())
     with tqdm(total=int(todo.sum()), unit=" sentences", disable=None, file=sys.stderr) as progress:
-        # nothing to do: no lexicon is counted, which would be one of no pairs
+        # with nothing to do, a lexicon would be counted on no pairs
         aligned = aligner.align(_windows(text, ends, todo), progress.update) if todo.any() else iter(())
         for done, pair in enumerate(aligned, 1):
             if not writer.written[pair.id]:
@@ -156,7 +156,7 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
                 warned = warned or _warn_unknown(aligner)
     writer.finish()
     if before := writer.manifest.skipped - sum(reasons.values()):
-        warn_on_stderr(f"{before} lines were left blank before the stop")
+        warn_on_stderr(f"{before} lines were left blank by the run that was stopped")
     for reason, count in reasons.items():
         warn_on_stderr(
             f"{count} sentence pairs are {reason}, their lines are blank (the first is line {first[reason]})"
@@ -165,7 +165,7 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
 
 
 def _warn_unknown(aligner: Aligner) -> bool:
-    """Warn of text that the models hardly know; whether it was."""
+    """Warn of text that the models hardly know; returns whether a warning was given."""
     warnings = aligner.unknown_warnings()
     for warning in warnings:
         warn_on_stderr(warning)

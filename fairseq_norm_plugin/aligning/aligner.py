@@ -20,31 +20,31 @@ from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
-#: What the sides are called for which subwords are counted: of the first direction, and of the other.
+#: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = (("source", "target"), ("reverse source", "reverse target"))
 
 
-def _silent(news: object) -> None:
-    """News for nobody."""
+def _ignore(news: object) -> None:
+    """Take no notice."""
 
 
 class Aligner:
     """Aligns sentence pairs with the models of one direction or of both.
 
     Args:
-        method: how links are made of maps.
+        method: how links are made from maps.
         directions: the source-target model, and the target-source model if ``method`` reads one.
         max_tokens: tokens of a batch, pads included.
-        lexicon: a lexicon that reweights the word maps of all pairs; ``method`` then counts none.
-        on_count: called with the lexicon that was counted, before the first alignment comes.
+        lexicon: a lexicon that reweights the word maps of all pairs; then none is counted.
+        on_count: called with a counted lexicon, before the first alignment is yielded.
 
     Attributes:
-        counted_pairs: on how many pairs, the first ones, a lexicon is counted; 0: on none.
-        tokens: subwords so far, of ``source`` and ``target``, and as the other model has them.
+        counted_pairs: how many pairs, from the first on, a lexicon is counted on; 0: no lexicon is counted.
+        tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
         unknown: how many of them the models do not know.
 
     Raises:
-        UsageError: a model is missing or one too many, or has not the maps that ``method`` names.
+        UsageError: there are too few or too many models, or they lack maps that ``method`` names.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Aligner:
         directions: Sequence[Direction],
         max_tokens: int = 4000,
         lexicon: Optional[Lexicon] = None,
-        on_count: Callable[[Lexicon], object] = _silent,
+        on_count: Callable[[Lexicon], object] = _ignore,
     ) -> None:
         options_of_each = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(options_of_each):
             raise UsageError(
-                f"models of {len(directions)} directions, but a method that reads {len(options_of_each)}: expected the "
-                f"same number of both"
+                f"models of {len(directions)} directions, but the method reads {len(options_of_each)}: give a model "
+                f"(or an ensemble) for each direction that it reads"
             )
         self.counted_pairs = method.lexicon_pairs if method.lexicon_passes and lexicon is None else 0
         self._method = method
@@ -73,23 +73,23 @@ class Aligner:
         self.unknown: Counter[str] = Counter()
 
     def align(
-        self, windows: Iterable[Mapping[int, TokenPair]], progress: Callable[[int], object] = _silent
+        self, windows: Iterable[Mapping[int, TokenPair]], progress: Callable[[int], object] = _ignore
     ) -> Iterator[AlignedPair]:
-        """The alignments of the pairs of ``windows``, window by window; in each the order is that of the batches.
+        """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
-        Pairs that cannot be aligned, empty or too long ones, come first, with the reason as status.
+        Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
 
         Args:
-            windows: pairs by id; those of a window are sorted by length together.  Where a lexicon is counted, one
-                window ends with the last of the :attr:`counted_pairs`.
-            progress: called with the number of pairs whenever some have been through the models, which with a lexicon
-                is long before the first alignment comes.
+            windows: pairs by id; the pairs of a window are sorted by length.  If a lexicon is counted, one window must
+                end with the last of the :attr:`counted_pairs`.
+            progress: called with the number of pairs after each batch; with a lexicon, that is long before the first
+                alignment is yielded.
         """
         read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
         yield from align_corpus(read, self._method, self._lexicon, self._on_count)
 
     def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[DirectedPair]:
-        """What the maps say of each pair of a window, in one direction or in both."""
+        """Read the maps of each pair of a window, in one direction or in both."""
         exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
         encoded = [
             {id_: direction.encode(pair) for id_, pair in of.items()}
@@ -124,7 +124,7 @@ class Aligner:
         return {id_: read_direction(maps[id_], options) for id_ in pairs}
 
     def _reason(self, pair: TokenPair, encoded: Sequence[EncodedPair]) -> str:
-        """Why a pair cannot be aligned; of one that can be, the subwords are counted."""
+        """Why a pair cannot be aligned; if it can be, count its subwords and return an empty string."""
         if not (pair[0] and pair[1]):
             return "empty"
         for (direction, _), sides in zip(self._directions, encoded):
@@ -138,10 +138,10 @@ class Aligner:
         return ""
 
     def unknown_warnings(self) -> list[str]:
-        """What to warn of if the text so far has many subwords that the models do not know."""
+        """Warnings if many subwords of the text so far are unknown to the models."""
         return [
-            f"{self.unknown[name]} of {total} {name} subwords so far are unknown to the model: are language, "
-            f"tokenisation, case and BPE codes those it was trained with?"
+            f"{self.unknown[name]} of {total} {name} subwords so far are unknown to the model: check that language, "
+            f"tokenisation, case and BPE codes are those of its training"
             for name, total in self.tokens.items()
             if self.unknown[name] > SUSPICIOUS_UNKNOWN * total
         ]
@@ -153,17 +153,17 @@ def _not_aligned(id_: int, reason: str) -> DirectedLinks:
 
 
 def length_batches(lengths: NDArray[np.int64], max_tokens: int) -> Iterator[list[int]]:
-    """Batches of pairs of similar length, short ones first; one pair at least in each.
+    """Make batches of pairs of similar length, short pairs first, with at least one pair in each.
 
     Args:
         lengths: tokens of every side of each pair, [pairs, sides].
-        max_tokens: of the longest sides of a batch, pads included.
+        max_tokens: tokens of the longer sides of a batch, pads included.
     """
     if not len(lengths):
         return
     order = np.lexsort((*lengths.T, lengths.max(axis=1)))
     longest = lengths.max(axis=1)[order]
-    # fairseq's function indexes the lengths by its numbers
+    # fairseq's function indexes the lengths by these numbers
     batches = batch_by_size(
         np.arange(len(order)), None, num_tokens_vec=longest, max_tokens=max(max_tokens, int(longest[-1]))
     )

@@ -1,4 +1,4 @@
-"""A warning, before the work starts, of texts that do not look like translations of each other."""
+"""A warning before the work starts if the texts do not look like translations of each other."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fairseq_norm_plugin.aligning.text import TokenPair
 def mismatch_warning(
     text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000
 ) -> Optional[str]:
-    """What a user should know of a text before it is aligned; None if it looks parallel, or is too short to tell.
+    """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
 
     Args:
         text: the sentence pairs.
-        size: how many they are.
+        size: how many pairs there are.
         direction: the source-target model.
         max_tokens: tokens of a batch, pads included.
     """
@@ -34,7 +34,7 @@ def mismatch_warning(
 
 
 def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:
-    """The verdict on sentence pairs that the model can take, two or more, in the order of the text."""
+    """Judge two or more sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
     other = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
@@ -51,7 +51,7 @@ def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: in
 
 
 def _sample(text: Iterable[TokenPair], size: int, direction: Direction) -> tuple[list[int], list[TokenPair]]:
-    """The sampled lines, from 0, that have words on both sides and fit the model either way round."""
+    """The sampled lines, counted from 0, that have words on both sides and fit the model in both directions."""
     wanted = set(sample_lines(size))
     last = max(wanted, default=-1)
     lines: list[int] = []
@@ -80,21 +80,22 @@ def _message(verdict: Verdict, stretch: Optional[tuple[int, int]], count: int) -
     if verdict.kind == "exchanged":
         return (
             f"source and target look exchanged: {100 * verdict.exchanged:.0f} % of {count} sampled pairs score "
-            f"better the other way round; exchange the two texts, or check -s and -t"
+            f"better with source and target exchanged; exchange the two texts, or check -s and -t"
         )
     if verdict.kind == "copied":
         return (
-            f"source and target look like one text: {100 * verdict.copied:.0f} % of the target's words stand in the "
-            f"source line; is one file given twice?"
+            f"source and target look like the same text: {100 * verdict.copied:.0f} % of the target words occur in "
+            f"their source line; check that the two files differ"
         )
     if verdict.kind == "unrelated":
         return (
             f"the lines do not look like translations of each other (effect {verdict.effect:.2f} in {count} pairs, "
-            f"expected 1 or more): are both files whole, in one order, and of the model's languages and case?"
+            f"expected 1 or more): check that both files are complete, in the same order, and of the model's "
+            f"languages and case"
         )
     if verdict.kind == "partly" and stretch is not None:
         return (
-            f"lines {stretch[0]} to {stretch[1]} or so do not look like translations, the others do: is a "
-            f"line missing or added there?"
+            f"lines {stretch[0]} to {stretch[1]}, approximately, do not look like translations of each other, the "
+            f"others do: check for a missing or extra line there"
         )
     return None

@@ -1,4 +1,4 @@
-"""One direction of translation: its models, the subwords that they take, and the maps of a batch of sentence pairs."""
+"""One direction of translation: its models, their subwords, and the maps of a batch of sentence pairs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypothes
 
 @dataclass(frozen=True, eq=False)
 class EncodedSide:
-    """One side of a pair as a model takes it.
+    """One side of a pair, encoded for a model.
 
     Attributes:
         ids: token ids with ``</s>``.
         side: tokens with their words.
-        unknown: how many of them the dictionary lacks.
-        certain: whether the words are those of the text (tokens.Spelling).
+        unknown: how many tokens the dictionary lacks.
+        certain: whether the words are certainly those of the text (tokens.Spelling).
     """
 
     ids: Tensor
@@ -37,23 +37,23 @@ class EncodedSide:
     certain: bool = True
 
 
-#: A sentence pair as a model takes it, source and target.
+#: An encoded sentence pair, source and target.
 EncodedPair = tuple[EncodedSide, EncodedSide]
 
 
 class Direction:
-    """A model (or an ensemble) of one direction, and how text is cut for it.
+    """A model (or an ensemble) of one direction, with the segmentation of its text.
 
     Args:
         models: the models, in evaluation mode.
         dictionaries: fairseq's dictionaries of source and target.
-        segmenters: what cuts the words of source and target.
-        name: the checkpoint, for messages.
+        segmenters: cut the words of source and target into subwords.
+        name: path of the checkpoint, also for messages.
 
     Attributes:
-        name: the checkpoint.
-        layers: how many decoder layers there are.
-        limits: the longest source and target that the models take, in tokens with ``</s>``.
+        name: path of the checkpoint.
+        layers: number of decoder layers.
+        limits: maximum length of source and target, in tokens with ``</s>``.
     """
 
     def __init__(
@@ -74,32 +74,34 @@ class Direction:
         """Check that the models have the maps that ``options`` name.
 
         Raises:
-            UsageError: they lack a layer or head, or the kind has no maps of heads.
+            UsageError: the models lack a layer or head, or the kind has no maps of heads.
         """
         layers, heads = layers_and_heads(self._models)
         for map_ in options.maps:
             if map_.head is not None and options.kind not in HEAD_KINDS:
-                raise UsageError(f"head {map_} of kind {options.kind}: that kind has maps of whole layers only")
+                raise UsageError(
+                    f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
+                )
             if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
                 raise UsageError(
-                    f"map {map_} (LAYER.HEAD, or LAYER for a whole one): {self.name} has {layers} decoder layers of "
-                    f"{heads} heads, counted from 0; name maps that it has"
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {layers} decoder layers of "
+                    f"{heads} heads, counted from 0; name maps in that range"
                 )
 
     def encode(self, pair: TokenPair) -> EncodedPair:
-        """A pair's source and target as the models take them."""
+        """Encode source and target of a pair."""
         return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
 
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
-        """The words of a source (``which`` 0) or a target (1) as the models take them."""
+        """Encode the words of a source (``which`` 0) or a target (1)."""
         return _encode(tokens, self._segmenters[which], self._dictionaries[which])
 
     def words(self, tokens: Tokens, which: int) -> Tokens:
-        """The words of a source (``which`` 0) or a target (1), as links count them."""
+        """The words of a source (``which`` 0) or a target (1) that the indices of links refer to."""
         return self._segmenters[which].words(tokens)
 
     def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
-        """A batch of pairs, given by id, as fairseq's models take it, on their device; targets may be left out."""
+        """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""
         items = []
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
@@ -113,11 +115,11 @@ class Direction:
         return sample
 
     def fits(self, pair: EncodedPair) -> bool:
-        """Whether the models take sentences as long as these."""
+        """Whether a pair is short enough for the models."""
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
 
     def forget(self) -> None:
-        """Free what was kept of the words so far."""
+        """Free the memory that caches of words take."""
         for segmenter in self._segmenters:
             segmenter.forget()
 
@@ -125,12 +127,12 @@ class Direction:
     def maps(
         self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
     ) -> dict[int, SentenceMaps]:
-        """The maps of a batch of pairs, given and returned by id: one teacher-forced pass without the output layer.
+        """Compute the maps of a batch, by id, in one teacher-forced pass without the output layer.
 
         Args:
-            pairs: the pairs.
+            pairs: encoded pairs by id.
             kinds: which kinds (:data:`alignment_eval.maps.sentence.KINDS`).
-            layers: of which layers, from 0.
+            layers: which layers, from 0.
         """
         recorded = self.recorded(pairs, kinds, layers)
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
@@ -148,7 +150,7 @@ class Direction:
     def recorded(
         self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]
     ) -> RecordedMaps:
-        """What is recorded of a batch for the maps of ``kinds`` and ``layers``."""
+        """The quantities to record of a batch for maps of ``kinds`` and ``layers``."""
 
         def source_words(id_: int, row: Tensor) -> list[int]:
             words: list[int] = pairs[id_][0].side.words.tolist()
@@ -178,7 +180,7 @@ def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]])
 
 def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:
     pieces, words = segmenter(tokens)
-    # a word of the text that looks like </s> or <pad> is none
+    # a word of the text that looks like </s> or <pad> is not that symbol
     ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces]
     side = SentenceSide((*pieces, dictionary[dictionary.eos()]), np.append(words, np.int32(-1)))
     return EncodedSide(torch.tensor([*ids, dictionary.eos()]), side, ids.count(dictionary.unk()))

@@ -1,11 +1,12 @@
-"""Whether two texts look like translations of each other, by a model's own scores of a sample.
+"""Decide from a model's own scores of a sample whether two texts look like translations of each other.
 
-Each sampled target is scored twice, teacher-forced: with its own source, and with the source of another pair of the
-sample that is about as long.  What its own source adds, in nats a target token, is the gain of the pair: 2 to 3 for
-translations, about 0 for other pairs.  Some pairs are scored exchanged as well, which shows exchanged files.
+Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
+from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
+for translations, about 0 for unrelated pairs.  Some pairs are also scored with source and target exchanged, which
+detects exchanged files.
 
 The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md has false alarms and detections.
-Nothing here knows a model: scores come as arrays.
+This module does not depend on a model: scores come as arrays.
 """
 
 from __future__ import annotations
@@ -21,33 +22,33 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Pairs that are scored, those of them that are scored exchanged too, and the fewest that say anything.
+#: How many pairs are scored, how many of them exchanged as well, and how many are needed for a verdict.
 SAMPLE, EXCHANGED, FEWEST = 100, 30, 10
-#: Below this mean gain, in standard deviations of the gains, the pairs are not taken for translations.
+#: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
-#: From this mean gain on, the pairs outside of a shifted stretch are.
+#: From this mean gain on, the pairs outside a shifted stretch count as translations.
 CLEAR_EFFECT = 1.5
-#: Texts are taken for exchanged if more than this share of the pairs has a better score a token exchanged.
+#: Texts count as exchanged if more than this share of the pairs has a better score per token when exchanged.
 EXCHANGED_SHARE = 0.75
-#: Texts are taken for the same if more than this share of the target's words stand in the source line.
+#: Texts count as the same if more than this share of the target words occur in their source line.
 COPIED_SHARE = 0.6
-#: A pair whose gain is below this share of what good pairs of the sample gain looks misaligned.
+#: A pair looks misaligned if its gain is below this share of the gain of good pairs (the upper quartile).
 LOW_SHARE = 0.2
-#: What a pair of low gain, and any other, add to the evidence that a stretch of lines is shifted; how much is enough.
+#: Evidence for a shifted stretch of lines: added by a pair of low gain, by any other pair; the sum that is enough.
 LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the sample says.
+    """The verdict on a sample.
 
     Attributes:
-        kind: ``fine``, ``few`` (too few pairs to say), ``exchanged``, ``copied``, ``unrelated`` or ``partly``.
+        kind: ``fine``, ``few`` (too few pairs), ``exchanged``, ``copied``, ``unrelated`` or ``partly``.
         effect: mean gain divided by the standard deviation of the gains; NaN if there are too few pairs.
-        helped: the share of pairs that their own source helps more than the other.
-        exchanged: the share of pairs with a better score exchanged.
-        copied: the share of target words that stand in the source line.
-        stretch: of ``partly``: the first and the last sampled pair of the stretch, as positions in the sample.
+        helped: the share of pairs that score better with their own source than with the other.
+        exchanged: the share of pairs that score better when exchanged.
+        copied: the share of target words that occur in their source line.
+        stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
     """
 
     kind: str
@@ -59,19 +60,19 @@ class Verdict:
 
 
 def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
-    """The lines to be sampled of ``size``, ascending: all, or one by chance of each of ``count`` equal stretches."""
+    """Sample lines of a text of ``size``, ascending: all, or a random one from each of ``count`` equal stretches."""
     if size <= count:
         return list(range(size))
-    chance = random.Random(size)  # the same lines whenever the text is read again
+    chance = random.Random(size)  # the same lines in every run
     bounds = [k * size // count for k in range(count + 1)]
     return [chance.randrange(start, end) for start, end in zip(bounds, bounds[1:])]
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
-    """For each of two or more pairs another one, whose source is about as long.
+    """For each of two or more pairs, choose another pair whose source has about the same length.
 
-    The pairs are sorted by source length, then by target length; the first takes the source of the second and the
-    second that of the first, and so on; with an odd number the last takes that of the one before.
+    Pairs are sorted by source length, then by target length, and neighbours are partners of each other; if their number
+    is odd, the last takes the source of the one before.
     """
     order = np.lexsort((target_tokens, source_tokens))
     ranks = np.arange(len(order)) ^ 1
@@ -82,12 +83,12 @@ def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints
 
 
 def exchanged_pairs(size: int) -> list[int]:
-    """Which pairs of a sample are scored exchanged as well: all, or :data:`EXCHANGED` spread over it."""
+    """The pairs of a sample that are also scored exchanged: all, or :data:`EXCHANGED` evenly spread."""
     return list(range(size)) if size <= EXCHANGED else [k * size // EXCHANGED for k in range(EXCHANGED)]
 
 
 def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """The share of the target words that stand in the source line, but for case; 0 without words."""
+    """The share of target words that occur in their source line, ignoring case; 0 without words."""
     words = [[word.casefold() for word in target] for _, target in pairs]
     known = [{word.casefold() for word in source} for source, _ in pairs]
     total = sum(map(len, words))
@@ -95,15 +96,14 @@ def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
 
 
 def judge(own: Floats, other: Floats, exchanged: Floats, tokens: Ints, source_tokens: Ints, copied: float) -> Verdict:
-    """The verdict on a sample, its pairs in the order of the text.
+    """Judge a sample, its pairs in the order of the text.
 
     Args:
-        own: sum of the log probabilities (base e) of each target given its own source, [N].
-        other: the same given the source of its partner, [N].
-        exchanged: that of each source as a target given the target as a source, [N]; NaN for pairs other than
-            those of :func:`exchanged_pairs`.
-        tokens: target tokens, ``</s>`` included, [N].
-        source_tokens: source tokens, likewise.
+        own: log probability (base e, sum over tokens) of each target given its own source, [N].
+        other: the same, given the source of its partner, [N].
+        exchanged: the same, of each source given its target, [N]; NaN except for :func:`exchanged_pairs`.
+        tokens: number of target tokens, ``</s>`` included, [N].
+        source_tokens: number of source tokens, likewise.
         copied: :func:`copied_share` of the sample.
     """
     if len(own) < FEWEST:
@@ -135,10 +135,10 @@ def _effect(gains: Floats) -> float:
 
 
 def low_stretch(gains: Floats) -> Optional[tuple[int, int]]:
-    """The stretch of pairs whose gains are lowest, if that is hardly chance: first and last position.
+    """Find the stretch of pairs with the lowest gains, if it is unlikely to be chance: first and last position.
 
-    Each pair is a step up if its gain is below :data:`LOW_SHARE` of the upper quartile and a step down if not; the
-    stretch is the one with the largest sum.
+    Each pair adds :data:`LOW_STEP` if its gain is below :data:`LOW_SHARE` of the upper quartile, else
+    :data:`OTHER_STEP`; the stretch with the largest sum is found if the sum reaches :data:`ENOUGH`.
     """
     low = gains < LOW_SHARE * np.quantile(gains, 0.75)
     best, found, total, start = 0.0, (0, 0), 0.0, 0

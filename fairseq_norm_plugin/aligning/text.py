@@ -1,4 +1,4 @@
-"""Sentence pairs read from files, and the subwords that their words are cut into."""
+"""Sentence pairs read from files, and the segmentation of their words into subwords."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alignment_eval.formats.text import TextFile, token_lines
 from alignment_eval.maps.subwords import word_indices, word_strings
 from fairseq_norm_plugin.bpe import read_bpe
 
-#: Stands between source and target where both are in one file, as in fast_align's input.
+#: Separates source and target if both are in one file, as in fast_align's input.
 SEPARATOR = b"|||"
 
 Tokens = list[str]
@@ -28,15 +28,15 @@ class ParallelText:
     """Tokenised sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
 
     The text is read once at the beginning (line counts, encoding, hashes; standard input is copied to a temporary
-    file), and again, line by line, whenever pairs are iterated over.  Memory does not grow with it.
+    file), and again line by line in each iteration.  Memory does not grow with the text.
 
     Attributes:
         size: the number of pairs.
-        hashes: those of the files' content.
+        hashes: hashes of the files' content.
 
     Raises:
-        InputError: a file cannot be read, is empty or not UTF-8, the two are not of as many lines, or a line of the
-            one file has not exactly one separator (a blank line is an empty pair).
+        InputError: a file cannot be read, is empty or not UTF-8, the two files differ in their number of lines, or a
+            line of a joint file does not have exactly one separator (a blank line is an empty pair).
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -50,8 +50,8 @@ class ParallelText:
             hashes.append(file.hash.short)
         if len(set(sizes)) > 1:
             raise InputError(
-                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected as many, line by line the "
-                f"translations of each other; are both whole?"
+                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
+                f"translation of the same line of the other file; check that both are complete"
             )
         self.size: int = sizes[0]
         self.hashes = tuple(hashes)
@@ -59,7 +59,7 @@ class ParallelText:
     def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
         copy: Any = None
         if path == STANDARD:
-            copy = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # goes with this object
+            copy = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with this object
             self._copies.append(copy)
         self._paths.append(path if copy is None else copy.name)
         lines = 0
@@ -85,8 +85,8 @@ def _check_joined(chunk: bytes, name: str, before: int) -> None:
         count = line.split().count(SEPARATOR)
         if count != 1 and line.strip():
             raise InputError(
-                f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; give source and target as "
-                f"two files (--source-text, --target-text) if ||| is part of the text"
+                f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "
+                f"text, give source and target as two files (--source-text, --target-text)"
             )
 
 
@@ -98,10 +98,10 @@ def _split(tokens: list[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 
 class Segmenter:
-    """Cuts words into the subwords of a model, and knows which word each is a piece of.
+    """Cuts words into the subwords of a model, and tracks which word each subword is from.
 
     Args:
-        codes: subword-nmt's codes; None: the text is in subwords already, and their ``mark`` tells the words.
+        codes: file of subword-nmt codes; None: the text is in subwords already, and ``mark`` shows the words.
         mark: one of alignment_eval.maps.subwords.MARKS.
 
     Raises:
@@ -113,7 +113,7 @@ class Segmenter:
         self._mark = mark
 
     def __call__(self, tokens: Tokens) -> tuple[Tokens, NDArray[np.int32]]:
-        """The pieces of a sentence, and the word of each, from 0."""
+        """The subwords of a sentence, and the index of each subword's word, from 0."""
         if self._bpe is None:
             return tokens, word_indices(tokens, self._mark)
         pieces = [self._bpe.segment_tokens([token]) for token in tokens]
@@ -122,10 +122,10 @@ class Segmenter:
         return list(itertools.chain.from_iterable(pieces)), words
 
     def words(self, tokens: Tokens) -> Tokens:
-        """The words of a sentence, as links count them."""
+        """The words of a sentence that the indices of links refer to."""
         return tokens if self._bpe is not None else word_strings(tokens, word_indices(tokens, self._mark))
 
     def forget(self) -> None:
-        """Forget the words seen so far, which subword-nmt keeps all of otherwise."""
+        """Clear the cache of subword-nmt, which otherwise keeps all words."""
         if self._bpe is not None:
-            self._bpe.cache = {}  # not cleared: another thread may be about to read it
+            self._bpe.cache = {}  # a new one: another thread may be reading the old one

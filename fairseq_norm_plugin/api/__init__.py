@@ -1,4 +1,4 @@
-"""The Python interface: load a checkpoint, get maps as arrays, tables and pictures, and word alignments."""
+"""The Python interface: load a checkpoint, get maps as arrays, tables and plots, and word alignments."""
 
 from fairseq_norm_plugin.api.block_maps import BlockMaps
 from fairseq_norm_plugin.api.loading import load

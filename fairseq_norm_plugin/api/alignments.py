@@ -1,4 +1,4 @@
-"""Word alignments of sentence pairs by the models' profiles, as norm-align makes them."""
+"""Align sentence pairs by the models' profiles, as norm-align does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AlignOptions:
 
 
 class ProfileAligner:
-    """Aligns sentence pairs by the method of the models' profiles, and says once which one that is.
+    """Aligns sentence pairs by the method of the models' profiles, and reports that method once.
 
     Args:
         directions: the source-target model, and the target-source model if there is one.
@@ -145,7 +145,7 @@ def _token_pairs(given: Iterable[GivenPair]) -> list[TokenPair]:
     for pair in given:
         for sentence, name in zip((pair.source, pair.target), pair.names):
             if not isinstance(sentence, str):
-                raise InputError(f"{name}: {sentence!r:.40}: expected text, whose words are aligned")
+                raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
         pairs.append((words_of_text(str(pair.source)), words_of_text(str(pair.target))))
     return pairs
 

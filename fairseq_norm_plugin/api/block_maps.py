@@ -1,4 +1,4 @@
-"""The maps of every block of a type, of any kind, for one sentence or sentence pair."""
+"""Maps of every block of a type, of any kind, for one sentence or sentence pair."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class BlockMaps:
     Attributes:
         block: block type (capture.layers.BLOCK_TYPES).
         kind: map kind (maps.kinds.BLOCK_KINDS).
-        layers: layer maps, float32 [L, T, S]; encoder-decoder attention has one column more, last, with kinds that
-            know a residual connection.
-        heads: maps of single heads, [L, H, T, S]; None for kinds that have none.
-        mixing_ratio: [L, T], fractions; None for kinds that have none.
-        rows: the T target tokens, in the decoder its inputs.
-        columns: the S source tokens.
+        layers: layer maps, float32 [L, T, S]; for encoder-decoder attention, kinds with a residual connection have an
+            additional last column for it.
+        heads: maps of single heads, [L, H, T, S]; None for kinds without.
+        mixing_ratio: [L, T], from 0 to 1; None for kinds without.
+        rows: the T tokens of the rows; in the decoder, its inputs.
+        columns: the S tokens of the columns.
     """
 
     block: str
@@ -51,7 +51,7 @@ def block_maps_of(
     rows: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> BlockMaps:
-    """The maps of ``kind`` of all blocks of type ``block`` in a pass over ``inputs``; the mean over ``models``.
+    """Compute the maps of ``kind`` of all blocks of type ``block`` in a pass over ``inputs``; the mean over ``models``.
 
     Raises:
         InputError: the block has no such maps.

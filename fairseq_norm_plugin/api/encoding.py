@@ -1,4 +1,4 @@
-"""Sentences as a model takes them, and the batches in which it takes many."""
+"""Encode sentences for a model, and make batches of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_max_tokens(max_tokens: int) -> None:
 
 
 class NumberedPair(NamedTuple):
-    """An encoded pair and its place in a list; without target, the model is to translate."""
+    """An encoded pair and its place in a list; if there is no target, the model translates."""
 
     number: int
     source: EncodedSide
@@ -40,22 +40,22 @@ class NumberedPair(NamedTuple):
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each side."""
+        """The number of tokens of each side."""
         return [len(side.ids) for side in (self.source, self.target) if side is not None]
 
     def axes(self, block: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Tokens of the rows and columns of the maps of a block; those of the decoder are its inputs."""
+        """The tokens of rows and columns of a block's maps; the decoder's tokens are its inputs."""
         source = self.source.side.tokens
         inputs = () if self.target is None else (*self.target.side.tokens[-1:], *self.target.side.tokens[:-1])
         return source if block == ENCODER_SELF else inputs, inputs if block == DECODER_SELF else source
 
 
 class SentenceEncoder:
-    """Turns sentences as a caller gives them into what a model takes.
+    """Encodes the sentences of a caller for a model.
 
     Args:
-        direction: the model; it cuts text into subwords.
-        vocabularies: of source and target; they say what token ids mean.
+        direction: the model, which segments text into subwords.
+        vocabularies: of source and target, for token ids.
     """
 
     def __init__(self, direction: Direction, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
@@ -63,16 +63,16 @@ class SentenceEncoder:
         self._vocabularies = vocabularies
 
     def pair(self, pair: GivenPair, number: int = 0) -> NumberedPair:
-        """Both sides of a pair.
+        """Encode both sides of a pair.
 
         Raises:
-            InputError: a sentence is empty, longer than the model takes, or has ids that the dictionary lacks.
+            InputError: a sentence is empty, longer than the model takes, or has ids outside the dictionary.
         """
         source = self.side(pair.source, 0, pair.names[0])
         return NumberedPair(number, source, None if pair.target is None else self.side(pair.target, 1, pair.names[1]))
 
     def side(self, sentence: Sentence, which: int, name: str) -> EncodedSide:
-        """A source (``which`` 0) or a target (1), called ``name`` in messages; errors as for :meth:`pair`."""
+        """Encode a source (``which`` 0) or a target (1), called ``name`` in messages; errors as for :meth:`pair`."""
         if isinstance(sentence, str):
             side = self._direction.encode_side(words_of_text(sentence), which)
         else:
@@ -81,7 +81,7 @@ class SentenceEncoder:
             raise empty_sentence(name)
         limit = self._direction.limits[which]
         if len(side.ids) > limit:
-            raise InputError(f"{name}: {len(side.ids)} tokens with </s>: expected at most the model's {limit}")
+            raise InputError(f"{name}: {len(side.ids)} tokens with </s>: the model takes at most {limit}")
         return side
 
     def _of_ids(self, sentence: Iterable[int], vocabulary: Vocabulary, name: str) -> EncodedSide:
@@ -101,7 +101,7 @@ class SentenceEncoder:
 
 
 def windows(pairs: Iterable[NumberedPair], max_tokens: int) -> Iterator[list[NumberedPair]]:
-    """Consecutive pairs whose longer sides have ``max_tokens`` tokens together, one pair at least."""
+    """Split pairs, in order, into windows whose longer sides have up to ``max_tokens`` tokens; one pair at least."""
     window: list[NumberedPair] = []
     tokens = 0
     for pair in pairs:
@@ -115,7 +115,7 @@ def windows(pairs: Iterable[NumberedPair], max_tokens: int) -> Iterator[list[Num
 
 
 def parts_of(window: list[NumberedPair], max_tokens: int) -> Iterator[list[NumberedPair]]:
-    """The pairs of a window in batches of similar length."""
+    """Split a window into batches of pairs of similar length."""
     lengths = np.array([pair.lengths for pair in window], dtype=np.int64)
     for rows in length_batches(lengths, max(1, max_tokens // _PARTS)):
         yield [window[row] for row in rows]

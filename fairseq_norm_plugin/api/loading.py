@@ -1,4 +1,4 @@
-"""Load the checkpoint of a translation model for its maps and alignments."""
+"""Load the checkpoint of a translation model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairseq_norm_plugin.aligning.text import Segmenter
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
-#: A file's name, or the names of two: of source and target.
+#: One file, or two: of source and target.
 Codes = Union[str, Path, Sequence[Union[str, Path]]]
 
 
@@ -30,23 +30,23 @@ def load(
     reverse_data: Union[str, Path, None] = None,
     reverse_bpe_codes: Optional[Codes] = None,
 ) -> NormModel:
-    """Load a fairseq checkpoint for reading its maps and alignments.
+    """Load a fairseq checkpoint to read maps and alignments from.
 
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons.
         data: the directory with ``dict.<lang>.txt`` of both languages.
-        source_lang: source language; detected from binarised data in ``data`` if not given.
+        source_lang: source language; by default detected from binarised data in ``data``.
         target_lang: target language; likewise.
-        bpe_codes: subword-nmt codes, one file, or one each for source and target; then sentences are given as words.
+        bpe_codes: file of subword-nmt codes, or two files, of source and target; sentences are then given in words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
-        reverse_path: a checkpoint of the other direction; alignments are then made by both.
+        reverse_path: a checkpoint of the other direction; alignments are then made by both models.
         reverse_data: its dictionaries; default: ``data``.
-        reverse_bpe_codes: its codes, one file, or one each for its source (``target_lang``) and target; default: those
-            of ``bpe_codes``.
+        reverse_bpe_codes: its codes, one file, or two, of its source (``target_lang``) and target; default:
+            ``bpe_codes``.
 
     Raises:
-        InputError: a file is missing, the checkpoint is unsafe, or the model is no encoder-decoder Transformer.
-        UsageError: more than two files of codes, or options of a reverse model without one.
+        InputError: a file is missing, the checkpoint is unsafe, or the model is not an encoder-decoder Transformer.
+        UsageError: more than two files of codes, or options of a reverse model without ``reverse_path``.
     """
     codes = _codes("bpe_codes", bpe_codes)
     model = _load_direction(path, data, source_lang, target_lang, codes, subword_mark)
@@ -57,7 +57,7 @@ def load(
             reverse_path, reverse_data or data, cfg.target_lang, cfg.source_lang, codes, subword_mark
         )
     elif reverse_data is not None or reverse_bpe_codes is not None:
-        raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: expected a model of both directions")
+        raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
     return model
 
 
@@ -67,7 +67,7 @@ def _codes(option: str, given: Optional[Codes]) -> list[str]:
         return []
     codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
     if not 1 <= len(codes) <= 2:
-        raise UsageError(f"{option}: {len(codes)} files: expected joint codes, or those of source and target")
+        raise UsageError(f"{option}: {len(codes)} files: expected one of joint codes, or two, of source and target")
     return codes
 
 
@@ -88,7 +88,7 @@ def _load_direction(
             raise InputError(f"{name}: no such file: expected the checkpoint, the dictionaries in {data}, or the codes")
     if not (source_lang and target_lang) and not any(Path(data).glob("*.*-*.*")):
         raise InputError(
-            f"{data}: no binarised data to detect the languages from: give source_lang and target_lang (-s, -t)"
+            f"{data}: no binarised data to detect the languages from; give source_lang and target_lang (-s, -t)"
         )
     cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
     task = TranslationNormTask.setup_task(cfg)
@@ -98,7 +98,7 @@ def _load_direction(
         if "size mismatch" not in str(error):
             raise
         raise InputError(
-            f"{path}: its parameters do not fit the dictionaries in {data}: expected the model's own dictionaries"
+            f"{path}: its parameters do not fit the dictionaries in {data}: expected those that it was trained with"
         ) from error
     _warn_of_languages(trained, task.cfg, names[-1])
     for model in models:
@@ -114,7 +114,7 @@ def _vocabulary(dictionary: Any, mark: str) -> Vocabulary:
 
 
 def _segmenters(codes: Sequence[str], vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Segmenter, Segmenter]:
-    """What cuts the words of source and target."""
+    """The segmenters of source and target."""
     if not codes:
         return Segmenter(None, vocabularies[0].mark), Segmenter(None, vocabularies[1].mark)
     source = Segmenter(codes[0])
@@ -122,11 +122,11 @@ def _segmenters(codes: Sequence[str], vocabularies: tuple[Vocabulary, Vocabulary
 
 
 def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
-    """Warn of a model of another direction: with a dictionary for both languages nothing else would tell."""
+    """Warn if the model is of another direction; with a joint dictionary, nothing else would show it."""
     before = tuple(getattr(trained.task, name, None) for name in ("source_lang", "target_lang"))
     now = (asked.source_lang, asked.target_lang)
     if None not in before and before != now:
         warn_on_stderr(
-            f"{path} was trained from {before[0]} to {before[1]} and is read from {now[0]} to {now[1]}: its maps mean "
-            f"little then; expected a model of that direction (are two paths exchanged?)"
+            f"{path} was trained from {before[0]} to {before[1]}, but is used from {now[0]} to {now[1]}: its maps mean "
+            f"little then; check that two paths are not exchanged"
         )

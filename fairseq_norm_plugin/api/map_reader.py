@@ -1,4 +1,4 @@
-"""Maps of sentence pairs, teacher-forced or of the model's own translations, and the windows of a list."""
+"""Read maps of sentence pairs, teacher-forced or of the model's own translations, and lists window by window."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fairseq_norm_plugin.tokens import Vocabulary
 
 
 class MapReader:
-    """Reads maps of all layers from the models of one direction.
+    """Reads the maps of all layers from the models of one direction.
 
     Args:
         models: the models of an ensemble.
-        direction: the same, with what cuts text into their subwords.
+        direction: the same models, with their segmentation.
         vocabularies: of source and target.
         kinds: which maps.
-        beam: of the search for translations.
+        beam: beam size of the search for translations.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class MapReader:
         self._encoder = SentenceEncoder(direction, vocabularies)
 
     def one(self, pair: GivenPair) -> DisplayMaps:
-        """The maps of one pair; errors as for :meth:`~fairseq_norm_plugin.api.encoding.SentenceEncoder.pair`."""
+        """Read the maps of one pair; errors as for :meth:`~fairseq_norm_plugin.api.encoding.SentenceEncoder.pair`."""
         return self._batch([self._encoder.pair(pair)])[0]
 
     def many(self, given: Iterator[GivenPair], max_tokens: int) -> Iterator[DisplayMaps]:
-        """The maps of pairs in their order; those of ``max_tokens`` tokens are held at once."""
+        """Read the maps of pairs, in order; the maps of about ``max_tokens`` tokens are held at once."""
         pairs = (self._encoder.pair(pair, number) for number, pair in enumerate(given))
         for window in windows(pairs, max_tokens):
             maps = {found.id: found for part in parts_of(window, max_tokens) for found in self._batch(part)}
@@ -57,7 +57,7 @@ class MapReader:
             self._direction.forget()
 
     def _batch(self, batch: Sequence[NumberedPair]) -> list[DisplayMaps]:
-        """The maps of pairs that all have a target, or that have none."""
+        """Read the maps of pairs that either all have a target or all have none."""
         pairs = {pair.number: (pair.source, pair.target) for pair in batch}
         recorded = self._direction.recorded(pairs, self._kinds, range(self._direction.layers))
         dictionary = self._vocabularies[1].dictionary

@@ -1,4 +1,4 @@
-"""Masked language models: load a checkpoint, get the maps of a sentence as arrays."""
+"""Load the checkpoint of a masked language model, and compute the maps of a sentence."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 
 
 class MaskedLM:
-    """A masked language model whose maps can be read; made by :func:`load_masked_lm`; threads as in NormModel."""
+    """A masked language model, made by :func:`load_masked_lm`; several threads may use it, as with NormModel."""
 
     def __init__(self, task: Any, model: Any) -> None:
         self.task = task
         self.model = model
 
     def block_maps(self, sentence: str, kind: str) -> BlockMaps:
-        """The maps of ``kind`` of every layer's self-attention; nothing is masked unless the text has ``<mask>``.
+        """Compute the maps of ``kind`` of every layer's self-attention; only ``<mask>`` in the text is masked.
 
         Args:
-            sentence: subwords, separated by spaces, without ``<s>`` and ``</s>``.
+            sentence: subwords separated by spaces, without ``<s>`` and ``</s>``.
             kind: a kind of maps.kinds.BLOCK_KINDS.
 
         Raises:
@@ -36,13 +36,13 @@ class MaskedLM:
         ids = torch.cat([text.new_tensor([dictionary.bos()]), text])
         limit = self.model.max_positions()
         if not 2 < len(ids) <= limit:
-            raise InputError(f"{len(ids) - 2} tokens: expected 1 to {limit - 2}, since <s> and </s> are added")
+            raise InputError(f"{len(ids) - 2} tokens: expected 1 to {limit - 2} (<s> and </s> are added)")
         tokens = tuple(dictionary[i] for i in ids.tolist())
         return block_maps_of([self.model], {"src_tokens": ids[None]}, ENCODER_SELF, kind, tokens, tokens)
 
 
 def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
-    """Load a masked language model (fairseq's RoBERTa, or a converted BERT) for reading its maps.
+    """Load a masked language model (fairseq's RoBERTa, or a converted BERT) to read maps from.
 
     Args:
         path: the checkpoint.

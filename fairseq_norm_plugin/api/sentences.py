@@ -1,4 +1,4 @@
-"""What a caller gives as sentences: one pair, or the pairs of two lists; text, or token ids."""
+"""Check the sentences of a caller: one pair, or the pairs of two lists; text, or token ids."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import torch
 
 from alignment_eval.errors import InputError
 
-#: Text, its words separated by blanks; or token ids.
+#: Text with words separated by blanks, or token ids.
 Sentence = Union[str, Sequence[int]]
 #: One sentence, or several.
 Sentences = Union[Sentence, Iterable[Sentence]]
 
 _EXPECTED = "expected text or token ids"
-#: Stands for the sentences that a list has not.
+#: Fills the end of the shorter list.
 _END = object()
-#: What is between blanks of ASCII: so the command line splits lines into words too.
+#: Words are separated by ASCII white space, as on the command line.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 
 
 class GivenPair(NamedTuple):
-    """A sentence pair as it was given; without target, the model is to translate.
+    """A sentence pair as it was given; if there is no target, the model translates.
 
-    ``names`` are those of source and target in messages: ``source``, ``source[3]`` of a list.
+    ``names`` are the names of source and target in messages: ``source``, or in a list ``source[3]``.
     """
 
     source: Sentence
@@ -42,12 +42,12 @@ def words_of_text(text: str) -> list[str]:
 
 
 def empty_sentence(name: str) -> InputError:
-    """The error that says so."""
+    """The error of an empty sentence."""
     return InputError(f"{name}: an empty sentence: expected at least one token")
 
 
 def is_one_pair(source: Sentences, target: Optional[Sentences]) -> bool:
-    """Whether one sentence pair is given, not two lists.
+    """Whether one sentence pair is given, rather than two lists.
 
     Raises:
         InputError: one side is a sentence and the other a list, or a side is neither.
@@ -62,18 +62,18 @@ def is_one_pair(source: Sentences, target: Optional[Sentences]) -> bool:
 def given_pairs(
     source: Iterable[Sentence], target: Optional[Iterable[Sentence]], blanks: bool = False
 ) -> Iterator[GivenPair]:
-    """The pairs of two lists, in their order.
+    """Yield the pairs of two lists, in order.
 
-    Lists are checked as a whole before the first pair comes; what has no length, such as a generator, is read pair by
-    pair and checked on the way.
+    Lists are checked completely before the first pair is yielded.  Iterables without a length, such as generators, are
+    read and checked pair by pair.
 
     Args:
         source: the source sentences.
-        target: the target sentences; None: the model is to translate.
-        blanks: whether a sentence may be empty.
+        target: the target sentences; None: the model translates.
+        blanks: whether sentences may be empty.
 
     Raises:
-        InputError: the lists are empty or not of the same length, or an element is no sentence.
+        InputError: the lists are empty or differ in length, or an element is not a sentence.
     """
     sides = [side for side in (source, target) if side is not None]
     lengths = [len(side) for side in sides if isinstance(side, Sized)]
@@ -108,11 +108,11 @@ def _check_sentence(given: object, name: str, blanks: bool) -> None:
 
 
 def _unequal(found: str) -> InputError:
-    return InputError(f"{found}: expected the same number, the sentences of each pair at the same place of both lists")
+    return InputError(f"{found}: expected the same number, with the sentences of a pair at the same place")
 
 
 def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
-    """Whether ``given`` is one sentence, ``empty`` if it has nothing in it; else it is several.
+    """Whether ``given`` is one sentence rather than several; ``empty`` decides for an empty list.
 
     Raises:
         InputError: it is neither.

@@ -184,7 +184,7 @@ def test_maps_of_a_masked_language_model(masked_lm):
     ratios = model.block_maps("ba ki", "attnres_w").mixing_ratio
     assert ((ratios > 0) & (ratios < 0.5)).all()
     assert model.block_maps("ba ki", "alti").mixing_ratio is None
-    with pytest.raises(InputError, match=r"0 tokens: expected 1 to \d+, since <s> and </s> are added"):
+    with pytest.raises(InputError, match=r"0 tokens: expected 1 to \d+ "):
         model.block_maps("", "attn_n")
     with pytest.raises(UsageError, match=r"unknown map kind 'norm'"):
         model.block_maps("ba", "norm")

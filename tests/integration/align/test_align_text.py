@@ -58,16 +58,14 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
         with pytest.raises(RuntimeError, match="the disk is full"):
             run("--window", 4, "--lexicon", 0, text=text)
     done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
-    assert "warning: 1 lines were left blank before the stop" in done.err
+    assert "warning: 1 lines were left blank" in done.err
     assert "warning: 1 sentence pairs are empty, their lines are blank (the first is line 10)" in done.err
 
 
 def test_text_of_another_kind_is_told(run, files, tmp_path):
     done = run(text=changed(files, tmp_path, dict.fromkeys(range(11), ("This is English .", "ab"))))
     assert done.status == 0
-    assert re.search(
-        r"warning: 44 of \d+ source subwords so far are unknown to the model: are language, token", done.err
-    )
+    assert re.search(r"warning: 44 of \d+ source subwords so far are unknown to the model", done.err)
     assert "target subwords" not in done.err
 
 
@@ -117,12 +115,12 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
-        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "expected one of --join and --symmetrize"),
+        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join or --symmetrize"),
         (("--head", 1), 2, "maps are named by a layer (and a head) or by heads: expected one of the two"),
         (
             ("--reverse-path", "r", "--symmetrize", "union", "--confidences"),
             2,
-            "--symmetrize has links without a share",
+            "--symmetrize makes links without confidences",
         ),
         (("--reverse-path", "r", "--symmetrize", "grow-diag-final-and", "--variant", "lilt"), 2, "of variant lilt"),
         (
@@ -130,12 +128,12 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
             2,
             "join 'average' with rule 'shift",
         ),
-        (("--layer", "max-norm"), 2, "--layer max-norm reads all maps before the first link"),
+        (("--layer", "max-norm"), 2, "--layer max-norm needs all maps"),
         (("--choice", "c", "--layer", 1), 2, "--layer beside --profile"),
         (("--choice", "c"), 1, "c: cannot be read"),
-        (("--layer", 2), 2, "map 2 (LAYER.HEAD, or LAYER for a whole one): "),
+        (("--layer", 2), 2, "map 2 (LAYER.HEAD"),
         (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
-        (("--kind", "alti", "--layer", 0, "--head", 1), 2, "head 0.1 of kind alti: that kind has maps of whole layers"),
+        (("--kind", "alti", "--layer", 0, "--head", 1), 2, "head 0.1 of kind alti: "),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--min-confidence", 2), 2, "--min-confidence 2: expected a share of a row, from 0 to 1"),
         (("--path", "none.pt"), 1, "none.pt: no such file"),

@@ -87,7 +87,7 @@ def test_an_ensemble_of_a_model_with_itself_is_the_model(model):
         ("", "we", "source: an empty sentence: expected at least one token"),
         ("wir", [], "target: an empty sentence"),
         ([10**6], "we", r"source: token ids 2 to 1000000: expected 0 to \d+"),
-        ("a " * 2000, "we", r"source: \d+ tokens with </s>: expected at most the model's 1024"),
+        ("a " * 2000, "we", r"source: \d+ tokens with </s>: the model takes at most 1024"),
     ],
 )
 def test_bad_sentences_are_named(model, source, target, text):
@@ -146,7 +146,7 @@ def test_an_iterator_that_reads_no_more_than_it_needs(model):
 
 def test_a_long_sentence_in_a_list_is_named(model):
     found = model.maps(["wir", "a " * 2000], ["we", "x"], max_tokens=1)
-    with pytest.raises(InputError, match=r"source\[1\]: \d+ tokens with </s>: expected at most the model's 1024"):
+    with pytest.raises(InputError, match=r"source\[1\]: \d+ tokens with </s>: the model takes at most 1024"):
         list(found)
 
 
