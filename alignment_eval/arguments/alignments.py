@@ -31,18 +31,34 @@ def add_gold_reading(group: argparse._ArgumentGroup) -> None:
     _add_reading(group, "gold", GOLD_FORMATS, "auto, which warns; 1 for naacl")
 
 
-def add_hypothesis_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--hyp`` (several are possible) and how to read it."""
+def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Declare the hypotheses and how to read them; :func:`hypotheses_of` names them.
+
+    Args:
+        parser: of the command.
+        more: what else the help says of them.
+    """
     group = parser.add_argument_group("hypotheses")
     group.add_argument(
-        "--hyp",
-        required=True,
-        action="extend",
-        nargs="+",
-        metavar="FILE",
-        help="word alignments to be scored (-: standard input); all are read in the same way",
+        "hypotheses",
+        nargs="*",
+        metavar="HYP",
+        help=f"word alignments (-: standard input), all read in the same way{more}",
     )
+    group.add_argument("--hyp", action="extend", nargs="+", metavar="HYP", help="another way to name them")
     add_hypothesis_reading(group)
+
+
+def hypotheses_of(args: argparse.Namespace) -> list[str]:
+    """The files of :func:`add_hypothesis_arguments`.
+
+    Raises:
+        UsageError: there are none.
+    """
+    paths = [*args.hypotheses, *(args.hyp or [])]
+    if not paths:
+        raise UsageError("no hypothesis: expected HYP, the file of word alignments")
+    return paths
 
 
 def add_hypothesis_reading(group: argparse._ArgumentGroup, role: str = "hyp") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
@@ -28,11 +29,13 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         help=f"decoder layer, from 0; {MAX_NORM}: that of the highest mean norm, a choice without gold (AWI only)",
     )
     group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
-    group.add_argument(
+    add_list(
+        group,
         "--heads",
-        metavar="MAPS",
-        help="maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi: one that is not of "
+        "maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi: one that is not of "
         "--setting",
+        metavar="MAP",
+        type=str,
     )
     group.add_argument(
         "--combine",
@@ -59,6 +62,17 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         help="take them from a profile of norm-align calibrate or align-eval select; none: not from one",
     )
     return group
+
+
+def add_reverse_heads(group: argparse._ActionsContainer) -> None:
+    """Declare ``--reverse-heads``."""
+    add_list(
+        group,
+        "--reverse-heads",
+        "maps of the other model (default: the same layers and heads)",
+        metavar="MAP",
+        type=str,
+    )
 
 
 def add_final_punctuation_argument(group: argparse._ActionsContainer) -> None:

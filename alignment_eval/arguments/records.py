@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from alignment_eval.arguments.alignments import gold_of, gold_of_size, texts_of
+from alignment_eval.arguments.lists import add_list
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
@@ -22,9 +23,24 @@ from alignment_eval.signature import Value
 def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``, ``--settings`` and ``--rules``."""
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
-    for name, known, others in (("kinds", KINDS, ""), ("settings", SETTINGS, ""), ("rules", RULES, more)):
-        help_ = f"default: all {'that were recorded ' if known is KINDS else ''}of {', '.join(known)}{others}"
-        parser.add_argument(f"--{name}", nargs="+", metavar="NAME", help=help_)
+    add_kinds(parser)
+    add_settings(parser)
+    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE", known=RULE_NAMES)
+
+
+def add_kinds(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--kinds``; None stands for all that were recorded."""
+    add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND", known=KINDS)
+
+
+def add_settings(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--settings``; None stands for all."""
+    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING", known=SETTINGS)
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Declare RECORDS."""
+    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
 
 
 def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:

@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from alignment_eval.arguments.lists import ListParser
+
 _MORE = "--help-all shows every option."
 
 
-class ShortHelpParser(argparse.ArgumentParser):
+class ShortHelpParser(ListParser):
     """A parser whose ``--help`` shows its common options, and whose ``--help-all`` shows all.
 
     Args:

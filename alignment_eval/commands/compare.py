@@ -19,6 +19,7 @@ from alignment_eval.arguments.alignments import (
     score_files,
     texts_of,
 )
+from alignment_eval.arguments.output import add_format
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
     add_resampling_arguments(group)
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
+    add_format(group, tuple(_FORMATS), "json")
 
 
 def run(args: argparse.Namespace) -> None:

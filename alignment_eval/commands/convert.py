@@ -10,6 +10,7 @@ from alignment_eval.arguments.alignments import (
     check_standard_input,
     texts_of,
 )
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
@@ -37,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_reading(group, "from")
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", default="-", metavar="OUT", help="file (default: -, the standard output)")
-    group.add_argument("--overwrite", action="store_true", help="replace OUT if it is there")
+    add_output(group, "file", metavar="OUT", standard=True)
     group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=", ".join(HYPOTHESIS_FORMATS))
     group.add_argument(
         "--to-base", choices=("0", "1"), help="number of the first word (default: 0; 1 for naacl; fairseq knows only 0)"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.alignments import check_standard_input
+from alignment_eval.arguments.lists import add_list
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves
@@ -37,23 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "logs", nargs="+", metavar="LOG", help="log of fairseq-train --log-format json, one a run (-: standard input)"
     )
     group = parser.add_argument_group("what is drawn")
-    group.add_argument(
-        "--metrics",
-        type=_names,
-        metavar="GLOB,…",
-        help=f"names of metrics, without subset (default: {','.join(_METRICS)}: all AERs)",
-    )
-    group.add_argument(
-        "--subset",
-        type=_names,
-        metavar="NAME,…",
-        help="validation subsets (default: all that have such metrics, except train)",
-    )
-    group.add_argument("--loss", type=_names, metavar="GLOB,…", help="metrics of a second panel under the first")
+    metrics = f"names of metrics, without subset (default: {','.join(_METRICS)}: all AERs)"
+    add_list(group, "--metrics", metrics, metavar="GLOB")
+    add_list(group, "--subset", "validation subsets (default: all that have such metrics, except train)")
+    add_list(group, "--loss", "metrics of a second panel under the first", metavar="GLOB")
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", required=True, metavar="FILE", help=f"picture: .{', .'.join(ENDINGS)}")
+    add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
     group.add_argument("--csv", metavar="FILE", help="write the best and last values of each run and metric as CSV")
-    group.add_argument("--overwrite", action="store_true", help="replace files that are there")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,13 +76,6 @@ def run(args: argparse.Namespace) -> None:
     if args.csv != STANDARD:
         print(best_text(found))
     print(signed, file=sys.stderr)
-
-
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected names with commas between them")
-    return names
 
 
 def _check_usage(args: argparse.Namespace) -> None:

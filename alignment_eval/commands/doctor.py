@@ -13,8 +13,10 @@ from alignment_eval.arguments.alignments import (
     add_hypothesis_arguments,
     add_text_arguments,
     gold_options,
+    hypotheses_of,
     hypothesis_options,
 )
+from alignment_eval.arguments.output import add_format
 from alignment_eval.doctor.diagnosis import CRITERION, diagnose
 from alignment_eval.doctor.misreadings import FileEvidence, Reading, plausible_bases
 from alignment_eval.doctor.orientation import Orientation
@@ -27,7 +29,7 @@ from alignment_eval.signature import Value, signature
 
 _EPILOG = f"""\
 Example, after make demo:
-  align-eval doctor --gold data/demo/demo.talp --gold-base 0 --hyp out/demo/hyp.pharaoh
+  align-eval doctor --gold data/demo/demo.talp --gold-base 0 out/demo/hyp.pharaoh
 
 Give the options that align-eval score got.  Criterion of an explanation:
 {textwrap.fill(CRITERION, 100)}.
@@ -50,20 +52,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--hyp-source", metavar="FILE", help="source text, one sentence a line (default: --source)")
     group.add_argument("--hyp-target", metavar="FILE", help="target text (default: --target)")
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=("text", "json"), default="text", help="of the output (default: text)")
+    add_format(group, ("text", "json"), "text")
 
 
 def run(args: argparse.Namespace) -> None:
     """Diagnose every hypothesis; nothing is printed before all have been."""
     texts = args.source, args.target, args.hyp_source, args.hyp_target
-    if STANDARD in (args.gold, *args.hyp, *texts):
+    paths = hypotheses_of(args)
+    if STANDARD in (args.gold, *paths, *texts):
         raise UsageError("an input is -: expected files, which are read more than once")
     if (args.source is None) != (args.target is None) or (args.hyp_source is None) != (args.hyp_target is None):
         raise UsageError("only the source or only the target text is given: expected both or neither")
     if args.source is None and args.hyp_source is not None:
         raise UsageError("--hyp-source without --source: expected the texts of the gold too")
     given = None if args.source is None else read_given(*texts)
-    results = [_result(path, args, given) for path in args.hyp]
+    results = [_result(path, args, given) for path in paths]
     for result in results:
         print(json.dumps(result) if args.format == "json" else _text(result))
 

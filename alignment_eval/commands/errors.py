@@ -12,15 +12,17 @@ import pandas as pd
 
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
-    add_hypothesis_reading,
+    add_hypothesis_arguments,
     add_text_arguments,
     check_standard_input,
     gold_of,
+    hypotheses_of,
     hypothesis_options,
     reading_fields,
     score_files,
     texts_of,
 )
+from alignment_eval.arguments.output import add_format
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.reading import read_hypothesis
@@ -31,7 +33,7 @@ from alignment_eval.signature import signature
 
 _EPILOG = """\
 Example, after make demo:
-  align-eval errors --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh \\
+  align-eval errors --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en --format text
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
@@ -59,10 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``errors``."""
     parser.epilog = _EPILOG
     add_gold_arguments(parser)
-    group = parser.add_argument_group("hypothesis")
-    group.add_argument("--hyp", required=True, metavar="FILE", help="word alignments (-: standard input)")
-    group.add_argument("--against", metavar="FILE", help="those of another system, read in the same way")
-    add_hypothesis_reading(group)
+    add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
+    parser.add_argument("--against", metavar="FILE", help="another way to name that system")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("frequency")
     group.add_argument(
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count words in these training texts (default: in the texts themselves)",
     )
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
+    add_format(group, tuple(_FORMATS), "json")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -80,10 +80,10 @@ def run(args: argparse.Namespace) -> None:
     texts = [args.source, args.target, *(args.train_frequency or ())]
     if STANDARD in texts:
         raise UsageError("a text is -: expected files; only alignments come from the standard input")
-    check_standard_input([args.gold, args.hyp, args.against])
+    paths = _systems(args)
+    check_standard_input([args.gold, *paths])
     lengths = texts_of(args)
     gold = gold_of(args, lengths)
-    paths = filter(None, (args.hyp, args.against))
     systems = [read_hypothesis(path, hypothesis_options(args), lengths) for path in paths]
     for system in systems:
         score_files(system, gold)  # for its checks
@@ -92,16 +92,16 @@ def run(args: argparse.Namespace) -> None:
     links = [system.links.possible for system in systems]
     result = {
         "hypothesis": systems[0].file.name,
-        "against": systems[1].file.name if args.against else None,
+        "against": systems[1].file.name if len(systems) > 1 else None,
         "frequency": "training" if frequencies else "texts",
         "sentences": gold.links.sentences,
         "classes": error_table(links[0], gold.links, source, target, frequencies),
-        "confusion": confusion_table(links[0], links[1], gold.links) if args.against else None,
+        "confusion": confusion_table(links[0], links[1], gold.links) if len(systems) > 1 else None,
         "signature": signature(
             metric="errors",
             **reading_fields("gold", gold),
             **reading_fields("hyp", systems[0]),
-            **(reading_fields("against", systems[1]) if args.against else {}),
+            **(reading_fields("against", systems[1]) if len(systems) > 1 else {}),
             hyp_possible=args.hyp_allow_possible,
             **{side: file_hash(path) for side, path in zip(SIDES, texts)},
             frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",
@@ -110,6 +110,18 @@ def run(args: argparse.Namespace) -> None:
     }
     for line in _FORMATS[args.format](result):
         print(line)
+
+
+def _systems(args: argparse.Namespace) -> list[str]:
+    """The hypothesis, and the system to compare it with if there is one.
+
+    Raises:
+        UsageError: there are others.
+    """
+    paths = [*hypotheses_of(args), *([] if args.against is None else [args.against])]
+    if len(paths) > 2:
+        raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
+    return paths
 
 
 def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[str, int], Mapping[str, int]]:

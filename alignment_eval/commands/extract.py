@@ -20,13 +20,15 @@ from alignment_eval.arguments.maps import (
     MAX_NORM,
     add_line_arguments,
     add_map_arguments,
+    add_reverse_heads,
     given_map_options,
     line_style,
     reverse_options,
     stated_options,
     states_maps,
 )
-from alignment_eval.arguments.records import open_reverse, texts_of_records, warn_skipped
+from alignment_eval.arguments.output import add_output
+from alignment_eval.arguments.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
 from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
@@ -51,7 +53,7 @@ Examples, after make demo:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
     parser.epilog = _EPILOG
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_records(parser)
     group = add_map_arguments(
         parser, "default: the profile that the records carry; without one, maps chosen on the records themselves"
     )
@@ -70,12 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="mutual: the links that both directions have; average, product: the rule on the mean or the product of "
         "their word maps",
     )
-    group.add_argument("--reverse-heads", metavar="MAPS", help="the maps of the other model (default: the same)")
+    add_reverse_heads(group)
     add_lexicon_arguments(parser, "0 where maps are named, else that of the profile")
     group = parser.add_argument_group("output")
     add_line_arguments(group)
-    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE, also that of --save-lexicon")
+    add_output(group, "Pharaoh file", standard=True)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.records.manifest import finished_run
@@ -24,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``merge``."""
     parser.epilog = _EPILOG
     parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file to be made")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    add_output(parser, "Pharaoh file to be made", required=True)
 
 
 def run(args: argparse.Namespace) -> None:

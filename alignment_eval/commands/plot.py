@@ -14,8 +14,10 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
+from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.maps import add_final_punctuation_argument
-from alignment_eval.arguments.records import check_forced, gold_of_records
+from alignment_eval.arguments.output import add_output
+from alignment_eval.arguments.records import add_records, check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
@@ -56,11 +58,16 @@ _NAMED = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``plot``."""
     parser.epilog = _EPILOG
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_records(parser)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps")
-    group.add_argument(
-        "--kinds", default="attn_n", metavar="KIND,…", help=f"drawn side by side: {', '.join(KINDS)} (default: attn_n)"
+    add_list(
+        group,
+        "--kinds",
+        f"drawn side by side: {', '.join(KINDS)} (default: attn_n)",
+        metavar="KIND",
+        known=KINDS,
+        default=("attn_n",),
     )
     group.add_argument("--layer", type=int, metavar="N", help="decoder layer, from 0; required without --grid")
     group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
@@ -86,15 +93,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", required=True, metavar="FILE", help=f"picture: .{', .'.join(ENDINGS)}")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE")
+    add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
     group.add_argument("--font", metavar="FILE", help="TrueType or OpenType font that is taken before all others")
 
 
 def run(args: argparse.Namespace) -> None:
     """Draw the picture; the signature goes to stderr and into the file's metadata."""
     ending = figure_ending(args.output)
-    kinds = list(dict.fromkeys(args.kinds.split(",")))
+    kinds = list(args.kinds)
     first = check_usage(args, kinds)
     check_new(args.output, args.overwrite)
     records = Records(args.records)

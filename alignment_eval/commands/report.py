@@ -14,7 +14,16 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
 )
 from alignment_eval.arguments.maps import add_final_punctuation_argument
-from alignment_eval.arguments.records import forced_records, gold_and_texts, warn_skipped, with_progress
+from alignment_eval.arguments.output import add_output
+from alignment_eval.arguments.records import (
+    add_kinds,
+    add_records,
+    add_settings,
+    forced_records,
+    gold_and_texts,
+    warn_skipped,
+    with_progress,
+)
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
@@ -27,7 +36,6 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.checks import Texts
-from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, build
@@ -50,11 +58,11 @@ LARGE = 15e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
     parser.epilog = _EPILOG
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_records(parser)
     add_gold_arguments(parser)
     add_text_arguments(parser)
-    parser.add_argument("--kinds", nargs="+", metavar="NAME", help=f"of {', '.join(KINDS)} (default: all recorded)")
-    parser.add_argument("--settings", nargs="+", metavar="NAME", help=f"default: all of {', '.join(SETTINGS)}")
+    add_kinds(parser)
+    add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
     add_final_punctuation_argument(parser)
@@ -70,8 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="maps of at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the page (-: standard output)")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
+    add_output(parser, "the page (-: standard output)", required=True)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -79,8 +86,8 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     records = forced_records(args.records)
     options = ReportOptions(
-        kinds=tuple(dict.fromkeys(args.kinds or records.info.kinds)),
-        settings=tuple(dict.fromkeys(args.settings or SETTINGS)),
+        kinds=tuple(args.kinds or records.info.kinds),
+        settings=tuple(args.settings or SETTINGS),
         rule=args.rule,
         null=args.null,
         final_punctuation=args.final_punctuation,

@@ -15,11 +15,13 @@ from alignment_eval.arguments.alignments import (
     add_text_arguments,
     check_standard_input,
     gold_of,
+    hypotheses_of,
     hypothesis_options,
     reading_fields,
     score_files,
     texts_of,
 )
+from alignment_eval.arguments.output import add_format, add_overwrite
 from alignment_eval.arguments.resampling import (
     add_resampling_arguments,
     resampling_fields,
@@ -35,11 +37,11 @@ from alignment_eval.signature import signature
 
 _EPILOG = """\
 Examples, after make demo:
-  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh
-  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh \\
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en --format text
-  align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh --confidence --format text
-  fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 --hyp -
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --confidence --format text
+  fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
 text, tsv: they are percentages.  Exit status: 0 success, 1 bad data, 2 bad usage.
@@ -55,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=tuple(_FORMATS), default="json", help="of the output (default: json)")
+    add_format(group, tuple(_FORMATS), "json")
     group.add_argument("--per-sentence", metavar="FILE", help="write the counts and scores of each sentence, as TSV")
-    group.add_argument("--overwrite", action="store_true", help="replace the FILE of --per-sentence")
+    add_overwrite(group)
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
     add_resampling_arguments(group)
@@ -65,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis; nothing is printed before all have been."""
-    check_standard_input([args.gold, *args.hyp, args.source, args.target])
+    paths = hypotheses_of(args)
+    check_standard_input([args.gold, *paths, args.source, args.target])
     if args.per_sentence == STANDARD:
         raise UsageError("--per-sentence -: expected a file; the standard output takes the scores")
     if args.per_sentence is not None:
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     if resampling:
         warn_of_few(gold.links.sentences)
     results, scores = [], []
-    for path in args.hyp:
+    for path in paths:
         hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
         scores.append((hypothesis.file.name, score_files(hypothesis, gold)))
         results.append(_result(hypothesis, gold, scores[-1][1], args.hyp_allow_possible, resampling))

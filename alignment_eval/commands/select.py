@@ -14,9 +14,12 @@ from alignment_eval.arguments.alignments import (
     check_standard_input,
     reading_fields,
 )
+from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.maps import add_final_punctuation_argument
+from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
+    add_records,
     check_forced,
     configuration_fields,
     configurations_of,
@@ -57,7 +60,7 @@ Example, after make demo (a real choice is made on one gold set and used on anot
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``select``."""
     parser.epilog = _EPILOG
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_records(parser)
     group = parser.add_argument_group("what to choose by (at least one of the two)")
     group.add_argument(
         "--dev-gold",
@@ -76,13 +79,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to choose from")
     add_configuration_arguments(group)
     add_final_punctuation_argument(group)
-    group.add_argument("--levels", nargs="+", choices=LEVELS, default=LEVELS, help="default: heads and whole layers")
-    group.add_argument(
+    add_list(
+        group, "--levels", f"of {', '.join(LEVELS)} (default: both)", metavar="LEVEL", known=LEVELS, default=LEVELS
+    )
+    add_list(
+        group,
         "--combine",
-        nargs="+",
-        choices=COMBINATIONS,
+        f"how a set of maps may be combined: {', '.join(COMBINATIONS)} (default: both; with --dev-gold)",
+        metavar="HOW",
+        known=COMBINATIONS,
         default=COMBINATIONS,
-        help="how a set of maps may be combined (default: all; with --dev-gold)",
     )
     group.add_argument(
         "--mix-settings", action="store_true", help="a set may hold maps of AWO and of AWI (with --dev-gold)"
@@ -98,8 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also try a lexicon of the text, counted so many times (default: 0, none; with --dev-gold)",
     )
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="profile, for align-eval extract --profile")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE")
+    add_output(group, "profile, for align-eval extract --profile")
 
 
 @dataclass(frozen=True)
@@ -172,8 +177,7 @@ def _options(args: argparse.Namespace, records: Records) -> SelectionOptions:
     configurations = configurations_of(args, records)
     if args.mix_settings:  # the settings of all maps are tried in each
         configurations = [option for option in configurations if option.setting == configurations[0].setting]
-    levels, combinations = (tuple(dict.fromkeys(names)) for names in (args.levels, args.combine))
-    return SelectionOptions(configurations, levels, combinations, args.max_heads, args.mix_settings)
+    return SelectionOptions(configurations, args.levels, args.combine, args.max_heads, args.mix_settings)
 
 
 def _by_gold(

@@ -15,8 +15,10 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
 )
 from alignment_eval.arguments.maps import add_final_punctuation_argument
+from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
+    add_records,
     configuration_fields,
     configurations_of,
     forced_records,
@@ -39,7 +41,7 @@ ORACLE_NOTE = (
 )
 _EPILOG = """\
 Example, after make demo:
-  align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 --out out/sweep
+  align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
 _BEST_ROWS = 10
 _OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)"), mark="sweep.json")
@@ -48,18 +50,18 @@ _OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|heads-.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``sweep``."""
     parser.epilog = _EPILOG
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+    add_records(parser)
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_configuration_arguments(parser)
     add_final_punctuation_argument(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory for table, JSON and heatmaps")
-    parser.add_argument("--overwrite", action="store_true", help="replace a DIR that sweep wrote")
+    what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
+    add_output(parser, what, metavar="DIR", required=True, also=("--out",))
 
 
 def run(args: argparse.Namespace) -> None:
     """Score everything, write DIR, print the table."""
-    check_directory(args.out, args.overwrite, _OWN_FILES)
+    check_directory(args.output, args.overwrite, _OWN_FILES)
     records = forced_records(args.records)
     options = configurations_of(args, records)
     gold, texts = gold_and_texts(args, records)
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         **reading_fields("gold", gold),
         **configuration_fields(options),
     )
-    with new_directory(args.out, args.overwrite, _OWN_FILES) as directory:
+    with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_result(result, signed, records, directory)
     print(report(result.table, records.info.size))
     print(signed, file=sys.stderr)

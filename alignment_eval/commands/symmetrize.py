@@ -14,6 +14,7 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
@@ -48,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_hypothesis_reading(group, role)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("--output", default="-", metavar="FILE", help="Pharaoh file (default: -, the standard output)")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    add_output(group, "Pharaoh file", standard=True)
 
 
 def run(args: argparse.Namespace) -> None:

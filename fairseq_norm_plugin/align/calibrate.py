@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from alignment_eval.arguments.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import check_new, write_lines
@@ -61,8 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_gold_reading(group)
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="the profile (default: CHECKPOINT.align.json)")
-    group.add_argument("--overwrite", action="store_true", help="replace profiles that exist")
+    add_output(group, "the profile (default: CHECKPOINT.align.json)")
     add_speed_arguments(parser)
     return parser
 

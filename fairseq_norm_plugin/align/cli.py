@@ -19,6 +19,7 @@ from alignment_eval.arguments.maps import (
     MAX_NORM,
     add_line_arguments,
     add_map_arguments,
+    add_reverse_heads,
     given_map_options,
     line_style,
 )
@@ -94,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         parser, "default: the profile beside each checkpoint; without one, maps chosen on the text itself"
     )
     group = add_reverse_arguments(parser)
-    group.add_argument("--reverse-heads", metavar="MAPS", help="its maps (default: the same layers and heads)")
+    add_reverse_heads(group)
     group.add_argument(
         "--join",
         choices=JOINS,

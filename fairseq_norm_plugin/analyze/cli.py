@@ -21,6 +21,7 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
@@ -58,8 +59,7 @@ def _parser() -> Any:
     options.add_dataset_args(parser, gen=True)
     group = parser.add_argument_group("analysis")
     options.add_common_eval_args(group)
-    group.add_argument("--out", required=True, metavar="DIR", help="directory for tables and figures")
-    group.add_argument("--overwrite", action="store_true", help="replace DIR if it is there")
+    add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
     group.add_argument(
         "--mixing-kinds",
         default=",".join(DEFAULT_MIXING),
@@ -79,7 +79,7 @@ def run(args: Any) -> None:
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
     for kind in kinds:
         require_known("kind of mixing ratio", kind, MIXING_KINDS)
-    check_directory(args.out, args.overwrite, _OWN_FILES)
+    check_directory(args.output, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
         raise UsageError(f"--path {args.path}: expected one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).is_file():
@@ -94,7 +94,7 @@ def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
     from fairseq_norm_plugin.analyze.figures import save_figures
 
     tables = analysis.tables()
-    with new_directory(args.out, args.overwrite, _OWN_FILES) as directory:
+    with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
             table.to_csv(directory / f"{name}.csv", index=False)
         layers = tables["mixing"].query("head.isna() and token_class == 'all'")
@@ -102,4 +102,4 @@ def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
         save_figures(tables, directory)
     print(layers.set_index(["block", "layer", "kind"])["mean"].mul(100).round(1).unstack(sort=False).to_string())
-    logger.info("wrote %s", args.out)
+    logger.info("wrote %s", args.output)

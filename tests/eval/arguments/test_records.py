@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
     configuration_fields,
@@ -29,7 +29,7 @@ def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> P
 
 
 def test_configurations(directory: Path) -> None:
-    parser = argparse.ArgumentParser()
+    parser = ListParser()
     add_configuration_arguments(parser)
     args = parser.parse_args(
         ["--kinds", "attn_n", "attn_n", "--settings", "awo", "--rules", "threshold=.2", "threshold=0.20"]

@@ -127,7 +127,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "small.log"], 2, "small.log is given twice"),
         (["-", "-"], 2, "several inputs are -"),
         (["small.log", "--metrics", "bleu"], 1, "small.log: no metric bleu in it: expected some of test_aer, te"),
-        (["small.log", "--metrics", "aer,"], 2, "'aer,': expected names with commas between them"),
+        (["small.log", "--metrics", "aer,"], 2, "'aer,': expected names, separated by commas or spaces"),
         (["small.log", "--metrics", "aer,bleu"], 2, "--metrics: bleu fits no metric"),
         (["small.log", "--metrics", "aer,loss"], 2, "aer is drawn in % and loss is not: expected metrics that"),
         (["small.log", "--loss", "bleu"], 1, "no metric bleu of subset test in it"),

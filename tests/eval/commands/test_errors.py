@@ -116,7 +116,7 @@ def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatc
     before = json.loads(call("errors", *STATED)[1])
     with Path("hyp").open() as file:
         monkeypatch.setattr("sys.stdin", file)
-        after = json.loads(call("errors", *STATED, "--hyp", "-")[1])
+        after = json.loads(call("errors", *STATED[:4], "-", *STATED[6:])[1])
     assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
     assert after == before
 
@@ -126,7 +126,7 @@ def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatc
     [
         (STATED[:-2], 2, "the following arguments are required: --target"),
         ((*STATED, "--source", "-"), 2, "a text is -: expected files; only alignments come from the standard input"),
-        ((*STATED, "--hyp", "-", "--against", "-"), 2, "several inputs are -: expected at most one"),
+        ((*STATED[:4], "-", "--against", "-", *STATED[6:]), 2, "several inputs are -: expected at most one"),
         ((*STATED, "--train-frequency", "train.source"), 2, "--train-frequency: expected 2 arguments"),
         ((*STATED, "--train-frequency", "train.source", "nothing"), 1, "nothing: no such file"),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair of 1 and 1 words"),

@@ -19,15 +19,17 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "convert": ("convert", "gold", "--to", "talp", "-o"),
     "curve": ("curve", "log", "--metrics", "aer", "-o"),
     "curve --csv": ("curve", "log", "--metrics", "aer", "-o", "curve.png", "--csv"),
-    "extract": ("extract", "run", *RULE, "--output"),
+    "extract": ("extract", "run", *RULE, "-o"),
     "merge": ("merge", "parts", "-o"),
     "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
     "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "--resamples", 100, "-o"),
-    "score": ("score", *GOLD, "--hyp", "gold", "--per-sentence"),
+    "score": ("score", *GOLD, "gold", "--per-sentence"),
     "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, *FEW, "-o"),
-    "sweep": ("sweep", "run", *GOLD, *FEW, "--out"),
-    "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "--output"),
+    "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
+    "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
 }
+#: The same commands with other ways to name their output, and score's hypothesis.
+ALSO = {"extract": ("--output",), "sweep": ("--out", "--output"), "symmetrize": ("--output",)}
 #: Commands whose output is known by its ending.
 PICTURES = ("curve", "plot")
 
@@ -88,3 +90,78 @@ def test_no_such_directory_and_read_only(call: Call, directory: Path, name: str)
     place.write_text("mine")
     place.chmod(0o444)
     assert f"there{ending}: the file is read-only" in refuse(call, directory, name, place, "--overwrite")
+
+
+@pytest.mark.parametrize("name", ALSO)
+def test_other_names_of_the_option_still_work(call: Call, directory: Path, name: str) -> None:
+    *words, option = COMMANDS[name]
+    assert option == "-o"
+    for number, other in enumerate(ALSO[name]):
+        assert call(*words, other, directory / f"{number}")[0] == 0
+        assert (directory / f"{number}").exists()
+
+
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in COMMANDS}))
+def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
+    text = " ".join(call(name, "--help")[1].split())
+    assert "--overwrite replace output that exists" in text
+    assert "-o FILE, --output FILE" in text.replace("OUT", "FILE").replace("DIR", "FILE") or name == "score"
+
+
+def test_hypotheses_by_place_or_by_option(call: Call, directory: Path) -> None:
+    """score, doctor and errors."""
+    (directory / "text").write_text("a b\na b\n")
+    (directory / "other").write_text("0-0\n0-1\n")
+    texts = ("--source", "text", "--target", "text")
+    for command in ("score", "doctor"):
+        ways = [("gold", "other"), ("--hyp", "gold", "other"), ("gold", "--hyp", "other")]
+        printed = {call(command, *way, *GOLD, *texts)[:2] for way in ways}
+        ((status, out),) = printed
+        assert (status, out.count("sentences:2")) == (0, 2)
+    ways = [("gold", "other"), ("--hyp", "gold", "--against", "other"), ("gold", "--against", "other")]
+    ((status, out),) = {call("errors", *way, *GOLD, *texts)[:2] for way in ways}
+    assert (status, '"against": "other"' in out) == (0, True)
+    status, _, messages = call("errors", "gold", "other", "--against", "gold", *GOLD, *texts)
+    assert (status, "3 hypotheses: expected one, or two to compare" in messages) == (2, True)
+    for command in ("score", "doctor", "errors"):
+        status, _, messages = call(command, *GOLD, *texts)
+        assert (status, "no hypothesis: expected HYP" in messages) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "lists"),
+    [
+        (("plot", "run", "--sentence", 0, "--layer", 1), {"--kinds": ("attn_w", "attn_n")}),
+        (("plot", "run", "--sentence", 0, "--grid"), {"--kinds": ("attn_n",)}),
+        (
+            ("sweep", "run", *GOLD),
+            {"--kinds": ("attn_w", "attn_n"), "--settings": ("awi", "awo"), "--rules": ("shift-att", "top-k=2")},
+        ),
+        (("report", "run", *GOLD, "--resamples", 100), {"--kinds": ("attn_n", "attn_w"), "--settings": ("awi", "awo")}),
+        (
+            ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules", "shift-att"),
+            {"--settings": ("awo", "awi"), "--levels": ("head", "layer"), "--combine": ("product", "mean")},
+        ),
+        (("curve", "log"), {"--metrics": ("aer", "a*"), "--subset": ("valid",), "--loss": ("loss", "l*")}),
+        (
+            ("extract", "run", "--kind", "attn_n", "--setting", "awo", "--rule", "shift-att"),
+            {"--heads": ("0.1", "1", "0.0:awi")},
+        ),
+    ],
+)
+def test_lists_with_commas_and_with_spaces_are_one(
+    call: Call, directory: Path, command: tuple[object, ...], lists: dict[str, tuple[str, ...]]
+) -> None:
+    """The same output and signature, with RECORDS or LOG before the lists and after them."""
+    name, place, *others = command
+    ending = ".svg" if name in PICTURES else ""
+    printed = []
+    for number, entries in enumerate((lambda names: (",".join(names),), lambda names: names)):
+        given = [word for option, names in lists.items() for word in (option, *entries(names))]
+        for words in ((name, place, *others, *given), (name, *others, *given, place)):
+            out = directory / f"{number}{words.index(place)}{ending}"
+            status, text, messages = call(*words, "-o", out)
+            assert status == 0, messages
+            signature = [line for line in messages.splitlines() if "|version:" in line]
+            printed.append((text, signature))
+    assert printed.count(printed[0]) == 4

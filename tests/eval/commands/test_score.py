@@ -77,7 +77,7 @@ def test_standard_input(files: Files) -> None:
 def test_help_has_examples() -> None:
     done = align_eval("score", "--help")
     assert done.returncode == 0
-    assert "align-eval score --gold data/demo/demo.talp --gold-base 1 --hyp " in done.stdout
+    assert "align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh" in done.stdout
 
 
 def test_help_is_plain_text() -> None:
@@ -251,7 +251,7 @@ def test_bad_data(
         ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected both; only intervals are"),
         ((*STATED, "--confidence", "--resamples", "5"), "5 resamples: expected 100 to 1000000"),
         ((*STATED, "--confidence", "--seed", "-1"), "seed -1: expected 0 or more"),
-        (("--gold", "gold"), "the following arguments are required: --hyp"),
+        (("--gold", "gold"), "no hypothesis: expected HYP, the file of word alignments"),
         ((*STATED, "--gold-base", "2"), "argument --gold-base: invalid choice: '2'"),
         ((*STATED, "--gold-format", "fairseq"), "argument --gold-format: invalid choice: 'fairseq'"),
     ],

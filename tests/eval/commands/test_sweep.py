@@ -204,7 +204,7 @@ def test_nothing_is_left_of_a_sweep_that_fails(
 @pytest.mark.parametrize(
     ("gold", "options", "status", "text"),
     [
-        (GOLD[:3], [], 1, "run has records of 4: expected as many; are they of the same text?"),
+        (GOLD[:3], [], 1, "run has records of 4: expected the same number; are they of the same text?"),
         (GOLD * 2, [], 1, "gold.talp: 8 sentences, but "),
         (
             [GoldSentence(frozenset({(3, 0)})), *GOLD[1:]],
