@@ -15,6 +15,7 @@ from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
+from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
 
@@ -63,7 +64,8 @@ def block_maps_of(
     for model in models:
         numbers = [attention.site.number for attention in norm_attentions(model, block)]
         capture = MapCapture(block, numbers, partial(_maps_of, kind=kind))
-        with torch.no_grad(), teacher_forcing(model), capturing(norm_attentions(model), capture):
+        threads = enough_threads([model], len(rows) + len(columns))
+        with torch.no_grad(), threads, teacher_forcing(model), capturing(norm_attentions(model), capture):
             model(**inputs, features_only=True)
         captures.append(capture.take())
     means = [

@@ -9,8 +9,6 @@ import pytest
 import fairseq_norm_plugin
 from alignment_eval.display.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats.lexicon_file import read_lexicon
-from fairseq_norm_plugin.api import lexicons
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
@@ -68,18 +66,6 @@ def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
         assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)
     within = models[which].align(SOURCES, TARGETS, lexicon_file=file)
     assert models[which].align(SOURCES[0], TARGETS[0], lexicon_file=str(file)).links == within[0].links
-
-
-def test_a_lexicon_file_is_read_once_until_it_changes(models, tmp_path, monkeypatch):
-    file = tmp_path / "lexicon"
-    read = []
-    monkeypatch.setattr(lexicons, "read_lexicon", lambda path: read.append(path) or read_lexicon(path))
-    for lines in (slice(0, 30), slice(30, 60)):
-        command_line(tmp_path, SOURCES[lines], TARGETS[lines], "--save-lexicon", file, "--overwrite")
-        read.clear()
-        one = [models[0].align(SOURCES[30], TARGETS[30], lexicon_file=file).confidences for _ in range(2)]
-        assert read == [file]
-        assert one[0] == one[1]
 
 
 def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):

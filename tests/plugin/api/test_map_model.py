@@ -252,8 +252,9 @@ def test_a_single_pair_takes_one_thread(model, monkeypatch):
     try:
         model.maps("ja .", "yes .")
         model.align("ja .", "yes .")
+        model.block_maps("ja .", "yes .", "encoder.self", "attn_n")
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    assert len(seen) == 2
+    assert len(seen) == 3
     assert set(seen) == {1}
