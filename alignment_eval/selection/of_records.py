@@ -91,9 +91,9 @@ def _profile_of(records: Records, named: str | None) -> tuple[Profile, str]:
 
 def _different(records: Records) -> Iterator[SentenceMaps]:
     """The first :data:`PAIRS` different sentence pairs that have maps, by id."""
-    seen = set()
+    seen: set[tuple[tuple[str, ...], ...]] = set()
     for sentence in records.best():
-        words = words_of(sentence)
+        words = tuple(map(tuple, words_of(sentence)))
         if sentence.ok and words not in seen:
             seen.add(words)
             yield sentence

@@ -149,11 +149,29 @@ def test_too_few_pairs(call, models, tmp_path, pairs, gold):
     assert not (models / "checkpoint.pt.align.json").exists()
 
 
-def test_the_same_pair_again_and_again(call, tmp_path):
+def test_no_pairs(call, models, tmp_path):
+    (tmp_path / "nothing").write_text("")
+    done = call("calibrate", texts=[tmp_path / "nothing", tmp_path / "nothing"])
+    assert (done.status, "nothing: the file is empty" in done.err) == (1, True)
+    assert not (models / "checkpoint.pt.align.json").exists()
+
+
+def test_a_gold_does_not_hide_text_of_another_language(call):
+    done = call("calibrate", *GOLD, "--gold-swap", texts=[DEMO / "demo.en", DEMO / "demo.de"])
+    assert done.status == 0, done.err
+    assert "warning: " in done.err
+    assert "exchanged" in done.err
+
+
+@pytest.mark.parametrize("gold", [(), GOLD])
+def test_the_same_pair_again_and_again(call, tmp_path, gold):
+    if gold:
+        (tmp_path / "gold").write_text("1-1\n" * 100)
+        gold = ("--dev-gold", tmp_path / "gold", "--gold-base", 1)
     for lang in ("de", "en"):
         line = (DEMO / f"demo.{lang}").read_text().splitlines()[0]
         (tmp_path / f"same.{lang}").write_text(f"{line}\n" * 100)
-    done = call("calibrate", texts=[tmp_path / "same.de", tmp_path / "same.en"])
+    done = call("calibrate", *gold, texts=[tmp_path / "same.de", tmp_path / "same.en"])
     assert (done.status, "1 different sentence pairs" in done.err) == (1, True)
 
 
