@@ -66,6 +66,37 @@ def _is_punctuation(token: str) -> bool:
     return bool(token) and all(unicodedata.category(character).startswith("P") for character in token)
 
 
+class PairSample:
+    """A uniform sample of at most :data:`SAMPLED_PAIRS` (α, ‖f(x)‖) pairs of all that came, whatever their number.
+
+    Attributes:
+        pairs: α of each head, then ‖f(x)‖ of each head, float64 [pairs, 2 · heads].
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.pairs = torch.empty(0, 0)
+        self._keys = torch.empty(0)
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def add(self, alpha: Tensor, norms: Tensor, visible: Tensor) -> None:
+        """Keep the pairs with the largest of random keys.
+
+        Args:
+            alpha: attention weights, [B, H, T, S].
+            norms: ‖f(x)‖, [B, H, S].
+            visible: which positions may be sampled, bool [B, T, S].
+        """
+        b, i, j = visible.nonzero(as_tuple=True)
+        keys = torch.rand(len(b), generator=self._generator)
+        best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
+        b, i, j = (index[best.to(index.device)] for index in (b, i, j))
+        pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
+        self._keys = torch.cat([self._keys, keys[best]])
+        self.pairs = pairs if not len(self.pairs) else torch.cat([self.pairs, pairs])
+        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
+        self._keys, self.pairs = self._keys[kept], self.pairs[kept]
+
+
 class BlockStatistics:
     """The sums of one block (a block type of a layer).
 
@@ -91,9 +122,7 @@ class BlockStatistics:
         self._class_counts = torch.zeros(classes, dtype=torch.float64)
         self._norms = torch.zeros(len(columns.tokens), dtype=torch.float64)
         self._column_counts = torch.zeros(len(columns.tokens), dtype=torch.float64)
-        self._generator = torch.Generator().manual_seed(seed)
-        self._keys = torch.empty(0)
-        self._pairs = torch.empty(0, 0)
+        self._sample = PairSample(seed)
 
     def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
         """Add one batch.
@@ -117,7 +146,10 @@ class BlockStatistics:
             maps = torch.cat([head_map(block, kind), layer_map(block, kind)[:, None]], dim=1).double().cpu()
             mass = torch.einsum("bhts,bsc,bt->hc", maps, by_class, real_rows.cpu().double())
             self._mass[kind] = self._mass.get(kind, 0) + mass
-        self._sample(block.alpha, norms, real_rows, real_columns)
+        visible = real_rows[:, :, None] & real_columns[:, None, :]
+        if self.type == DECODER_SELF:
+            visible = visible.tril()
+        self._sample.add(block.alpha, norms, visible)
 
     def _add_mixing(self, block: Block, row_tokens: Tensor) -> None:
         real = row_tokens.ne(self.rows.pad)
@@ -133,20 +165,6 @@ class BlockStatistics:
         for kind in _HEAD_MIXING_KINDS:
             ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
             self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
-
-    def _sample(self, alpha: Tensor, norms: Tensor, real_rows: Tensor, real_columns: Tensor) -> None:
-        """Keep the pairs with the largest of random keys: a uniform sample of all that came, whatever their number."""
-        b, i, j = (real_rows[:, :, None] & real_columns[:, None, :]).nonzero(as_tuple=True)
-        if self.type == DECODER_SELF:
-            b, i, j = (index[j <= i] for index in (b, i, j))
-        keys = torch.rand(len(b), generator=self._generator)
-        best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
-        b, i, j = (index[best.to(index.device)] for index in (b, i, j))
-        pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
-        self._keys = torch.cat([self._keys, keys[best]])
-        self._pairs = pairs if not len(self._pairs) else torch.cat([self._pairs, pairs])
-        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
-        self._keys, self._pairs = self._keys[kept], self._pairs[kept]
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -202,7 +220,7 @@ class BlockStatistics:
 
     def weight_norm_correlation(self) -> list[dict[str, Any]]:
         """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs, a row a head."""
-        pairs = self._pairs.numpy()
+        pairs = self._sample.pairs.numpy()
         return [
             {"head": head, "spearman": spearman(pairs[:, head], pairs[:, self._heads + head]), "pairs": len(pairs)}
             for head in range(self._heads)

@@ -194,26 +194,7 @@ class ShardParts(ABC, Generic[Item]):
         self.manifest.write(self.directory)
 
     def _begun(self, manifest: Manifest) -> Optional[Manifest]:
-        """What this shard of the run has written before.
-
-        Raises:
-            InputError: there is something that must not be continued or replaced.
-        """
-        begun = None
-        option = self._existing.output_option or CONTENTS[manifest.content]
-        for other in read_manifests(self.directory, manifest.content):
-            where = self.directory / other.name
-            check_same_run(where, other, manifest, option)
-            if other.shard == manifest.shard:
-                begun = other
-                if not (self._existing.resume or self._existing.overwrite):
-                    state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
-                    raise InputError(
-                        f"{where}: this shard of the same run is {state} already: give {self._existing.options[0]} to "
-                        f"keep what is there, {self._existing.options[1]} to begin anew, or name another place with "
-                        f"{option}"
-                    )
-        return begun
+        return begun_manifest(self.directory, manifest, self._existing)
 
     def _begun_ids(self) -> NDArray[np.bool_]:
         written = np.zeros(self.manifest.size, dtype=np.bool_)
@@ -233,6 +214,28 @@ class ShardParts(ABC, Generic[Item]):
 
     def _drop(self) -> None:
         """Let go of the part, which will not be ended."""
+
+
+def begun_manifest(directory: Path, manifest: Manifest, existing: IfExists) -> Optional[Manifest]:
+    """What the shard of ``manifest`` has written before.
+
+    Raises:
+        InputError: there is something that must not be continued or replaced.
+    """
+    begun = None
+    option = existing.output_option or CONTENTS[manifest.content]
+    for other in read_manifests(directory, manifest.content):
+        where = directory / other.name
+        check_same_run(where, other, manifest, option)
+        if other.shard == manifest.shard:
+            begun = other
+            if not (existing.resume or existing.overwrite):
+                state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
+                raise InputError(
+                    f"{where}: this shard of the same run is {state} already: give {existing.options[0]} to "
+                    f"keep what is there, {existing.options[1]} to begin anew, or name another place with {option}"
+                )
+    return begun
 
 
 def check_same_run(where: Path, other: Manifest, manifest: Manifest, option: str) -> None:

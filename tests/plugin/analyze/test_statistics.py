@@ -150,8 +150,8 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
     sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types, seed=1)
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
-    assert len(sampled._pairs) == 20
-    assert {tuple(row.tolist()) for row in sampled._pairs} <= known
+    assert len(sampled._sample.pairs) == 20
+    assert {tuple(row.tolist()) for row in sampled._sample.pairs} <= known
 
 
 def test_token_classes(token_types):
