@@ -20,6 +20,7 @@ import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
+from alignment_eval.cli import main
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
 from alignment_eval.records.manifest import Part
@@ -136,6 +137,21 @@ def make_records() -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def make_font() -> Callable[..., Path]:
     return font
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Exit status, stdout and stderr of ``align-eval ARGUMENTS``."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as error:  # argparse
+            status = int(error.code or 0)
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

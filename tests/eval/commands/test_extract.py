@@ -11,9 +11,7 @@ import pytest
 
 from alignment_eval.cli import main
 from alignment_eval.extraction.bidirectional import join
-from alignment_eval.extraction.corpus import align_corpus, read_direction
 from alignment_eval.extraction.extract import extract, word_links
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import json_hash
@@ -343,84 +341,6 @@ def test_level_token_links_subwords(
                 links.add((columns.index(max(columns, key=lambda s: map_[row + 1, s])), rows.index(row)))
         assert found[sentence.id] == " ".join(f"{i}-{j}" for i, j in sorted(links))
     assert found != align_eval("extract", directory, *OPTIONS, "--null", "mask").stdout.splitlines()
-
-
-TWO_WAY = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
-
-
-@pytest.fixture
-def pairs(make_sentence: Factory) -> list[SentenceMaps]:
-    """Seven pairs of few words in the order of their length; the fourth was skipped."""
-    texts = ["a b", "b a", "a a b", "c", "b c a", "c a b a", "a"]
-    sentences = [make_sentence(k, source=f"{t} </s>", target=f"{t.upper()} </s>") for k, t in enumerate(texts)]
-    sentences[3] = make_sentence(3, status="too long")
-    return [sentences[k] for k in (3, 6, 0, 1, 2, 4, 5)]
-
-
-def of_corpus(pairs: list[SentenceMaps], passes: int, first: int) -> list[str]:
-    options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
-    method = AlignmentMethod(options, lexicon_passes=passes, lexicon_pairs=first)
-    found = align_corpus([(read_direction(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
-    return [" ".join(f"{i}-{j}" for i, j in sorted(pair.links.links)) if pair.links else "" for pair in found]
-
-
-@pytest.mark.parametrize("first", [3, 5, 7, 10000])
-def test_a_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call, first: int) -> None:
-    """Of the first pairs of the corpus, in whatever order the records hold them."""
-    directory = make_records(tmp_path / "run", pairs, shards=2)
-    _, out, err = call("extract", directory, *TWO_WAY, "--lexicon", 2, "--lexicon-pairs", first)
-    assert out.splitlines() == of_corpus(pairs, 2, first)
-    assert f"|lexicon:2|lexicon_pairs:{first}|" in err
-    assert "warning: 1 of 7 sentences cannot be aligned" in err
-    assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
-
-
-def test_no_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call) -> None:
-    directory = make_records(tmp_path / "run", pairs)
-    assert call("extract", directory, *TWO_WAY, "--lexicon", 0) == call("extract", directory, *TWO_WAY)
-    assert "lexicon" not in call("extract", directory, *TWO_WAY)[2]
-
-
-def test_a_lexicon_of_a_file(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call) -> None:
-    directory, lexicon = make_records(tmp_path / "run", pairs), tmp_path / "lexicon"
-    counted = (*TWO_WAY, "--lexicon", 2, "--lexicon-pairs", 5, "--save-lexicon", lexicon)
-    status, saved, _ = call("extract", directory, *counted)
-    assert status == 0
-    _, given, err = call("extract", directory, *TWO_WAY, "--lexicon-file", lexicon)
-    assert "|lexicon_file:" in err
-    assert given.splitlines()[5:] == saved.splitlines()[5:]
-    status, _, err = call("extract", directory, *counted)
-    assert (status, "already exists" in err) == (1, True)
-    assert call("extract", directory, *counted, "--overwrite")[0] == 0
-    (tmp_path / "broken").write_bytes(b"PAR1")
-    for options, message in (
-        (("--lexicon-file", tmp_path / "broken"), "broken: no lexicon file"),
-        (("--lexicon-file", lexicon, "--level", "token"), "--level token with a lexicon file: that is of words"),
-        (("--save-lexicon", tmp_path / "new"), "--save-lexicon: no lexicon is counted here: expected --lexicon"),
-        (("--lexicon", -1), "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),
-        (("--lexicon", 1, "--lexicon-pairs", 0), "'0': expected a number, 1 or more"),
-    ):
-        status, _, err = call("extract", directory, *TWO_WAY, *options)
-        assert status in (1, 2)
-        assert message in err
-    status, _, err = call("extract", directory, *TWO_WAY[:-1], "kobayashi2020", "--lexicon", 1)
-    assert (status, "a lexicon with rule 'kobayashi2020' and null 'allow'" in err) == (2, True)
-
-
-def test_a_lexicon_of_both_directions(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
-    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    forward = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
-    back = [replace(make_sentence(k + 7, source=t, target=s), id=k) for k, (s, t) in enumerate(texts)]
-    options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
-    method = AlignmentMethod(options, options, BidirectionalOptions("product"), 1)
-    found = align_corpus(
-        [(read_direction(f, options), read_direction(r, options)) for f, r in zip(forward, back)], method
-    )
-    directories = make_records(tmp_path / "run", forward), make_records(tmp_path / "back", back)
-    _, out, _ = call(
-        "extract", directories[0], *TWO_WAY, "--lexicon", 1, "--join", "product", "--reverse", directories[1]
-    )
-    assert out.splitlines() == [" ".join(f"{i}-{j}" for i, j in sorted(p.links.links)) for p in found if p.links]
 
 
 def test_texts_confirm_words_that_were_not_certain(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.preparing import LANGUAGES, names, run
+from tests.integration.scripts.preparing import LANGUAGES, names, run
 
 
 @pytest.fixture

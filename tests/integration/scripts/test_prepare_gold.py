@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.integration.preparing import LANGUAGES, REPOSITORY, names, run
+from tests.integration.scripts.preparing import LANGUAGES, REPOSITORY, names, run
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import math
-import random
 import shutil
 from argparse import Namespace
 
@@ -19,28 +16,9 @@ from alignment_eval.formats.reading import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
 from fairseq_norm_plugin.monitoring.counts import Monitor
+from tests.integration.training.conftest import halves
 
 SUBSETS = ("--valid-subset", "test,valid")
-
-
-def words(side):
-    return sum(not token.endswith("@@") for token in side.split())
-
-
-@pytest.fixture(scope="module")
-def gold(texts, tmp_path_factory):
-    """A gold of subset test (texts[2]), base 1: word i with word n - 1 - i for sure, some others possible."""
-    rng = random.Random(3)
-    lines = []
-    for source, target in texts[2]:
-        size = words(source)
-        assert size == words(target)
-        links = [f"{i + 1}-{size - i}" for i in range(size) if rng.random() < 0.8]
-        links += [f"{rng.randint(1, size)}p{rng.randint(1, size)}" for _ in range(2)]
-        lines.append(" ".join(links) + "\n")
-    path = tmp_path_factory.mktemp("gold") / "gold.talp"
-    path.write_text("".join(lines), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -52,23 +30,6 @@ def monitored(trained, gold):
         return trained(name, *options, *extra, task="translation_norm", **fields)
 
     return make
-
-
-@pytest.fixture
-def logged(caplog):
-    """The figures of each validation of a subset, as fairseq's JSON log has them."""
-    caplog.set_level(logging.INFO)
-
-    def read(subset):
-        lines = [json.loads(record.message) for record in caplog.records if record.name == subset]
-        return [{key.removeprefix(f"{subset}_"): value for key, value in line.items()} for line in lines]
-
-    return read
-
-
-def halves(lines):
-    """The last figures of two runs of equal length."""
-    return lines[len(lines) // 2 - 1], lines[-1]
 
 
 def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, norm, gold, tmp_path):
@@ -203,54 +164,6 @@ def test_translating_beside_it_changes_nothing(monitored, logged):
     without, beside = halves(logged("test"))
     assert "bleu" in beside
     assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
-
-
-@pytest.fixture(scope="module")
-def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
-    """Training data with alignments that the plugin made: forced scoring, links of tokens, fairseq-preprocess."""
-    directory = tmp_path_factory.mktemp("guided")
-    for name, pairs in (("train", texts[0]), ("test", texts[2])):
-        for lang, side in zip(("xx", "yy"), zip(*pairs)):
-            (directory / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-        records = directory / f"records-{name}"
-        norm("--score-reference", "--gen-subset", name, "--norm-records", records)
-        extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
-        command(bin_directory / "align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
-    command(
-        *(bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
-        *("--testpref", directory / "test", "--align-suffix", "align", "--srcdict", data / "dict.xx.txt"),
-        *("--joined-dictionary", "--destdir", directory / "bin"),
-    )
-    return directory
-
-
-def test_alignments_of_tokens_come_back_as_they_were(guided, texts):
-    from fairseq.data import data_utils
-
-    loaded = data_utils.load_indexed_dataset(str(guided / "bin" / "train.align.xx-yy"), None)
-    lines = (guided / "train.align").read_text(encoding="utf-8").splitlines()
-    assert len(loaded) == len(lines) == 60
-    for pairs, line, (source, target) in zip(loaded, lines, texts[0]):
-        links = [tuple(map(int, link.split("-"))) for link in line.split()]
-        assert pairs.view(-1, 2).tolist() == [list(link) for link in links]
-        assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
-    assert any(lines)
-
-
-@pytest.mark.parametrize("extra", [[], ["--full-context-alignment"]])
-def test_guided_alignment_keeps_its_probabilities(trained, guided, gold, logged, extra):
-    words = ["--load-alignments", "--criterion", "label_smoothed_cross_entropy_with_alignment", *extra]
-    words += ["--valid-subset", "test", "--log-format", "json", "--alignment-layer", 1]
-    fields = {"data": guided / "bin", "arch": "transformer_align", "task": "translation_norm", "updates": 4}
-    ours = trained(f"guided{extra}", *words, "--aer-gold", f"test={gold}", "--aer-gold-base", 1, **fields)
-    theirs = trained(f"guided stock{extra}", *words, **fields)
-    watched, stock = halves(logged("test"))
-    assert float(stock["alignment_loss"]) > 0
-    same = [key for key in stock if "wps" not in key and "best" not in key]
-    assert [watched[key] for key in same] == [stock[key] for key in same]
-    assert math.isfinite(float(watched["aer"]))
-    states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
-    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
 
 
 def test_layer_drop_leaves_every_layer_its_number(monitored, logged):

@@ -12,7 +12,7 @@ from fairseq import checkpoint_utils
 
 import fairseq_norm_plugin as fnp
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")

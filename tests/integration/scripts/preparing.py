@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 SCRIPTS = REPOSITORY / "scripts"
 LANGUAGES = ("--source-lang", "de", "--target-lang", "en")
 

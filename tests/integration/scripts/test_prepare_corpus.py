@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.integration.preparing import LANGUAGES, SCRIPTS, names, run
+from tests.integration.scripts.preparing import LANGUAGES, SCRIPTS, names, run
 
 
 @pytest.fixture

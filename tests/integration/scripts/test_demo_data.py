@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 LANGUAGES = ("de", "en")
 PAIRS = 60
 LINK = re.compile(r"([1-9][0-9]*)([-p])([1-9][0-9]*)")

@@ -23,7 +23,7 @@ from alignment_eval.errors import InputError
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("tokenizers")
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 WORDS = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "the", "cat", "sat", "##s", "##ting", "mat"]
 CONFIG = {
     "model_type": "bert",

@@ -14,7 +14,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.integration.conftest import without_fairseqs_warnings
 
-PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_norm_plugin"
+PLUGIN = Path(__file__).resolve().parents[3] / "fairseq_norm_plugin"
 SMALL = [option for side in ("encoder", "decoder") for option in (f"--{side}-layers", 1, f"--{side}-embed-dim", 32)]
 SMALL += ["--max-update", 3, "--max-tokens", 400, "--disable-validation", "--dropout", 0]
 

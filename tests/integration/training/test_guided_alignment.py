@@ -1,0 +1,58 @@
+"""Training on alignments that the plugin made, with monitoring beside it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.integration.training.conftest import halves
+
+
+@pytest.fixture(scope="module")
+def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
+    """Training data with alignments that the plugin made: forced scoring, links of tokens, fairseq-preprocess."""
+    directory = tmp_path_factory.mktemp("guided")
+    for name, pairs in (("train", texts[0]), ("test", texts[2])):
+        for lang, side in zip(("xx", "yy"), zip(*pairs)):
+            (directory / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+        records = directory / f"records-{name}"
+        norm("--score-reference", "--gen-subset", name, "--norm-records", records)
+        extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
+        command(bin_directory / "align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
+    command(
+        *(bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
+        *("--testpref", directory / "test", "--align-suffix", "align", "--srcdict", data / "dict.xx.txt"),
+        *("--joined-dictionary", "--destdir", directory / "bin"),
+    )
+    return directory
+
+
+def test_alignments_of_tokens_come_back_as_they_were(guided, texts):
+    from fairseq.data import data_utils
+
+    loaded = data_utils.load_indexed_dataset(str(guided / "bin" / "train.align.xx-yy"), None)
+    lines = (guided / "train.align").read_text(encoding="utf-8").splitlines()
+    assert len(loaded) == len(lines) == 60
+    for pairs, line, (source, target) in zip(loaded, lines, texts[0]):
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert pairs.view(-1, 2).tolist() == [list(link) for link in links]
+        assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
+    assert any(lines)
+
+
+@pytest.mark.parametrize("extra", [[], ["--full-context-alignment"]])
+def test_guided_alignment_keeps_its_probabilities(trained, guided, gold, logged, extra):
+    words = ["--load-alignments", "--criterion", "label_smoothed_cross_entropy_with_alignment", *extra]
+    words += ["--valid-subset", "test", "--log-format", "json", "--alignment-layer", 1]
+    fields = {"data": guided / "bin", "arch": "transformer_align", "task": "translation_norm", "updates": 4}
+    ours = trained(f"guided{extra}", *words, "--aer-gold", f"test={gold}", "--aer-gold-base", 1, **fields)
+    theirs = trained(f"guided stock{extra}", *words, **fields)
+    watched, stock = halves(logged("test"))
+    assert float(stock["alignment_loss"]) > 0
+    same = [key for key in stock if "wps" not in key and "best" not in key]
+    assert [watched[key] for key in same] == [stock[key] for key in same]
+    assert math.isfinite(float(watched["aer"]))
+    states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
