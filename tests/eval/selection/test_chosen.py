@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
+from alignment_eval.extraction.method import BidirectionalOptions
+from alignment_eval.extraction.options import MapName
+from alignment_eval.selection.agreement import Agreement
+from alignment_eval.selection.chosen import (
+    Overrides,
+    chosen_method,
+    few_pairs_warning,
+    require_both,
+    seen_warning,
+    stated_passes,
+)
+from alignment_eval.selection.profile import calibrated, together
+
+AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
+FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
+REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
+BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "overrides", "passes", "reason"),
+    [
+        (FEWEST_PAIRS, Overrides(), PASSES, "with a lexicon of the text"),
+        (FEWEST_PAIRS - 1, Overrides(), 0, f"{FEWEST_PAIRS - 1} pairs are too few"),
+        (None, Overrides(), 0, "without a lexicon: each pair stands alone"),
+        (FEWEST_PAIRS, Overrides(lexicon_passes=0), 0, "without a lexicon: each pair stands alone"),
+        (1, Overrides(lexicon_passes=1), 1, "with a lexicon of the text"),
+        (1, Overrides(lexicon_passes=0, lexicon_file="x"), 0, "with the lexicon of x"),
+    ],
+)
+def test_the_lexicon(pairs: int | None, overrides: Overrides, passes: int, reason: str) -> None:
+    found = chosen_method([FORWARD], NAMES[:1], pairs, overrides)
+    assert found.method.lexicon_passes == passes
+    assert reason in found.reason
+
+
+def test_rule_and_punctuation_are_those_that_are_stated() -> None:
+    overrides = Overrides(rule="two-way=0.6", final_punctuation=True)
+    for profiles in ([FORWARD], BOTH):
+        method = chosen_method(profiles, NAMES[: len(profiles)], None, overrides).method
+        for options in (method.forward, method.reverse):
+            assert options is None or (options.rule, options.final_punctuation) == ("two-way=0.6", True)
+        assert method.forward.map_names == FORWARD.alone.forward.map_names
+
+
+def test_two_directions() -> None:
+    found = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
+    assert found.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
+    assert all(name in found.reason for name in NAMES)
+    assert {"profile", "reverse_profile"} <= found.fields.keys()
+    assert found.profile is FORWARD
+    mutual = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("mutual"))).method
+    assert (mutual.both, mutual.lexicon_passes) == (BidirectionalOptions("mutual"), 0)
+    assert mutual.reverse == REVERSE.streamed.forward
+
+
+def test_a_profile_of_one_direction_does_not_serve_two() -> None:
+    require_both(together(FORWARD, REVERSE), "p.json")
+    with pytest.raises(UsageError, match=r"--profile p\.json: is of one direction.*--reverse-path"):
+        require_both(replace(FORWARD, both=None), "p.json")
+
+
+@pytest.mark.parametrize(
+    ("rule", "join", "given", "passes"),
+    [
+        ("two-way=0.3", None, None, PASSES),
+        ("two-way=0.3", "product", None, PASSES),
+        ("two-way=0.3", "mutual", None, 0),
+        ("kobayashi2020", None, None, 0),
+        ("kobayashi2020", "mutual", 3, 3),
+        ("two-way=0.3", None, 0, 0),
+    ],
+)
+def test_passes_where_maps_are_named(rule: str, join: str | None, given: int | None, passes: int) -> None:
+    assert stated_passes(rule, BidirectionalOptions(join) if join else None, given) == passes
+
+
+def test_warnings() -> None:
+    assert few_pairs_warning(FEWEST_PAIRS) is None
+    assert f"on {FEWEST_PAIRS - 1} sentence pairs" in str(few_pairs_warning(FEWEST_PAIRS - 1))
+    assert seen_warning(None, [], 0) is None
+    assert seen_warning(FORWARD, [], 0) is None  # not chosen by gold
