@@ -30,10 +30,13 @@ def shown(cell):
 def test_tour(tmp_path, monkeypatch, pytestconfig):
     (tmp_path / "data").symlink_to(ROOT / "data")
     (tmp_path / "docs").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name, value in (("PYTHONPATH", ROOT), ("IPYTHONDIR", tmp_path), ("JUPYTER_RUNTIME_DIR", tmp_path / "runtime")):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # a notebook has its own
     tour = nbformat.read(TOUR, as_version=4)
     expected = [cell.outputs for cell in tour.cells if cell.cell_type == "code"]
-    nbclient.NotebookClient(tour, timeout=120, resources={"metadata": {"path": str(tmp_path / "docs")}}).execute()
+    where = {"metadata": {"path": str(tmp_path / "docs")}}
+    nbclient.NotebookClient(tour, timeout=300, startup_timeout=300, resources=where).execute()
     code = [cell for cell in tour.cells if cell.cell_type == "code"]
     assert any("image/png" in output.get("data", {}) for output in code[-1].outputs)
     for cell in code:
