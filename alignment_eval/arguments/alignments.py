@@ -64,19 +64,19 @@ def hypotheses_of(args: argparse.Namespace) -> list[str]:
 def add_hypothesis_reading(group: argparse._ArgumentGroup, role: str = "hyp") -> None:
     """Declare how to read hypotheses: ``--<role>-format`` and so on."""
     _add_reading(group, role, HYPOTHESIS_FORMATS, "0; 1 for naacl")
-    group.add_argument(f"--{role}-allow-possible", action="store_true", help="take possible links (ipj, P) for links")
+    group.add_argument(f"--{role}-allow-possible", action="store_true", help="read possible links (ipj, P) as links")
     group.add_argument(
         f"--{role}-min-confidence",
         type=finite_number,
         metavar="P",
-        help="take only links of this score or more (format scored, or naacl with confidences; default: all links)",
+        help="read only links with this score or more (format scored, or naacl with confidences; default: all links)",
     )
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
     """Declare ``--source`` and ``--target``."""
     group = parser.add_argument_group(
-        "texts", "tokenised, one sentence a line; with them indices and word counts are checked"
+        "texts", "tokenised, one sentence a line; indices and word counts are checked against them"
     )
     group.add_argument("--source", required=required, metavar="FILE", help="source text")
     group.add_argument("--target", required=required, metavar="FILE", help="target text")
@@ -94,14 +94,14 @@ def _add_reading(
         format_option or f"--{role}-format",
         dest=f"{role}_format",
         choices=formats,
-        help=f"{', '.join(formats)} (default: told from the content)",
+        help=f"{', '.join(formats)} (default: detected from the content)",
     )
     group.add_argument(
-        f"--{role}-base", choices=BASES, help=f"number of the first word, or auto: told from the data (default: {base})"
+        f"--{role}-base", choices=BASES, help=f"index of the first word; auto: detected from the data (default: {base})"
     )
-    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: exchange them")
+    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
     group.add_argument(
-        f"--{role}-unused-zero", action="store_true", help="read as 0-based even though no link uses index 0"
+        f"--{role}-unused-zero", action="store_true", help="the file counts from 0 although no link uses index 0"
     )
 
 
@@ -112,7 +112,7 @@ def check_standard_input(paths: Iterable[str | None]) -> None:
         UsageError: several are.
     """
     if list(paths).count(STANDARD) > 1:
-        raise UsageError("several inputs are -: expected at most one to come from the standard input")
+        raise UsageError("several inputs are -: expected at most one input from the standard input")
 
 
 def gold_options(args: argparse.Namespace) -> ReadOptions:
@@ -121,20 +121,20 @@ def gold_options(args: argparse.Namespace) -> ReadOptions:
 
 
 def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
-    """The gold of ``--gold``; warns where it has no links."""
+    """Read the gold of ``--gold``; warn if it has no links."""
     gold = read_gold(args.gold, gold_options(args), texts)
     if not len(gold.links.possible):
-        warn_on_stderr(f"{gold.file.name}: no links in the gold: AER says nothing")
+        warn_on_stderr(f"{gold.file.name}: the gold has no links: AER says nothing")
     return gold
 
 
 def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
-    """The gold, of ``size`` sentences; warns where a NAACL file ends before them.
+    """The gold with ``size`` sentences; warns if a NAACL file ends before the last one.
 
     Args:
         gold: the gold.
         size: how many sentences it must have.
-        others: what has so many, for messages.
+        others: what has this number of sentences, for messages.
 
     Raises:
         InputError: it has more or fewer.
@@ -152,27 +152,27 @@ def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
 
 
 def check_as_many(first: Alignments, second: Alignments) -> None:
-    """Check that two files are of as many sentences.
+    """Check that two files have the same number of sentences.
 
     Raises:
-        InputError: they are not.
+        InputError: they have not.
     """
     files = first.file, second.file
     counts = first.links.sentences, second.links.sentences
     if counts[0] != counts[1]:
         naacl = "naacl" in (files[0].format, files[1].format)
         raise InputError(
-            f"{files[0].name} has {counts[0]} sentences, {files[1].name} has {counts[1]}: expected as many, a blank "
-            f"line for a sentence without links; are they of one text?"
-            f"{' NAACL files end with the last link: give --source and --target' * naacl}"
+            f"{files[0].name} has {counts[0]} sentences, {files[1].name} has {counts[1]}: expected the same "
+            f"number, a blank line for a sentence without links; are both of the same text?"
+            f"{' A NAACL file ends with its last link: pass --source and --target' * naacl}"
         )
 
 
 def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
-    """Score one file against another; warns on stderr where the direction looks swapped.
+    """Score one file against another; warns on stderr if the direction looks swapped.
 
     Raises:
-        InputError: they are not of as many sentences.
+        InputError: the numbers of sentences differ.
     """
     check_as_many(hypothesis, gold)
     links = hypothesis.links.possible
@@ -192,7 +192,7 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
 
     Raises:
         UsageError: only one of them is given.
-        InputError: they cannot be read, or are not of as many lines.
+        InputError: they cannot be read, or have different numbers of lines.
     """
     if args.source is None and args.target is None:
         return None
@@ -202,7 +202,7 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
 
 
 def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
-    """The fields of a signature that say what was read, and how."""
+    """Signature fields: what was read, and how."""
     threshold = alignments.min_confidence
     return {
         role: alignments.file.hash,

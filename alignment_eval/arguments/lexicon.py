@@ -24,20 +24,20 @@ def add_lexicon_arguments(parser: argparse.ArgumentParser, default: str) -> None
         "--lexicon",
         type=int,
         metavar="PASSES",
-        help=f"count one on the text, so many times over (0: do not; default: {default})",
+        help=f"count a lexicon on the text in PASSES passes (0: none; default: {default})",
     )
     group.add_argument(
         "--lexicon-pairs",
         type=positive_integer,
         metavar="N",
-        help=f"count it on the first N sentence pairs, and use it for all (default: {LEXICON_PAIRS})",
+        help=f"count it on the first N sentence pairs and use it for all pairs (default: {LEXICON_PAIRS})",
     )
     group.add_argument("--save-lexicon", metavar="FILE", help="write it to FILE (Parquet)")
-    group.add_argument("--lexicon-file", metavar="FILE", help="use the lexicon of FILE; none is counted")
+    group.add_argument("--lexicon-file", metavar="FILE", help="use the lexicon in FILE instead of counting one")
 
 
 def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
-    """Check the options by themselves; :func:`with_lexicon_options` checks them with the method.
+    """Check the options among each other; :func:`with_lexicon_options` checks them against the method.
 
     Args:
         args: the options.
@@ -45,24 +45,26 @@ def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
 
     Raises:
         UsageError: two contradict each other.
-        InputError: the lexicon cannot be saved where it is to be.
+        InputError: the lexicon cannot be saved there.
     """
     if args.lexicon is not None and args.lexicon < 0:
         raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
     if args.lexicon_file is not None:
         for name in ("lexicon", "lexicon_pairs", "save_lexicon"):
             if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} beside --lexicon-file: no lexicon is counted then")
+                raise UsageError(
+                    f"--{name.replace('_', '-')} together with --lexicon-file, which replaces counting: leave one out"
+                )
     if args.save_lexicon == STANDARD:
-        raise UsageError("--save-lexicon -: a lexicon is no text: expected the name of a file")
+        raise UsageError("--save-lexicon -: a lexicon is not text: expected the name of a file")
     if args.save_lexicon is not None:
         if Path(args.save_lexicon).resolve() == Path(args.output).resolve():
-            raise UsageError(f"--save-lexicon {args.save_lexicon}: is the file of the links too: expected another one")
+            raise UsageError(f"--save-lexicon {args.save_lexicon}: is also the output file: expected another file")
         check_new(args.save_lexicon, overwrite)
 
 
 def given_passes(args: argparse.Namespace) -> int | None:
-    """Passes over a lexicon of the text, as far as the options say: 0 if they give another lexicon."""
+    """Passes over a lexicon of the text, None if not given; 0 with ``--lexicon-file``."""
     return args.lexicon if args.lexicon_file is None else 0
 
 
@@ -70,8 +72,8 @@ def with_lexicon_options(method: AlignmentMethod, args: argparse.Namespace) -> A
     """The method, with ``--lexicon-pairs``.
 
     Raises:
-        UsageError: ``--lexicon-file`` is given, and the method does not read word maps; or an option is of a lexicon
-            that is counted, and none is.
+        UsageError: ``--lexicon-file`` is given, but the method does not read word maps; or an option of a counted
+            lexicon is given, but none is counted.
     """
     if args.lexicon_file is not None:
         method.check_lexicon()
@@ -85,22 +87,22 @@ def given_lexicon(args: argparse.Namespace) -> Lexicon | None:
     """The lexicon of ``--lexicon-file``, if one is given.
 
     Raises:
-        InputError: the file cannot be read, or holds no lexicon.
+        InputError: the file cannot be read, or is not a lexicon.
     """
     return None if args.lexicon_file is None else read_lexicon(args.lexicon_file)
 
 
 def lexicon_fields(args: argparse.Namespace) -> dict[str, Value]:
-    """What a signature says of ``--lexicon-file``."""
+    """Signature fields of ``--lexicon-file``."""
     return {} if args.lexicon_file is None else {"lexicon_file": file_hash(args.lexicon_file)}
 
 
 def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], None]:
-    """What is done with a lexicon that was counted: a warning if it says little, and ``--save-lexicon``.
+    """A function that warns of a lexicon of few pairs and saves it to ``--save-lexicon``.
 
     Args:
         args: the options.
-        signature: that of the alignments; it is kept in the file.
+        signature: signature of the alignments, written into the file.
     """
 
     def counted(lexicon: Lexicon) -> None:

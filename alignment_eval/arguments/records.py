@@ -1,4 +1,4 @@
-"""What the commands that read records share: which maps are tried, the gold of the records, what was skipped."""
+"""Options and checks of the commands that read records: configurations, gold, skipped sentences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def configurations_of(args: argparse.Namespace, records: Records) -> list[Extrac
 
 
 def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
-    """What a signature says of configurations."""
+    """Signature fields of configurations."""
     return {
         "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
         "settings": ",".join(dict.fromkeys(option.setting for option in options)),
@@ -71,7 +71,7 @@ def forced_records(directory: str) -> Records:
 
 
 def with_progress(records: Records) -> Iterable[SentenceMaps]:
-    """The best hypothesis of each sentence; a bar on stderr shows how far it is, on a terminal."""
+    """The best hypothesis of each sentence; on a terminal, a progress bar on stderr."""
     from tqdm import tqdm
 
     progress: Iterable[SentenceMaps] = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
@@ -79,15 +79,15 @@ def with_progress(records: Records) -> Iterable[SentenceMaps]:
 
 
 def check_forced(records: Records) -> None:
-    """Check that the records are of the texts that gold is of.
+    """Check that the records hold maps of the reference texts, which gold is made for.
 
     Raises:
-        InputError: they are of the model's own translations, whose words are not the gold's.
+        InputError: they hold maps of the model's own translations.
     """
     if not records.info.forced:
         raise InputError(
-            f"{records.directory}: maps of the model's own translations, whose words no gold of the references can "
-            f"score: expected records of forced scoring; record with --score-reference"
+            f"{records.directory}: maps of the model's own translations, which have other words than the gold: "
+            f"expected records of forced scoring; record with --score-reference"
         )
 
 
@@ -95,7 +95,7 @@ def open_reverse(directory: str, records: Records) -> Records:
     """The records of the other direction.
 
     Raises:
-        InputError: they are of more or fewer sentences than ``records``, or an error of theirs.
+        InputError: they have another number of sentences than ``records``, or cannot be read.
     """
     reverse = Records(directory)
     if reverse.info.size != records.info.size:
@@ -107,33 +107,33 @@ def open_reverse(directory: str, records: Records) -> Records:
 
 
 def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignments, Texts | None]:
-    """The gold of ``--gold``, of as many sentences as the records, and the texts of ``--source`` and ``--target``."""
+    """The gold of ``--gold``, checked against the records, and the texts of ``--source`` and ``--target``."""
     texts = texts_of(args)
     return gold_of_records(gold_of(args, texts), records), texts
 
 
 def gold_of_records(gold: Alignments, records: Records) -> Alignments:
-    """The gold, of as many sentences as the records; errors as for :func:`gold_of_size`."""
+    """The gold, checked to have as many sentences as the records; errors as for :func:`gold_of_size`."""
     return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
 
 
 def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:
-    """The texts of ``--source`` and ``--target``, of as many sentences as the records; None if they are not given.
+    """The texts of ``--source`` and ``--target``; None if they are not given.
 
     Raises:
-        InputError: they have more or fewer.
+        InputError: they have another number of sentences than the records.
     """
     texts = texts_of(args)
     if texts is not None and len(texts.source) != records.info.size:
         raise InputError(
             f"{texts.source_name}: {len(texts.source)} lines, but {records.directory} has records of "
-            f"{records.info.size} sentences: expected as many; are they of the same text?"
+            f"{records.info.size} sentences: expected the same number; are they of the same text?"
         )
     return texts
 
 
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
-    """Say on stderr how many sentences cannot be aligned, and why."""
+    """Warn how many sentences cannot be aligned, and why."""
     if skipped:
         reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
         warn_on_stderr(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")

@@ -7,7 +7,7 @@ import argparse
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.scoring.significance import LEVEL, Resampling
 
-#: Below so many sentences bootstrap intervals are known to be too narrow.
+#: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
 
 
@@ -15,21 +15,21 @@ def add_resampling_arguments(group: argparse._ActionsContainer) -> None:
     """Declare ``--resamples`` and ``--seed``; both are None where they are not given."""
     default = Resampling()
     group.add_argument("--resamples", type=int, metavar="N", help=f"number of resamples (default: {default.resamples})")
-    group.add_argument("--seed", type=int, metavar="N", help=f"of the random draws (default: {default.seed})")
+    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {default.seed})")
 
 
 def resampling_of(args: argparse.Namespace) -> Resampling:
-    """The options given, else their defaults; UsageError for values that make no sense."""
+    """The given options, or their defaults; raises UsageError for impossible values."""
     given = {name: getattr(args, name) for name in ("resamples", "seed") if getattr(args, name) is not None}
     return Resampling(**given)
 
 
 def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
-    """The fields of a signature that say how was resampled."""
+    """Signature fields: how sentences were resampled."""
     return {"level": LEVEL, **methods, "resamples": options.resamples, "seed": options.seed}
 
 
 def warn_of_few(sentences: int) -> None:
-    """Warn where the sentences are too few for an interval that holds what it says."""
+    """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
-        warn_on_stderr(f"only {sentences} sentences: intervals of so few are too narrow and p-values coarse")
+        warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")

@@ -1,4 +1,4 @@
-"""``align-eval convert``: an alignment file in another format, with nothing lost unsaid."""
+"""``align-eval convert``: an alignment file in another format; every loss is reported."""
 
 from __future__ import annotations
 
@@ -38,18 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_reading(group, "from")
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_output(group, "file", metavar="OUT", standard=True)
-    group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=", ".join(HYPOTHESIS_FORMATS))
+    add_output(group, "the file in the new format", metavar="OUT", standard=True)
+    group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=f"of {', '.join(HYPOTHESIS_FORMATS)}")
     group.add_argument(
-        "--to-base", choices=("0", "1"), help="number of the first word (default: 0; 1 for naacl; fairseq knows only 0)"
+        "--to-base", choices=("0", "1"), help="index of the first word (default: 0; 1 for naacl; fairseq allows only 0)"
     )
     group.add_argument(
-        "--possible", choices=("keep", "drop"), help="possible links: keep (as plain ones where need be), or drop"
+        "--possible",
+        choices=("keep", "drop"),
+        help="possible links: keep (as plain ones if OUT has no others) or drop",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the file; every loss is stated or warned of before."""
+    """Write the file; every loss was asked for or is warned of."""
     check_standard_input([args.input, args.source, args.target])
     check_new(args.output, args.overwrite)
     base = args.to_base or ("1" if args.to == "naacl" else "0")
@@ -72,7 +74,7 @@ def _without_possible(read: Alignments, to: str, possible: str | None) -> GoldTa
     more = len(links.possible) - len(links.sure)
     if more and possible is None and to not in _WITH_POSSIBLE:
         raise InputError(
-            f"{read.file.name}: {more} possible links, which {to} cannot hold: expected to be told what to do; give "
+            f"{read.file.name}: {more} possible links, which {to} cannot hold: decide with "
             f"--possible keep (they become links like others) or --possible drop"
         )
     if possible == "drop":

@@ -1,4 +1,4 @@
-"""``align-eval merge``: one alignment file in corpus order of the parts of a run's shards."""
+"""``align-eval merge``: one alignment file in corpus order from the parts of a run's shards."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``merge``."""
     parser.epilog = _EPILOG
     parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
-    add_output(parser, "Pharaoh file to be made", required=True)
+    add_output(parser, "Pharaoh file to write", required=True)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     if args.output == STANDARD:
         raise UsageError(
-            "--output -: ids are checked up to the last sentence, and nothing is written before: name a file"
+            "--output -: nothing is written before the last sentence is checked: expected the name of a file"
         )
     check_new(args.output, args.overwrite)
     manifests = finished_run(args.parts, "alignments")

@@ -64,12 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_kinds(parser)
     add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
-    parser.add_argument("--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win (default: rule's)")
+    parser.add_argument(
+        "--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win? (default: by the rule)"
+    )
     add_final_punctuation_argument(parser)
     parser.add_argument(
         "--profile",
         metavar="FILE",
-        help="also show the links by this profile (default: that which the records carry, if any; none: no links)",
+        help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
     )
     add_resampling_arguments(parser)
     parser.add_argument(

@@ -63,7 +63,7 @@ def test_files_are_scored_with_their_checks(capsys: pytest.CaptureFixture[str]) 
 
 def test_gold_without_links_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     gold_of(parsed("--gold", "none"), None)
-    assert "none: no links in the gold" in capsys.readouterr().err
+    assert "none: the gold has no links" in capsys.readouterr().err
 
 
 def test_texts_come_in_pairs() -> None:

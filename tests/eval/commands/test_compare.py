@@ -93,18 +93,18 @@ def test_few_sentences_are_a_warning(files: Files, call: Call) -> None:
     for name, text in (("gold", "1-1\n"), ("first", "0-0\n"), ("second", "0-0\n")):
         files(name, text)
     status, _, err = call("compare", *STATED, "first", "second")
-    assert (status, err) == (0, "warning: only 1 sentences: intervals of so few are too narrow and p-values coarse\n")
+    assert (status, err) == (0, "warning: only 1 sentences: intervals are too narrow and p-values are coarse\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
         (("first",), 2, "the following arguments are required: SYSTEM"),
-        (("-", "-"), 2, "several inputs are -: expected at most one to come from the standard input"),
+        (("-", "-"), 2, "several inputs are -: expected at most one input from the standard input"),
         (("first", "second", "--resamples", "99"), 2, "99 resamples: expected 100 to 1000000"),
         (("first", "second", "--source", "s"), 2, "only one of --source and --target is given"),
         (("first", "nothing"), 1, "nothing: no such file: expected a text file; check the path"),
-        (("first", "short"), 1, "short has 1 sentences, gold has 30: expected as many"),
+        (("first", "short"), 1, "short has 1 sentences, gold has 30: expected the same number"),
     ],
 )
 def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:

@@ -96,7 +96,7 @@ def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, 
         (
             ("talp", "--from-base", "1", "--to", "pharaoh"),
             1,
-            "talp: 1 possible links, which pharaoh cannot hold: expected to be told what to do; give --possible keep",
+            "talp: 1 possible links, which pharaoh cannot hold: decide with --possible keep",
         ),
         (("sure", "--to", "scored"), 1, "sure: links without confidences: expected some for the format scored"),
         (("blank", "--to", "naacl"), 1, "blank: no links: expected some, as a NAACL file without any has no line"),

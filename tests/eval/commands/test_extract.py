@@ -294,9 +294,9 @@ def test_records_of_other_sentences(
             ("--reverse-heads", "1"),
             "--reverse-heads without --reverse: expected the records of the other direction too",
         ),
-        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a share of a row, from 0 to 1"),
+        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a number from 0 to 1"),
         (("--min-confidence", "nan"), "'nan': expected a finite number"),
-        (("--profile", "x"), "--kind beside --profile: the profile says what is read; leave one of the two out"),
+        (("--profile", "x"), "--kind together with --profile, which names the maps: leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
             "join 'average' with rule 'shift-att': that rule reads maps between subwords",

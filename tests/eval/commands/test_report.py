@@ -31,7 +31,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
     done = align_eval("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     few, skipped, signature = done.stderr.splitlines()
-    assert few == "warning: only 4 sentences: intervals of so few are too narrow and p-values coarse"
+    assert few == "warning: only 4 sentences: intervals are too narrow and p-values are coarse"
     assert skipped == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert (

@@ -165,7 +165,7 @@ def test_gold_without_links_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "\n\n")
     status, out, err = call("score", *STATED)
     assert (status, json.loads(out)["recall"]) == (0, None)
-    assert err == "warning: gold: no links in the gold: AER says nothing\n"
+    assert err == "warning: gold: the gold has no links: AER says nothing\n"
 
 
 def test_confidence(files: Files, call: Call) -> None:
@@ -198,7 +198,7 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     files("hyp", "\n\n")
     status, out, err = call("score", *STATED, "--confidence")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
-    assert err == "warning: only 2 sentences: intervals of so few are too narrow and p-values coarse\n"
+    assert err == "warning: only 2 sentences: intervals are too narrow and p-values are coarse\n"
     text = call("score", *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
     assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
     table = call("score", *STATED, "--confidence", "--format", "tsv")[1].splitlines()
@@ -208,8 +208,8 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
 @pytest.mark.parametrize(
     ("contents", "arguments", "message"),
     [
-        ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected as many, a blank line"),
-        ({"gold": "1 1 1\n"}, ("--gold-format", "naacl"), "NAACL files end with the last link: give --source"),
+        ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected the same number, a blank line"),
+        ({"gold": "1 1 1\n"}, ("--gold-format", "naacl"), "A NAACL file ends with its last link: pass --source"),
         ({"hyp": ""}, (), "hyp: the file is empty: expected one line a sentence (a blank one: no links)"),
         ({"hyp": b"0-0 \xe4\n\n"}, (), "hyp: not UTF-8 (byte 4): expected UTF-8 text"),
         ({"hyp": "0-0\n1p1\n"}, (), "hyp:2: a possible link (p): expected sure links only, as in a hypothesis"),
@@ -246,7 +246,7 @@ def test_bad_data(
     ("arguments", "message"),
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
-        (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one to come from the standard input"),
+        (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the standard output takes the scores"),
         ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected both; only intervals are"),
         ((*STATED, "--confidence", "--resamples", "5"), "5 resamples: expected 100 to 1000000"),

@@ -157,7 +157,7 @@ def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, call: Cal
     gold = tmp_path / "gold.talp"
     gold.write_text("\n" * 4)
     _, _, messages = call("sweep", inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
-    assert f"warning: {gold}: no links in the gold: AER says nothing" in messages
+    assert f"warning: {gold}: the gold has no links: AER says nothing" in messages
 
 
 def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
