@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Optional
 
@@ -68,8 +67,6 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    # torch warns of the masks that fairseq passes
-    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] == ["calibrate"]:
         return calibrate_command.main(arguments[1:])

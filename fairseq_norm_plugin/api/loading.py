@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -48,6 +49,8 @@ def load(
         InputError: a file is missing, the checkpoint is unsafe, or the model is not an encoder-decoder Transformer.
         UsageError: more than two files of codes, or options of a reverse model without ``reverse_path``.
     """
+    # torch warns of the masks that fairseq passes to it, which a user cannot change
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     codes = _codes("bpe_codes", bpe_codes)
     model = _load_direction(path, data, source_lang, target_lang, codes, subword_mark)
     if reverse_path is not None:

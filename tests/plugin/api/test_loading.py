@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -53,3 +54,11 @@ def test_options_that_do_not_go_together():
     for option in ({"reverse_data": DEMO}, {"reverse_bpe_codes": CODES}):
         with pytest.raises(UsageError, match="without reverse_path"):
             fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **option)
+
+
+def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.filterwarnings("error", category=UserWarning)
+        model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES)
+        model.align(["ja .", "das haus ist"], ["yes .", "the house is that"])  # with pads
