@@ -39,6 +39,7 @@ setup(
             "tokenizers; python_version >= '3.11'",
             "pytest",
             "pytest-xdist",
+            "pytest-cov",
             "filelock",
             "hypothesis",
             "scipy",
