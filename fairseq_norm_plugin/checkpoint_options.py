@@ -1,8 +1,8 @@
-"""What the options stored in a checkpoint may be: fairseq evaluates some of them as Python when it builds a model.
+"""Checks the options stored in a checkpoint, because fairseq evaluates some of them as Python when it builds a model.
 
-``torch.load(weights_only=True)`` keeps a checkpoint from running code while it is read, but it passes strings, and
-fairseq calls ``eval`` on some (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the options are
-checked before fairseq sees them.  docs/reliability.md lists every ``eval`` that a checkpoint could reach.
+``torch.load(weights_only=True)`` keeps a checkpoint from running code while it is read.  But it lets strings pass, and
+fairseq calls ``eval`` on some of them (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the
+options are checked before fairseq sees them.  docs/reliability.md lists every ``eval`` that a checkpoint could reach.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ EVALUATED = frozenset(
         "xformers_att_config",
     }
 )
-#: Options that name files: free text, which nothing evaluates.
+#: Endings of options that hold file names and other free text, which nothing evaluates.
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
 _NUMBERS = (bool, int, float)
-#: A reference to another option of the same checkpoint, which nothing outside of it resolves.
+#: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
 _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 _SHOWN = 60
 
@@ -53,15 +53,15 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
         path: its file, for messages.
 
     Raises:
-        InputError: the architecture is not one that the plugin supports, or an option could make fairseq run code or
-            read the environment.
+        InputError: the plugin does not support the architecture, or an option could make fairseq run code or read the
+            environment.
     """
     for group in ("args", "cfg"):
         if state.get(group) is None:
             continue
         options = _plain(state[group])
         if not isinstance(options, Mapping):
-            raise InputError(f"{path}: its options ({group}) are a {type(options).__name__}: expected named options")
+            raise InputError(f"{path}: the options ({group}) are a {type(options).__name__}, not named options")
         model = options.get("model", options) if group == "cfg" else options
         _check_architecture(_plain(model), path)
         for name, value in _values(options):
@@ -71,14 +71,13 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
 def _check_architecture(model: Any, path: str) -> None:
     names = [model[key] for key in ("_name", "arch") if isinstance(model, Mapping) and model.get(key) is not None]
     if not names:
-        raise InputError(f"{path}: its options name no architecture: expected a checkpoint that fairseq-train saved")
+        raise InputError(f"{path}: the options name no architecture; give a checkpoint that fairseq-train saved")
     for name in names:
         known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
             raise InputError(
-                f"{path}: architecture {_shown(name)}: expected a Transformer with encoder and decoder, or a "
-                f"RoBERTa-style encoder; fairseq builds other models by evaluating text of the checkpoint, so they are "
-                f"not loaded"
+                f"{path}: architecture {_shown(name)} is not supported; give an encoder-decoder Transformer or a "
+                f"RoBERTa-style encoder (fairseq builds other models by evaluating text of the checkpoint)"
             )
 
 
@@ -87,7 +86,7 @@ def _plain(options: Any) -> Any:
 
 
 def _values(options: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every single value with the last name that leads to it."""
+    """Every single value with the innermost name that leads to it."""
     for name, value in options.items():
         inner = _plain(value)
         if isinstance(inner, Mapping):
@@ -103,19 +102,19 @@ def _check_value(name: str, value: Any, path: str) -> None:
     if isinstance(value, str):
         _check_text(name, value, path)
     if name in _numeric_options() and not _is_number(value):
-        raise InputError(f"{path}: option {name} is {_shown(value)}: expected a number; the checkpoint is damaged")
+        raise InputError(f"{path}: option {name} is {_shown(value)}, not a number; the checkpoint is damaged")
 
 
 def _check_text(name: str, text: str, path: str) -> None:
     if "${" in text and not _REFERENCE.fullmatch(text):
         raise InputError(
-            f"{path}: option {name} is {_shown(text)}: expected a value, not a reference that is resolved on this "
-            f"machine; such a file is not loaded"
+            f"{path}: option {name} is {_shown(text)}, a reference that would be resolved on this machine, so the file "
+            f"is not loaded"
         )
     evaluated = name in EVALUATED
     if (evaluated or ("(" in text and not _names_a_file(name))) and not _is_literal(text):
         raise InputError(
-            f"{path}: option {name} is {_shown(text)}: expected numbers; fairseq evaluates such text, which could run "
+            f"{path}: option {name} is {_shown(text)}, not numbers; fairseq would evaluate this text, which could run "
             f"code, so the file is not loaded"
         )
 
@@ -125,7 +124,7 @@ def _names_a_file(name: str) -> bool:
 
 
 def _is_literal(text: str) -> bool:
-    """Whether ``text`` is a number, a string, or a list, tuple or mapping of such, and nothing that is computed."""
+    """Whether ``text`` is a number, a string, or a list, tuple or mapping of these, with nothing to compute."""
     try:
         ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -135,7 +134,7 @@ def _is_literal(text: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _numeric_options() -> frozenset[str]:
-    """The options of fairseq's Transformer that are declared as numbers or truth values."""
+    """The options that fairseq's Transformer declares as numbers or booleans."""
     return frozenset(_numeric_fields(TransformerConfig))
 
 

@@ -1,7 +1,8 @@
-"""Loading fairseq checkpoints with torch's ``weights_only`` on: they cannot run code.
+"""Loads fairseq checkpoints with torch's ``weights_only``, so that they cannot run code.
 
-fairseq calls ``torch.load`` without arguments, so under torch ≥ 2.6 (which setup.py asks for) its own checkpoints are
-refused for the inert types they hold.  Those are admitted here; anything else stays refused, with a text that names it.
+fairseq calls ``torch.load`` without arguments.  So torch ≥ 2.6, which setup.py requires, refuses fairseq's own
+checkpoints because of the inert types they hold.  This module admits those types; everything else stays refused, with a
+message that names it.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from torch import nn
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoint_options import check_options
 
-# fairseq 0.12.2 saves a second copy of each encoder layer's parameters, which it makes anew when it loads and fairseq's
-# main branch (ve-fairseq) refuses as unexpected.
+# fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
+# fairseq's main branch (ve-fairseq) refuses it as unexpected.
 _FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 def _inert_types() -> list[Any]:
-    """Types that hold data and run nothing, each with the checkpoints that need it."""
+    """Types that hold data and run no code, each with the checkpoints that need it."""
     scalar = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
     return [
         argparse.Namespace,  # args of old checkpoints, legacy model options in cfg of new ones
-        # best and val_loss in extra_state, and meters: numpy scalars, under numpy 1's and 2's names
+        # numpy scalars in meters and in extra_state (best, val_loss), with the names of numpy 1 and 2
         (scalar, "numpy.core.multiarray.scalar"),
         (scalar, "numpy._core.multiarray.scalar"),
         np.dtype,
@@ -53,11 +54,11 @@ def _broadcast_types() -> list[Any]:
 
 
 def admit_checkpoint_types() -> None:
-    """Admit the inert types of fairseq checkpoints to ``torch.load``, and make its refusals readable.
+    """Let ``torch.load`` accept the inert types of fairseq checkpoints, and make its refusals readable.
 
     Training in several processes also restarts from its own checkpoints: the first process reads one and sends it.
 
-    Idempotent: fairseq's data-parallel workers import the plugin again.
+    This is idempotent, because fairseq's data-parallel workers import the plugin again.
     """
     torch.serialization.add_safe_globals(_inert_types())
     load = checkpoint_utils.load_checkpoint_to_cpu
@@ -67,7 +68,7 @@ def admit_checkpoint_types() -> None:
 
 
 def check_vocabulary(model: nn.Module) -> None:
-    """Make ``model`` refuse, in one sentence, weights of other dictionaries than those it was built with."""
+    """Make ``model`` refuse weights that belong to other dictionaries than its own, with a clear message."""
     model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
 
 
@@ -77,26 +78,26 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
         key = f"{stack}.embed_tokens.weight"
         if key in own and prefix + key in state and len(own[key]) != len(state[prefix + key]):
             raise InputError(
-                f"the checkpoint knows {len(state[prefix + key])} {name} tokens, the task {len(own[key])}: expected "
-                f"the dictionaries, the languages and the kind of task that it was trained with; multilingual tasks "
-                f"add a token a language to their dictionaries (docs/models.md)"
+                f"the checkpoint has {len(state[prefix + key])} {name} tokens, but the task has {len(own[key])}; give "
+                f"the dictionaries, the languages and the kind of task that the model was trained with (multilingual "
+                f"tasks add one token per language to their dictionaries, docs/models.md)"
             )
 
 
 def _check(path: str) -> None:
-    """Check a checkpoint before fairseq reads it: its content is whole, its options are plain.
+    """Check a checkpoint before fairseq reads it: it must be undamaged, and its options plain.
 
-    The tensors are only mapped into memory here, so a large file is not read twice.
+    The tensors are only mapped into memory, so a large file is not read twice.
     """
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
-                raise InputError(f"{path}: {damaged} in it is damaged (its checksum differs): copy or save it again")
+                raise InputError(f"{path}: the file is damaged (wrong checksum of {damaged}); copy or save it again")
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    else:  # saved by a torch before 1.6
+    else:  # saved by a torch version before 1.6
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not (isinstance(state, dict) and isinstance(state.get("model"), dict) and state["model"]):
-        raise InputError(f"{path}: no weights in it: expected a checkpoint that fairseq-train saved")
+        raise InputError(f"{path}: the file has no weights; give a checkpoint that fairseq-train saved")
     check_options(state, path)
 
 
@@ -118,21 +119,21 @@ def _explain_refusals(load: Any) -> Any:
         except pickle.UnpicklingError as error:
             found = re.search(r"GLOBAL (\S+)", str(error))
             what = (
-                f"holds {found.group(1)}"
+                f"the file holds {found.group(1)}"
                 if found
-                else f"cannot be read as weights ({str(error).partition(chr(10))[0]})"
+                else f"cannot read weights ({str(error).partition(chr(10))[0]})"
             )
-            # from None: torch's text recommends weights_only=False, which would run the file's code
+            # from None: torch's message recommends weights_only=False, which would run the file's code
             raise InputError(
-                f"{path}: {what}: expected a fairseq checkpoint of tensors and plain options; such a file could run "
-                f"code, so it is not loaded; get the weights from a source you trust and save them anew"
+                f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
+                f"plain options; get the weights from a source that you trust and save them again"
             ) from None
         except (EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
-            # torch looks for the archive's directory at the end, in a short file even before its beginning
+            # torch seeks the archive's directory at the end, and in a short file even before the beginning
             cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
             if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
                 raise
-            raise InputError(f"{path}: not a whole checkpoint file ({error}): copy or save it again") from error
+            raise InputError(f"{path}: the checkpoint is incomplete ({error}); copy or save it again") from error
 
         for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
             del state["model"][name]

@@ -1,4 +1,4 @@
-"""The options that the plugin adds to a fairseq task, and what they mean once checked."""
+"""The options that the plugin adds to a fairseq task, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
@@ -27,7 +27,7 @@ from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 
 @dataclass
 class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
-    """Options of a norm task; all have defaults under which the task behaves as fairseq's own."""
+    """Options of a norm task; with the defaults the task behaves like fairseq's own."""
 
     norm_map: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]
         default="attn_n",
@@ -36,23 +36,23 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     norm_layer: Optional[int] = field(
         default=None,
         metadata={
-            "help": "decoder layer of that map, counted from 0 (papers count from 1); default: the last but one, "
+            "help": "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, "
             "which aligns best in AWO (docs/maps.md)"
         },
     )
     norm_heads: Optional[str] = field(
         default=None,
-        metadata={"help": "heads of that layer to sum (norms) or average (weights) over, e.g. 0,3; default: all"},
+        metadata={"help": "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"},
     )
     norm_setting: ChoiceEnum(list(SETTINGS)) = field(  # type: ignore[valid-type]
         default="awo",
-        metadata={"help": "row of a target token: the one that predicts it (awo) or that it is the input of (awi)"},
+        metadata={"help": "row of a target token: the one that predicts it (awo) or the one it is input to (awi)"},
     )
     norm_alignments: Optional[str] = field(
         default=None,
         metadata={
-            "help": "file for word alignments of the best hypotheses: Pharaoh lines in corpus order; several shards "
-            "leave parts in FILE.parts for align-eval merge (docs/scale.md)"
+            "help": "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards "
+            "write parts to FILE.parts, for align-eval merge (docs/scale.md)"
         },
     )
     norm_rule: ChoiceEnum(list(RULES)) = field(  # type: ignore[valid-type]
@@ -60,17 +60,20 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     )
     norm_null: Optional[str] = field(
         default=None,
-        metadata={"help": "may </s> win a target word, which then stays unaligned: allow or mask; default: the rule's"},
+        metadata={
+            "help": "allow: </s> may win a target word, which then stays unaligned; mask: it cannot; default: "
+            "the rule's"
+        },
     )
     norm_final_punctuation: bool = field(
         default=False,
-        metadata={"help": "link final punctuation to final punctuation in --norm-alignments and --aer-gold"},
+        metadata={"help": "link final punctuation to final punctuation only, in --norm-alignments and --aer-gold"},
     )
     norm_records: Optional[str] = field(
-        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run a directory"}
+        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run per directory"}
     )
     norm_record_kinds: str = field(
-        default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, of {', '.join(KINDS)}"}
+        default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, some of {', '.join(KINDS)}"}
     )
     norm_record_layers: Optional[str] = field(
         default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
@@ -79,49 +82,47 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default="float32", metadata={"help": "type of the recorded values"}
     )
     norm_records_resume: bool = field(
-        default=False, metadata={"help": "keep what was written of this shard before a stop, and do the rest"}
+        default=False, metadata={"help": "keep the earlier output of this shard and continue it"}
     )
-    norm_records_overwrite: bool = field(
-        default=False, metadata={"help": "replace what was written of this shard before"}
-    )
+    norm_records_overwrite: bool = field(default=False, metadata={"help": "replace the earlier output of this shard"})
     norm_part_sentences: int = field(
-        default=10000, metadata={"help": "sentences in a part of the output; what a stop can lose at most"}
+        default=10000, metadata={"help": "sentences in a part of the output; a killed run loses at most one part"}
     )
     norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = field(  # type: ignore[valid-type]
         default="auto",
-        metadata={"help": "how subwords are marked; auto: told from each dictionary"},
+        metadata={"help": "subword marker; auto: detected from each dictionary"},
     )
     norm_source_text: Optional[str] = field(
         default=None,
         metadata={
-            "help": "text of the binarised source, a sentence a line, in its subwords or in words: tells which words "
-            "unknown subwords are pieces of; without it, sentences where that matters get no links (docs/formats.md)"
+            "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md)"
         },
     )
     norm_target_text: Optional[str] = field(
-        default=None, metadata={"help": "likewise, text of the target; with --score-reference"}
+        default=None, metadata={"help": "the same for the target; needs --score-reference"}
     )
     norm_special_tokens: Optional[str] = field(
         default=None,
         metadata={
-            "help": "further tokens that belong to no word, as </s> does, separated by commas: tags in the text such "
-            "as <2de>,<2fr>; multilingual tasks know their own (docs/models.md)"
+            "help": "more tokens that, like </s>, belong to no word, separated by commas: tags in the text such as "
+            "<2de>,<2fr>; multilingual tasks know their own tags (docs/models.md)"
         },
     )
     norm_profile: Optional[str] = field(
         default=None,
         metadata={
-            "help": "profile whose maps --norm-alignments reads unless an option names maps or a rule (default: "
-            "the one beside the checkpoint, CHECKPOINT.align.json; none: no profile)"
+            "help": "profile that names the maps for --norm-alignments, unless an option names maps or a rule "
+            "(default: CHECKPOINT.align.json beside the checkpoint; none: no profile)"
         },
     )
     norm_checkpoint: Optional[str] = II("common_eval.path")
-    # fairseq-generate ignores --num-shards without a word; the task must see it to refuse it.
+    # fairseq-generate silently ignores --num-shards; the task must see the option to refuse it.
     norm_num_shards: int = II("dataset.num_shards")
 
 
 def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> None:
-    """Give ``args``, which hold the options of all groups, the interpolated ones of ``options`` too."""
+    """Add the interpolated options of ``options`` to ``args``, which hold the options of all groups."""
     for option in fields(options):
         group_and_name = re.fullmatch(r"\$\{\w+\.(\w+)\}", str(option.default))
         if group_and_name:
@@ -130,10 +131,10 @@ def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> Non
 
 @dataclass(frozen=True)
 class NormOptions:
-    """:class:`NormConfig`, checked against a model of so many layers and heads.
+    """:class:`NormConfig`, checked against the layers and heads of a model.
 
-    ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the one map that is printed and extracted;
-    ``output`` says what a run writes.
+    ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the map that is printed and extracted; ``output``
+    says what a run writes.
     """
 
     kind: str
@@ -146,75 +147,78 @@ class NormOptions:
         """The map that ``--print-alignment`` shows, ``hard`` or ``soft``.
 
         Raises:
-            UsageError: it cannot show maps of that kind.
+            UsageError: it cannot show maps of this kind.
         """
         if self.kind not in STEPWISE_KINDS:
             raise UsageError(
-                f"--print-alignment cannot show --norm-map {self.kind}: expected {' or '.join(STEPWISE_KINDS)}, "
-                f"which follow beam search step by step; --norm-alignments and --norm-records know all kinds"
+                f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(STEPWISE_KINDS)}, which "
+                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
             )
         source, target = (vocabulary.specials for vocabulary in vocabularies)
         return PrintedMap(self.kind, self.layer, self.heads, self.setting, style, (source, target))
 
 
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
-    """Check options that must agree with those of fairseq's, before a run with maps.
+    """Check, before a run with maps, the options that must agree with fairseq's options.
 
     Args:
         cfg: options of the task.
         generation: fairseq's options of generation.
         wanted: whether the run writes records or word alignments; else it only prints maps.
-        interactive: whether it is fairseq-interactive's.
+        interactive: whether the run is fairseq-interactive.
 
     Raises:
-        UsageError: an option contradicts another, or does nothing.
+        UsageError: an option contradicts another, or has no effect.
     """
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
         raise UsageError(
-            "fairseq-interactive formats alignments itself and crashes on --print-alignment soft: "
-            "use hard there, or fairseq-generate"
+            "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "
+            "give --print-alignment hard, or use fairseq-generate"
         )
     if not (cfg.source_lang and cfg.target_lang):
-        raise UsageError("--source-lang and --target-lang are missing: a run with maps is of one language pair")
+        raise UsageError("--source-lang or --target-lang is missing; a run with maps needs one language pair")
     if wanted and getattr(generation, "retain_dropout", False):
-        raise UsageError("--retain-dropout would draw other dropout masks for the maps than for the hypotheses")
+        raise UsageError(
+            "--retain-dropout does not work with maps, because maps and hypotheses would get different dropout masks; "
+            "omit it"
+        )
     if wanted and cfg.norm_target_text and not getattr(generation, "score_reference", False):
         raise UsageError(
-            "--norm-target-text without --score-reference: the targets are the model's own translations, which no "
-            "text can spell; leave it out"
+            "--norm-target-text needs --score-reference; without it the targets are the model's own translations, not "
+            "a given text"
         )
     if cfg.norm_records_resume and cfg.norm_records_overwrite:
-        raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other: give one")
+        raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other; give one of them")
     if int(cfg.norm_part_sentences) < 1:
-        raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: expected 1 or more")
+        raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: the number must be 1 or more")
     if cfg.norm_num_shards != 1:
         raise UsageError(
-            f"--num-shards {cfg.norm_num_shards} does nothing in fairseq-generate (every shard would be the "
-            f"whole corpus): use --distributed-world-size N --distributed-rank k"
+            f"--num-shards {cfg.norm_num_shards} has no effect in fairseq-generate (every shard would be the whole "
+            f"corpus); give --distributed-world-size N --distributed-rank k instead"
         )
 
 
 def vocabularies(
     cfg: Any, source_dictionary: Any, target_dictionary: Any, tags: Sequence[str]
 ) -> tuple[Vocabulary, Vocabulary]:
-    """What the token ids of source and target mean.
+    """The vocabularies of source and target.
 
     Args:
         cfg: options of the task.
-        source_dictionary: fairseq's.
-        target_dictionary: fairseq's.
-        tags: tokens by which the task names languages to the model.
+        source_dictionary: fairseq's dictionary of the source.
+        target_dictionary: fairseq's dictionary of the target.
+        tags: the task's language tags.
 
     Raises:
-        UsageError: ``--norm-special-tokens`` names what neither dictionary has.
+        UsageError: ``--norm-special-tokens`` names a token that is in neither dictionary.
     """
     dictionaries = source_dictionary, target_dictionary
     stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
     for token in stated:
         if not any(token in dictionary for dictionary in dictionaries):
             raise UsageError(
-                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}: "
-                f"expected tokens of the binarised text, separated by commas"
+                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}; "
+                f"give tokens of the binarised text, separated by commas"
             )
     source, target = (
         Vocabulary(dictionary, str(cfg.norm_subword_mark), special_ids(dictionary, [*tags, *stated]))
@@ -224,7 +228,7 @@ def vocabularies(
 
 
 def names_maps(cfg: Any) -> bool:
-    """Whether ``cfg`` says what alignments are read from: an option of maps or rule is not at its default."""
+    """Whether ``cfg`` names maps or a rule for alignments: one of these options is not at its default."""
     default = NormConfig()
     names = ("map", "layer", "heads", "setting", "rule", "null", "final_punctuation")
     return any(str(getattr(cfg, f"norm_{name}")) != str(getattr(default, f"norm_{name}")) for name in names)
@@ -235,12 +239,12 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
 
     Args:
         cfg: the options of the task.
-        layers: the model's decoder layers.
-        heads: the heads of each.
-        profile: what alignments are read from unless ``cfg`` names maps.
+        layers: the number of decoder layers.
+        heads: the number of heads in each layer.
+        profile: the maps for alignments, unless ``cfg`` names maps.
 
     Raises:
-        UsageError: a layer or head that the model has not, an unknown kind, or options that contradict each other.
+        UsageError: the model does not have a layer or head, a kind is unknown, or options contradict each other.
     """
     layer = default_layer(layers) if cfg.norm_layer is None else int(cfg.norm_layer)
     _check_number(layer, "--norm-layer", layers)
@@ -259,9 +263,9 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         record_layers, record_kinds = read_layers, {read_kind}
     elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
         raise UsageError(
-            f"--norm-alignments reads {read_kind} of layers {', '.join(map(str, sorted(read_layers)))}, which "
-            f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} leaves out: "
-            f"expected them among those"
+            f"--norm-alignments reads {read_kind} of layers {', '.join(map(str, sorted(read_layers)))}, but "
+            f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} does not "
+            f"record them; add them there"
         )
     return NormOptions(
         kind=kind,
@@ -288,28 +292,31 @@ def _path(text: Optional[str]) -> Optional[Path]:
 
 
 def default_layer(layers: int) -> int:
-    """The layer that aligns best in AWO: the last but one (Kobayashi et al. 2020: layer 5 of 6, counted from 1)."""
+    """The layer that aligns best in AWO: the second last (Kobayashi et al. 2020: layer 5 of 6, counted from 1)."""
     return max(0, layers - 2)
 
 
 def default_layers(layers: int) -> tuple[int, ...]:
-    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md, sets chosen on cmu150)."""
+    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md; chosen on cmu150)."""
     return tuple(range(default_layer(layers), layers))
 
 
 def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
-    """The extraction that ``cfg`` names, of maps of ``kind`` of one layer, or of one of ``heads``.
+    """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads.
 
     Raises:
-        UsageError: it names several heads, or heads of a kind that has none.
+        UsageError: ``cfg`` names several heads, or a head of a kind that has no head maps.
     """
     if heads is not None and kind not in HEAD_KINDS:
         raise UsageError(
-            f"--norm-heads {cfg.norm_heads} with --norm-map {kind}: that kind has maps of whole layers only: "
-            f"expected one of {', '.join(HEAD_KINDS)}, or no --norm-heads"
+            f"--norm-heads {cfg.norm_heads} does not work with --norm-map {kind}, which has maps of whole layers only; "
+            f"omit it, or choose one of {', '.join(HEAD_KINDS)}"
         )
     if heads is not None and len(heads) > 1:
-        raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
+        raise UsageError(
+            f"--norm-alignments reads one head or the whole layer; give a single head instead of --norm-heads "
+            f"{cfg.norm_heads}"
+        )
     return ExtractionOptions(
         kind=kind,
         layer=layer,
@@ -322,17 +329,17 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
 
 
 def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
-    """The numbers, from 0 to ``count`` - 1, that the value ``text`` of ``option`` lists.
+    """Parse the value ``text`` of ``option``: numbers from 0 to ``count`` - 1, separated by commas.
 
     Raises:
-        UsageError: it is no such list.
+        UsageError: the value is not such a list.
     """
     try:
         numbers = tuple(int(part) for part in str(text).split(","))
     except ValueError:
-        raise UsageError(f"{option} {text!r}: expected numbers separated by commas, such as 0,2") from None
+        raise UsageError(f"{option} {text!r}: give numbers separated by commas, such as 0,2") from None
     if len(set(numbers)) != len(numbers):
-        raise UsageError(f"{option} {text!r}: names a number twice: expected each once")
+        raise UsageError(f"{option} {text!r} has a duplicate number; give each once")
     for number in numbers:
         _check_number(number, option, count)
     return numbers
@@ -340,16 +347,16 @@ def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
 
 def _check_number(number: int, option: str, count: int) -> None:
     if not 0 <= number < count:
-        raise UsageError(f"{option} {number}: the model has {count}, counted from 0: expected 0 to {count - 1}")
+        raise UsageError(f"{option} {number}: the model has {count}, counted from 0; choose 0 to {count - 1}")
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
-    """The map kinds, of ``known``, that the value ``text`` of ``option`` lists, each once.
+    """Parse the value ``text`` of ``option``: map kinds from ``known``, separated by commas; duplicates are dropped.
 
     Raises:
-        UsageError: it is no such list.
+        UsageError: the value is not such a list.
     """
     kinds = tuple(part.strip() for part in text.split(",") if part.strip())
     if not kinds or any(kind not in known for kind in kinds):
-        raise UsageError(f"{option} {text!r}: expected some of {', '.join(known)}")
+        raise UsageError(f"{option} {text!r}: choose from {', '.join(known)}")
     return tuple(dict.fromkeys(kinds))

@@ -1,4 +1,4 @@
-"""The log of a program that imports the plugin stays as the program has it."""
+"""Protects the logging setup of a program that imports the plugin."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 def kept_root_logger() -> Iterator[None]:
     """Keep imports in the block from setting up the root logger.
 
-    Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)``: every library's debugging messages would then
-    go to the standard error of a program that imports them.  Fairseq's own commands set up the log before.
+    Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)``.  Without this, the debug messages of every
+    library would go to the standard error of a program that imports them.  fairseq's own commands set up logging first.
     """
     root = logging.getLogger()
     placeholder = logging.NullHandler()
-    root.addHandler(placeholder)  # basicConfig does nothing where there is a handler
+    root.addHandler(placeholder)  # basicConfig does nothing if there is a handler
     try:
         yield
     finally:

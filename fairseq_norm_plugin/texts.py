@@ -1,4 +1,4 @@
-"""The texts behind binarised sentences: what their tokens were before the dictionary made ids of them."""
+"""The texts of binarised sentences: their tokens before the dictionary turned them into ids."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from fairseq_norm_plugin.tokens import Spelling, Vocabulary
 
 
 class TextLines:
-    """The sentences of a text, a line each.
+    """The sentences of a text, one per line.
 
     Attributes:
         name: the file.
-        hash: that of its content.
+        hash: the hash of its content.
 
     Raises:
-        InputError: the file cannot be read, is empty or not UTF-8, or has more or fewer lines than ``size``.
+        InputError: the file cannot be read, is empty or not UTF-8, or does not have ``size`` lines.
     """
 
     def __init__(self, path: Union[str, Path], size: int) -> None:
-        file = TextFile(path, expected="one line a sentence")
+        file = TextFile(path, expected="one line per sentence")
         self._lines = [line for chunk in file for line in chunk.split(b"\n")[:-1]]
         self.name, self.hash = file.name, file.hash.short
         if len(self._lines) != size:
             raise InputError(
-                f"{self.name}: {len(self._lines)} lines, but the binarised data has {size} sentences: expected the "
-                f"text of that data, line by line"
+                f"{self.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "
+                f"give the text of that data, line by line"
             )
 
     def tokens(self, id_: int) -> list[str]:
-        """The tokens of sentence ``id_``, separated by ASCII blanks alone: fairseq separates at others too."""
+        """The tokens of sentence ``id_``, separated by ASCII blanks only; fairseq also separates at others."""
         return [token.decode() for token in self._lines[id_].split()]
 
 
@@ -44,11 +44,11 @@ class SideReader:
     """Reads one side of the sentences of a data set.
 
     Attributes:
-        vocabulary: what its ids mean.
+        vocabulary: the vocabulary of its ids.
         dataset: fairseq's data set of sentence pairs, which may hold the text itself (:func:`surface`).
         which: ``src`` or ``tgt``.
-        text: its text, if it is given.
-        cut: whether sentences may be the beginning of those of the text only.
+        text: its text, if given.
+        cut: whether a sentence may be only the beginning of its text.
     """
 
     vocabulary: Vocabulary
@@ -58,10 +58,10 @@ class SideReader:
     cut: bool = False
 
     def spell(self, id_: int, ids: Tensor) -> Spelling:
-        """What the ``ids`` of sentence ``id_`` spell.
+        """The tokens and words that the ``ids`` of sentence ``id_`` spell.
 
         Raises:
-            InputError: the text is not that of the sentence.
+            InputError: the text does not belong to the sentence.
         """
         if self.text is None:
             return self._by_data(id_, ids)
@@ -74,7 +74,7 @@ class SideReader:
         forms = surface(self.dataset, self.which, id_)
         try:
             return self.vocabulary.spell(ids, forms, cut=True)
-        except InputError:  # a data set that changed the sentence: its text says nothing of these tokens
+        except InputError:  # the data set has changed the sentence, so its text does not help with these tokens
             return self.vocabulary.spell(ids)
 
 
@@ -91,11 +91,11 @@ def side_readers(
         dataset: fairseq's data set of sentence pairs.
         size: its number of sentences.
         vocabularies: of source and target.
-        texts: files of source and target text, where they are given.
+        texts: files of source and target text, if given.
         cut: whether source sentences may be cut (``--truncate-source``).
 
     Raises:
-        InputError: a text cannot be read, or has more or fewer lines than the data set has sentences.
+        InputError: a text cannot be read, or its number of lines is not the number of sentences.
     """
     source, target = (
         SideReader(vocabulary, dataset, which, None if path is None else TextLines(path, size), cut and which == "src")
@@ -105,10 +105,10 @@ def side_readers(
 
 
 def surface(dataset: Any, which: str, id_: int) -> Optional[list[str]]:
-    """The tokens of a sentence as they were read, where the data set keeps them (``--dataset-impl raw``).
+    """The original tokens of a sentence, if the data set keeps them (``--dataset-impl raw``); else None.
 
     Args:
-        dataset: a data set of sentence pairs, perhaps the only part of another, whose sides may have tags added.
+        dataset: a data set of sentence pairs, which may be wrapped in another and have tags added.
         which: ``src`` or ``tgt``.
         id_: the sentence.
     """

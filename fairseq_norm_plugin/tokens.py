@@ -1,4 +1,4 @@
-"""From token ids to the tokens and words that records hold."""
+"""Turns token ids into the tokens and words that records hold."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from alignment_eval.maps.subwords import detect_mark, with_marks, word_indices
 
 
 def dictionary_mark(dictionary: Any, option: str) -> str:
-    """The subword mark of a fairseq dictionary, unless ``option`` states it."""
+    """The subword marker ``option``, or with ``auto`` the one detected from a fairseq dictionary."""
     return detect_mark(dictionary.symbols[dictionary.nspecial :]) if option == "auto" else option
 
 
 def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
-    """The ids that belong to no word: of ``</s>``, ``<s>``, pads, and of those ``tags`` that the dictionary has."""
+    """The ids of tokens that belong to no word: ``</s>``, ``<s>``, padding, and the ``tags`` in the dictionary."""
     known = {dictionary.index(tag) for tag in tags} - {dictionary.unk()}
     return frozenset({dictionary.eos(), dictionary.bos(), dictionary.pad()} | known)
 
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """What token ids spell.
+    """The tokens and words that token ids spell.
 
     Attributes:
         side: tokens and words.
-        unknown: how many of the tokens the dictionary lacks.
-        certain: whether the words are those of the text; not where ``<unk>`` may stand for a piece of a word.
+        unknown: how many of the tokens are not in the dictionary.
+        certain: whether the words are those of the text; false if ``<unk>`` may stand for a piece of a word.
     """
 
     side: SentenceSide
@@ -42,11 +42,11 @@ class Spelling:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """What the token ids of one side mean.
+    """The vocabulary of one side.
 
     Attributes:
-        dictionary: fairseq's.
-        stated_mark: how subwords are marked, one of alignment_eval.maps.subwords.MARKS, or ``auto``.
+        dictionary: fairseq's dictionary.
+        stated_mark: the subword marker, one of alignment_eval.maps.subwords.MARKS, or ``auto``.
         specials: the ids that belong to no word (:func:`special_ids`).
     """
 
@@ -56,29 +56,29 @@ class Vocabulary:
 
     @cached_property
     def mark(self) -> str:
-        """How subwords are marked, detected from the dictionary unless it is stated.
+        """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``.
 
         Raises:
-            InputError: the dictionary mixes marks.
+            InputError: the dictionary mixes markers.
         """
         return dictionary_mark(self.dictionary, self.stated_mark)
 
     def spell(self, ids: Tensor, text: Optional[Sequence[str]] = None, cut: bool = False) -> Spelling:
-        """What ``ids`` spell, as they are or by the sentence's ``text``.
+        """The tokens and words that ``ids`` spell, with the help of the sentence's ``text`` if it is given.
 
-        An unknown piece has lost its mark: as ``<unk>`` it ends a word where it may have been the middle of one.  The
-        text says what it was, in one of two forms:
+        An unknown piece has lost its marker: ``<unk>`` looks like the end of a word, but the piece may have been the
+        middle of one.  The text tells what it was.  It may have two forms:
 
-        - the tokens that were binarised: those that the dictionary has are equal, and the others are taken over;
-        - words: then the unknown pieces had a mark or had none as it gives the text's number of words.
+        - the tokens that were binarised: known tokens must be equal, and the unknown ones are taken from the text;
+        - words: the unknown pieces are read with or without the marker, whichever gives the text's number of words.
 
         Args:
-            ids: pads may be among them.
-            text: tokens or words of the sentence, without special ones; default: not known.
-            cut: whether ``ids`` may be of the beginning of the text only (``--truncate-source``).
+            ids: token ids, possibly with padding.
+            text: tokens or words of the sentence, without special ones; default: unknown.
+            cut: whether ``ids`` may be only the beginning of the text (``--truncate-source``).
 
         Raises:
-            InputError: it is a text of neither form.
+            InputError: the text has neither form.
         """
         numbers = ids.tolist()
         special = [number in self.specials for number in numbers]
@@ -93,7 +93,7 @@ class Vocabulary:
         ordinary = [number for number, is_special in zip(numbers, special) if not is_special]
         if self._binarise(first := forms[: len(ordinary)] if cut else forms) == ordinary:
             if self.mark == "▁" and len(first) > 1 and not any(form.startswith("▁") for form in first):
-                return by_ids  # the tokens of one word, or words: they look the same
+                return by_ids  # tokens of one word and several words look the same here
             rest = iter(first)
             known = [token if is_special else next(rest) for token, is_special in zip(tokens, special)]
             return replace(by_ids, side=self._side(known, special), certain=True)
@@ -107,7 +107,7 @@ class Vocabulary:
 
 
 def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, tokens: int, cut: bool) -> Spelling:
-    """The one of two extremes that has as many ``words``: no unknown token had a mark, or all had one."""
+    """The extreme case that has ``words`` words: either no unknown token had a marker, or all had one."""
     for side in (by_ids.side, marked):
         if side.word_count == words:
             return replace(by_ids, side=side, certain=True)
@@ -115,6 +115,6 @@ def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, toke
     if fewest < words < most or (cut and words > most):
         return by_ids
     raise InputError(
-        f"{words} words, but the binarised sentence has {most}, in {tokens} tokens: expected its words, or the tokens "
-        f"that were binarised"
+        f"the line has {words} words, but the binarised sentence has {most} words in {tokens} tokens; give its words, "
+        f"or the tokens that were binarised"
     )

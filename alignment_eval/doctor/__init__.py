@@ -1,1 +1,1 @@
-"""Why an AER looks wrong: misreadings of the files that would explain it."""
+"""Finds misreadings of the files that explain a suspicious AER."""

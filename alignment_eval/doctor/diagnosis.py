@@ -1,4 +1,4 @@
-"""Which misreading of the files, if any, explains a high AER; :data:`CRITERION` says when one is named."""
+"""Decides which misreading of the files, if any, explains a high AER, by :data:`CRITERION`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from alignment_eval.scoring.aer import Counts, aer
 
 IntArray = NDArray[np.int64]
 
-#: A correction must lower AER by this much (a fraction) …
+#: Over the sentences that it changes, a correction must lower AER by at least this fraction,
 MIN_DROP = 0.1
-#: … to at most this part of what it was, both over the sentences that it changes, …
+#: and to at most this part of the AER before.
 MAX_RATIO = 0.75
-#: … and be better in this part of the sentences whose AER it changes, …
+#: It must improve at least this part of the sentences whose AER changes,
 MIN_BETTER_PART = 0.75
-#: … and in this many more than it is worse in; …
+#: and at least this many more sentences than it makes worse.
 MIN_BETTER = 10
-#: … and every other reading of as many corrections must have an AER that is higher by this much.
+#: Every other reading with the same number of corrections must have an AER that is higher by at least this much.
 MIN_LEAD = 0.05
 CRITERION = (
     f"over the sentences that it changes, AER falls by {100 * MIN_DROP:.0f} points or more and to {MAX_RATIO:.0%} or "
@@ -33,12 +33,12 @@ CRITERION = (
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What explains an AER.
+    """The explanation of an AER.
 
     Attributes:
         read: the files as the user reads them.
         explanation: the reading that explains the AER of ``read``; None if none does.
-        equal: readings that have the very same counts: the links cannot tell them from the explanation.
+        equal: readings with exactly the same counts, which the links cannot distinguish from the explanation.
         tried: all other readings, lowest AER first.
     """
 
@@ -49,10 +49,10 @@ class Diagnosis:
 
 
 def diagnose(evidence: FileEvidence, manner: Manner) -> Diagnosis:
-    """Try every other reading, and name the one that explains the AER of the files read in ``manner``, if any does.
+    """Try every other reading, and return the one that explains the AER of the files read in ``manner``, if any.
 
-    A base that the indices themselves contradict is put right beforehand.  A reading of more corrections must explain
-    more than the best one of fewer does, by the same criterion.
+    A base that the indices themselves contradict is corrected first.  A reading with more corrections must improve on
+    the best reading with fewer, by the same criterion.
     """
     read = evidence.read(manner)
     start = evidence.without_contradictions(manner)
@@ -69,10 +69,10 @@ def diagnose(evidence: FileEvidence, manner: Manner) -> Diagnosis:
 def leading(
     group: Sequence[Reading], before: Counts, evidence: FileEvidence
 ) -> tuple[Reading | None, tuple[Reading, ...]]:
-    """The reading of lowest AER, and those that equal it; None if another one comes close where it matters.
+    """The reading with the lowest AER, and its equals; None if another reading comes close over the changed sentences.
 
-    Of equals the one that leaves the fewest links outside the texts leads, then the first; the others are given
-    back if they leave as few.
+    Among equals, the one with the fewest links outside the texts leads, then the first.  The others are returned if
+    they have the same number of links outside.
     """
     ranked = sorted(group, key=lambda other: (other.aer, _outside(other, evidence)))
     best = ranked[0]
@@ -85,7 +85,7 @@ def leading(
 
 
 def explains(before: Counts, after: Counts) -> bool:
-    """Whether going from one reading to another is a gain by :data:`CRITERION` (rivals apart)."""
+    """Whether the change from one reading to another meets :data:`CRITERION`, except for other readings."""
     touched = changed_sentences(before, after)
     if not touched.size:
         return False
@@ -111,7 +111,7 @@ def _aer(counts: Counts, sentences: IntArray) -> float:
 
 
 def _outside(reading: Reading, evidence: FileEvidence) -> int:
-    """How many links of gold and hypothesis lie outside the texts; 0 without texts."""
+    """The number of links of gold and hypothesis outside the texts; 0 without texts."""
     if evidence.lengths is None:
         return 0
     return sum(outside(links, evidence.lengths) for links in (reading.gold.possible, reading.hypothesis))

@@ -1,4 +1,4 @@
-"""Other readings of a gold and a hypothesis: another index base or direction, moved lines, words instead of tokens."""
+"""Other readings of gold and hypothesis: another index base or direction, shifted lines, words instead of tokens."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ IntArray = NDArray[np.int64]
 #: How two files are read: the options gold-base, hyp-base, gold-swap and hyp-swap of align-eval score, without ``--``.
 Manner = Mapping[str, int]
 
-#: Lines are moved by at most this many, and by the difference of the files' numbers of lines.
+#: Lines are shifted by at most this number, and by the difference of the files' numbers of lines.
 MAX_MOVED = 3
-#: Tables hold no negative index, so all indices are kept one higher: an index 0 that is read as 1-based is -1.
+#: Tables cannot hold -1, which index 0 becomes if it is read as 1-based; so all indices are stored increased by this.
 MARGIN = 1
 #: Name, fault and remedy of corrections.
 _POSSIBLE = (
     "hyp-possible",
-    "possible links (p, P) of the hypothesis were taken for links",
+    "possible links (p, P) of the hypothesis were counted as links",
     "remove them from the hypothesis",
 )
 _TOKENS = (
@@ -39,7 +39,7 @@ _TOKENS = (
 
 @dataclass(frozen=True)
 class Correction:
-    """What was misread (``fault``) and what to do (``remedy``), both in words."""
+    """A correction: what was misread (``fault``) and what to do (``remedy``), both in words."""
 
     name: str
     fault: str
@@ -47,21 +47,21 @@ class Correction:
 
     @classmethod
     def of(cls, option: str, value: int) -> Correction:
-        """That of one option of a manner."""
+        """The correction that sets one option of a manner."""
         role, what = option.split("-")
         file = {"gold": "gold", "hyp": "hypothesis"}[role]
         if what == "base":
-            fault = f"the {file} counts words from {value} and was read as if from {1 - value}"
+            fault = f"the {file} counts words from {value}, but was read as counting from {1 - value}"
             return cls(option, fault, f"give --{option} {value}")
         fault = f"the {file} has its links in {'target-source' if value else 'source-target'} order"
-        return cls(option, fault, f"give --{option}" if value else f"leave --{option} out")
+        return cls(option, fault, f"give --{option}" if value else f"omit --{option}")
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Gold and hypothesis read in one manner: source-target links that count from :data:`MARGIN`.
+    """Gold and hypothesis, read in one manner: source-target links that count from :data:`MARGIN`.
 
-    ``corrections`` are those that lead here from the files as the user reads them.
+    ``corrections`` are the differences from the files as the user reads them.
     """
 
     manner: Manner
@@ -85,19 +85,19 @@ class Reading:
         return " + ".join(correction.name for correction in self.corrections)
 
     def corrected(self, hypothesis: LinkTable, name: str, fault: str, remedy: str) -> Reading:
-        """The same with other links of the hypothesis."""
+        """The same reading with other links of the hypothesis, and one more correction."""
         return replace(self, hypothesis=hypothesis, corrections=(*self.corrections, Correction(name, fault, remedy)))
 
 
 @dataclass(frozen=True, eq=False)
 class FileEvidence:
-    """What is known of two files.
+    """The evidence from the two files and the texts.
 
     Attributes:
         gold, hypothesis: the links with the indices of the files.
         gold_bases, hyp_bases: the index bases that they may have (:func:`plausible_bases`).
-        lengths: words of each line, [sentences] a side (source, target), if there are texts.
-        words: for each side, the words of the tokens that the hypothesis may link, if tokens are not the words.
+        lengths: number of words of each line, [sentences] for each side (source, target), if there are texts.
+        words: for each side, the words of the tokens that the hypothesis may link, if tokens are not words.
     """
 
     gold: GoldTable
@@ -108,9 +108,9 @@ class FileEvidence:
     words: tuple[TokenWords, TokenWords] | None = None
 
     def read(self, manner: Manner, first: Manner | None = None) -> Reading:
-        """The files read in a manner, which corrects the manner ``first``.
+        """The files read in a manner; its differences from the manner ``first`` are corrections.
 
-        Only the first ``LOOKED_AT`` sentences are taken.  The shorter file is filled up with sentences without links.
+        Only the first ``LOOKED_AT`` sentences are read.  The shorter file is padded with sentences without links.
         """
         sentences = max(self.gold.sentences, self.hypothesis.sentences)
         files = []
@@ -122,14 +122,14 @@ class FileEvidence:
         return Reading(manner, files[0], files[1].possible, corrections)
 
     def without_contradictions(self, manner: Manner) -> Reading:
-        """The files read in a manner, but with the bases that the indices contradict put right, if that lowers AER."""
+        """The files read in a manner, but with a base that the indices contradict corrected, if this lowers AER."""
         right = dict(manner)
         for option, bases in (("gold-base", self.gold_bases), ("hyp-base", self.hyp_bases)):
             right[option] = manner[option] if manner[option] in bases else 1 - manner[option]
         return min(self.read(manner), self.read(right, manner), key=lambda reading: reading.aer)
 
     def others(self, reading: Reading, first: Manner) -> Iterator[Reading]:
-        """All other readings: of each plausible base and direction, or ``reading`` with one other correction."""
+        """All other readings: each plausible base and direction, or ``reading`` with one other correction."""
         bases = product(sorted(self.gold_bases), sorted(self.hyp_bases))
         for (gold_base, hyp_base), swap in product(bases, (None, "hyp-swap", "gold-swap")):
             manner = {**first, "gold-base": gold_base, "hyp-base": hyp_base}
@@ -156,7 +156,7 @@ def plausible_bases(links: LinkTable) -> frozenset[int]:
 
 
 def _moved_lines(reading: Reading, by: int) -> Iterator[Reading]:
-    """The sentences of the hypothesis moved by ``by`` lines, from the line on where most links agree then."""
+    """The sentences of the hypothesis shifted by ``by`` lines, starting at the line where most links then agree."""
     hypothesis = reading.hypothesis
     start = best_start(reading.counts, count(move_lines(hypothesis, by, 0), reading.gold), by)
     if start + abs(by) >= hypothesis.sentences:
@@ -168,15 +168,15 @@ def _moved_lines(reading: Reading, by: int) -> Iterator[Reading]:
         "lines",
         f"{lines} {are} {fault} in the hypothesis at about line {start + 1}: from there on, line n of the gold belongs "
         f"to line n {sign} {abs(by)} of the hypothesis",
-        f"{verb} {lines} there (or mend the gold, if the fault is in it)",
+        f"{verb} {lines} there (or correct the gold, if the fault is in the gold)",
     )
 
 
 def move_lines(links: LinkTable, by: int, start: int) -> LinkTable:
-    """Sentences from number ``start`` on moved by ``by``.
+    """Shift the sentences from number ``start`` on by ``by``.
 
-    ``by`` > 0 inserts sentences without links before sentence ``start``, ``by`` < 0 takes sentences out from there.
-    The number of sentences stays the same: what goes beyond it is dropped.
+    ``by`` > 0 inserts sentences without links before sentence ``start``, ``by`` < 0 removes sentences from there.  The
+    number of sentences stays the same; sentences beyond it are dropped.
     """
     sentence = links.sentence
     new = np.where(sentence < start, sentence, sentence + by)
@@ -185,9 +185,9 @@ def move_lines(links: LinkTable, by: int, start: int) -> LinkTable:
 
 
 def best_start(before: Counts, moved: Counts, by: int) -> int:
-    """The number of the sentence from which on moving lines by ``by`` makes most links agree with the gold.
+    """The first sentence to shift by ``by``, so that most links agree with the gold.
 
-    ``before`` has the counts of each sentence as it is, ``moved`` those with all sentences moved.
+    ``before`` has the counts of each sentence as it is, ``moved`` the counts with all sentences shifted.
     """
     agreed = (counts.hypothesis_sure + counts.hypothesis_possible for counts in (before, moved))
     as_is, then = (np.concatenate([[0], np.cumsum(values)]) for values in agreed)
@@ -196,7 +196,7 @@ def best_start(before: Counts, moved: Counts, by: int) -> int:
 
 
 def outside(links: LinkTable, lengths: tuple[IntArray, IntArray]) -> int:
-    """How many links of a :class:`Reading` lie outside their sentence pair, or belong to none."""
+    """The number of links of a :class:`Reading` that lie outside their sentence pair or belong to none."""
     found = np.zeros(len(links), dtype=np.bool_)
     for index, words in zip((links.source, links.target), lengths):
         padded = np.zeros(max(links.sentences, len(words)), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What to judge an AER by: a diagonal alignment, the links that lie outside their sentences, what else is odd."""
+"""Context for judging an AER: a diagonal alignment, links outside their sentences, and notes on the files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from alignment_eval.scoring.direction import LOOKED_AT
 
 IntArray = NDArray[np.int64]
 
-#: An alignment is called poor if its AER is more than this part of the diagonal's.
+#: An alignment is poor if its AER is more than this part of the diagonal's AER.
 _POOR = 2 / 3
-#: With more than this part of its links outside the sentence pairs a hypothesis cannot be judged.
+#: A hypothesis with a larger part of its links outside the sentence pairs cannot be judged.
 _MAX_OUTSIDE = 0.05
 
 
 @dataclass(frozen=True)
 class Orientation:
-    """AERs to compare with, the part of the hypothesis's links outside the sentence pairs, and notes on the files."""
+    """AERs for comparison, the part of the hypothesis's links outside the sentence pairs, and notes on the files."""
 
     aers: dict[str, float]
     outside: float
@@ -30,7 +30,7 @@ class Orientation:
 
     @classmethod
     def of(cls, reading: Reading, lengths: tuple[IntArray, IntArray] | None) -> Orientation:
-        """That of a reading; ``lengths`` are the words of each line, [sentences] a side, if there are texts."""
+        """The context of a reading; ``lengths`` are the words of each line, [sentences] for each side, if known."""
         gold, links = reading.gold, reading.hypothesis
         sides = lengths or linked_lengths(gold.possible.shifted(-MARGIN))
         straight = diagonal(sides).shifted(MARGIN).head(gold.sentences).with_sentences(gold.sentences)
@@ -55,26 +55,26 @@ class Orientation:
 def _notes(gold: GoldTable, links: LinkTable, texts: bool, outside: tuple[int, int], exchanged: bool) -> list[str]:
     notes = []
     if gold.sentences == LOOKED_AT:
-        notes.append(f"only the first {LOOKED_AT} sentences are looked at")
+        notes.append(f"only the first {LOOKED_AT} sentences are checked")
     notes += [
         f"the {name} has no links" for name, its in (("gold", gold.possible), ("hypothesis", links)) if not len(its)
     ]
     if texts and all(outside) and exchanged:
-        return [*notes, "all links fit the texts when those are exchanged: exchange --source and --target"]
+        return [*notes, "all links fit the texts if these are exchanged; exchange --source and --target"]
     if outside[0]:
         part = f"{outside[0]} of {len(gold.possible)} links of the gold lie outside the texts"
-        notes.append(f"{part}: is this the gold's own text, in its tokenisation?")
+        notes.append(f"{part}; give the gold's own text, in its tokenisation")
     if outside[1] > (0 if texts else _MAX_OUTSIDE * len(links)):
         where = "outside the texts" if texts else "beyond all gold links of their sentence"
         notes.append(
-            f"{outside[1]} of {len(links)} links of the hypothesis lie {where}: if it counts subwords or words "
-            f"tokenised otherwise, give its texts (--hyp-source, --hyp-target, with --source, --target)"
+            f"{outside[1]} of {len(links)} links of the hypothesis lie {where}; if it links subwords, or words of "
+            f"another tokenisation, give its texts (--hyp-source, --hyp-target, with --source, --target)"
         )
     return notes
 
 
 def diagonal(lengths: tuple[IntArray, IntArray]) -> LinkTable:
-    """Each target word linked to the source word at the same part of the sentence; counts from 0."""
+    """Link each target word to the source word at the same relative position; counts from 0."""
     source, target = lengths
     target = np.where(source > 0, target, 0)
     sentence = np.repeat(np.arange(len(target)), target)
@@ -84,7 +84,7 @@ def diagonal(lengths: tuple[IntArray, IntArray]) -> LinkTable:
 
 
 def linked_lengths(links: LinkTable) -> tuple[IntArray, IntArray]:
-    """Lengths that just hold all links, which count from 0; [sentences] a side: what is known of them without texts."""
+    """The smallest lengths that hold all links, which count from 0; [sentences] for each side; used without texts."""
     lengths = np.zeros((2, links.sentences), dtype=np.int64)
     for side, index in enumerate((links.source, links.target)):
         np.maximum.at(lengths[side], links.sentence, index + 1)

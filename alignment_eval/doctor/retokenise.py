@@ -1,6 +1,6 @@
-"""Tokens of a text -> words of the same text tokenised in another way, by the characters that they share.
+"""Maps the tokens of a text to the words of the same text in another tokenisation, by their common characters.
 
-Subword tokens are one case of it, ``do n't`` for ``don't`` another.
+This covers subword tokens and cases such as ``do n't`` for ``don't``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from alignment_eval.links.table import LinkTable
 
 #: The tokens of each line.
 Lines = Sequence[Sequence[str]]
-#: For each line, for each of its tokens, the numbers of its words; none in a line that is not the same text.
+#: For each token of each line, the numbers of its words; empty in a line that is not the same text.
 TokenWords = Sequence[Sequence[range]]
 
 
 def token_words(tokens: Lines, words: Lines) -> TokenWords:
     """Find the words of each token, line by line, through their characters.
 
-    Case, subword marks and Moses' escapes (``&apos;``, ``@-@``) do not count.  A token without characters belongs to
-    the word that follows, as SentencePiece's lone ``▁`` does.
+    Case, subword markers and Moses' escapes (``&apos;``, ``@-@``) are ignored.  A token without characters, such as
+    SentencePiece's lone ``▁``, belongs to the next word.
 
     Args:
         tokens: a text.
-        words: the same text in another tokenisation, of the same number of lines.
+        words: the same text in another tokenisation, with the same number of lines.
     """
     return [_line(line, its) for line, its in zip(tokens, words)]
 
@@ -50,9 +50,9 @@ def _letters(token: str) -> str:
 
 
 def words_of_tokens(links: LinkTable, source: TokenWords, target: TokenWords, base: int = 0) -> LinkTable:
-    """Links between words from links between tokens: each pair of words of which a pair of tokens is linked.
+    """Turn links between tokens into links between words: two words are linked if any of their tokens are.
 
-    Links of tokens that are not in the texts are left out.  ``base`` is the number of the first token and word.
+    Links of tokens that are not in the texts are dropped.  ``base`` is the number of the first token and word.
     """
     made = []
     for sentence, *sides in zip_longest(links.each_sentence(), source, target, fillvalue=()):

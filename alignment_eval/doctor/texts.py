@@ -1,4 +1,4 @@
-"""The texts of ``align-eval doctor``: the gold's, and those that the hypothesis links, if they are others."""
+"""The texts of ``align-eval doctor``: those of the gold, and those of the hypothesis if they differ."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.text import token_lines
 from alignment_eval.maps.subwords import detect_mark, word_indices, word_strings
 
-#: With more than this part of tokens that could not be found in the gold's text, the texts are not the same.
+#: The texts differ if a larger part of the tokens cannot be found in the gold's text.
 _MAX_LOST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class GivenTexts:
-    """What the texts say.
+    """The texts, and what follows from them.
 
     Attributes:
-        texts: the gold's, as ``align-eval score`` reads them.
-        lengths: number of the gold's words in each line, [sentences] a side.
-        words: the gold's words that the tokens of the hypothesis's texts belong to; None if they are the same words,
-            or cannot be found.
-        notes: what is odd about them.
+        texts: the gold's texts, as ``align-eval score`` reads them.
+        lengths: number of the gold's words in each line, [sentences] for each side.
+        words: the gold's words that the tokens of the hypothesis's texts belong to; None if tokens and words are the
+            same, or if the words cannot be found.
+        notes: notes on unusual properties.
     """
 
     texts: Texts
@@ -36,10 +36,10 @@ class GivenTexts:
 
 
 def read_given(source: str, target: str, hyp_source: str | None, hyp_target: str | None) -> GivenTexts:
-    """Read the texts; those of the hypothesis are the gold's if they are not named.
+    """Read the texts; by default, those of the hypothesis are the gold's.
 
     Raises:
-        InputError: a text cannot be read, mixes subword marks, or has another number of lines.
+        InputError: a text cannot be read, mixes subword markers, or has another number of lines.
     """
     notes: list[str] = []
     lines: dict[str, Lines] = {}
@@ -47,8 +47,8 @@ def read_given(source: str, target: str, hyp_source: str | None, hyp_target: str
         lines[name] = [[token.decode() for token in line] for line in token_lines(name)]
         if len(lines[name]) != len(lines[source]):
             raise InputError(
-                f"{source} has {len(lines[source])} lines, {name} has {len(lines[name])}: expected the same number, "
-                f"one line a sentence; are they of one text?"
+                f"{source} has {len(lines[source])} lines, but {name} has {len(lines[name])}; give texts of the same "
+                f"sentences, one per line"
             )
     words = _words(source, lines[source], notes), _words(target, lines[target], notes)
     names = hyp_source or source, hyp_target or target
@@ -70,24 +70,24 @@ def _words(name: str, lines: Lines, notes: list[str]) -> Lines:
         raise InputError(f"{name}: {error}") from error
     if mark == "none":
         return lines
-    notes.append(f"{name} carries the subword mark {mark}: its words, joined, are taken for the gold's")
+    notes.append(f"{name} has the subword marker {mark}; its subwords are joined to get the gold's words")
     return [word_strings(line, word_indices(line, mark)) for line in lines]
 
 
 def _found(name: str, lines: Lines, words: Lines, notes: list[str]) -> TokenWords:
-    """The words of the hypothesis's tokens; nothing if they are of another text."""
+    """The words of the hypothesis's tokens; empty if the text is another."""
     found = token_words(lines, words)
     tokens = [token for line in found for token in line]
     lost = sum(not token for token in tokens) / max(len(tokens), 1)
     if lost <= _MAX_LOST:
         return found
     notes.append(
-        f"{name} is not the gold's text tokenised otherwise: {lost:.0%} of its tokens are in lines of other "
-        f"characters; are its lines in the same order?"
+        f"{name} is not the gold's text in another tokenisation: {lost:.0%} of its tokens are in lines with other "
+        f"characters; check the order of its lines"
     )
     return ()
 
 
 def _differs(found: TokenWords) -> bool:
-    """Whether a token is not the word of its own number."""
+    """Whether any token is not the word with the same number."""
     return any(token != range(n, n + 1) for line in found for n, token in enumerate(line))

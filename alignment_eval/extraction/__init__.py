@@ -1,1 +1,1 @@
-"""From maps to links: which maps, which rule, one direction or two, with or without a lexicon."""
+"""Turns maps into links: by a rule, from one direction or both, with or without a lexicon."""

@@ -1,4 +1,4 @@
-"""Links from both directions: the maps of a source-target model and of a target-source model on the same pairs."""
+"""Combines two directions: the maps of a source-target model and of a target-source model for the same pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.subwords import word_strings
 
-#: Below this share of equal words two runs are said to be of different texts.
+#: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
 
 #: The words of a sentence pair, source and target.
@@ -23,24 +23,25 @@ Words = tuple[list[str], list[str]]
 def join(
     how: str, sentence: SentenceMaps, options: ExtractionOptions, forward: WordLinks, reverse: WordLinks
 ) -> WordLinks:
-    """One alignment of a sentence pair from its two directions.
+    """Combine the two directions of a sentence pair into one alignment.
 
-    ``mutual``: the links that both have; with a rule of one choice a word, the mutual argmax.  A link's share is the
-    smaller of its two.
+    ``mutual`` keeps the links of both directions; with a rule that makes one choice per word, this is the mutual
+    argmax.  The share of a link is the smaller of its two shares.
 
-    The others make one word map of F and R, the ``shares`` of the two, in which each row, null included, sums to 1, and
-    apply the rule to it.  ``average``: (F + Rᵀ) / 2.  R has no null column for *target* words: there it counts as 0, so
-    that null has half of F's share.  ``product``: F ∘ Rᵀ, cell by cell, without null.
+    ``average`` and ``product`` make one word map of F and R, the ``shares`` of the two directions, and apply the rule
+    to it.  Each row of F and R, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R has no null column for
+    *target* words, so it counts as 0 there and null gets half of F's share.  ``product``: F ∘ Rᵀ, cell by cell, without
+    null.
 
     Args:
         how: one of :data:`JOINS`.
         sentence: the pair in the forward direction.
-        options: the rule, of both directions.
-        forward: links and shares of source → target, as :func:`alignment_eval.extraction.extract.word_links` has them.
-        reverse: those of target → source: ``linked`` is [target words, source words].
+        options: the rule for both directions.
+        forward: links and shares of source → target, from :func:`alignment_eval.extraction.extract.word_links`.
+        reverse: those of target → source; ``linked`` is [target words, source words].
 
     Raises:
-        InputError: the two are not of as many words.
+        InputError: the directions differ in the number of words.
         UsageError: as :func:`check_join`.
     """
     check_join(how, options)
@@ -55,20 +56,20 @@ def join(
 
 
 def check_same_size(sentence: SentenceMaps, reverse: tuple[int, ...]) -> None:
-    """Check that a sentence pair is as long in both directions.
+    """Check that both directions of a sentence pair have the same number of words.
 
     Args:
         sentence: the pair.
         reverse: the number of source words and of target words in the other direction.
 
     Raises:
-        InputError: it is not.
+        InputError: the numbers differ.
     """
     source, target = sentence.source.word_count, sentence.target.word_count
     if (target, source) != reverse:
         raise InputError(
-            f"sentence {sentence.id} (line {sentence.id + 1}): {source} source and {target} target words, but the "
-            f"other direction has {reverse[1]} and {reverse[0]} of them: expected records of the same sentence pairs, "
+            f"sentence {sentence.id} (line {sentence.id + 1}) has {source} source and {target} target words, but "
+            f"{reverse[1]} and {reverse[0]} in the other direction; give records of the same sentence pairs with "
             f"source and target exchanged"
         )
 
@@ -82,15 +83,15 @@ def words_of(sentence: SentenceMaps) -> Words:
 
 
 def check_same_text(pairs: Iterable[tuple[Words, Words]]) -> None:
-    """Check that the pairs of a corpus are the same in both directions.
+    """Check that both directions have the same sentence pairs.
 
-    Unknown words and different normalisation may change some of them, so at least :data:`SAME_TEXT` must be equal.
+    Unknown words and normalisation may change some words, so only a share of :data:`SAME_TEXT` must be equal.
 
     Args:
-        pairs: the words of each sentence pair in the forward and in the reverse direction, of as many words.
+        pairs: the words of each sentence pair in the forward and in the reverse direction, the same number in both.
 
     Raises:
-        InputError: fewer are equal.
+        InputError: a smaller share is equal.
     """
     equal = total = 0
     for forward, reverse in pairs:
@@ -99,6 +100,6 @@ def check_same_text(pairs: Iterable[tuple[Words, Words]]) -> None:
             equal += sum(a.casefold() == b.casefold() for a, b in zip(mine, its))
     if equal < SAME_TEXT * total:
         raise InputError(
-            f"only {equal} of {total} words are the same in the two directions: expected records of the same sentence "
-            f"pairs, source and target exchanged"
+            f"only {equal} of {total} words are the same in both directions; give records of the same sentence pairs "
+            f"with source and target exchanged"
         )

@@ -1,8 +1,8 @@
-"""The one way from maps to word alignments: recorded maps, raw text and the Python interface all take it.
+"""The pipeline from maps to word alignments, shared by recorded maps, raw text and the Python interface.
 
-A sentence pair comes as what its maps say in one direction or in two (:func:`read_direction`); it leaves as its links,
-in the same order.  One pair is held at a time, and of the pairs that a lexicon is counted on, the first ones, the word
-maps.
+Each sentence pair enters as the links of one direction or of both (:func:`read_direction`) and leaves as its final
+links, in the same order.  Only one pair is in memory at a time; while a lexicon is counted, also the word maps of the
+pairs that it is counted on.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from alignment_eval.maps.sentence import SentenceMaps
 
 @dataclass(frozen=True, eq=False)
 class DirectedLinks:
-    """What the maps of one direction say of a sentence pair.
+    """The links of a sentence pair in one direction.
 
     Attributes:
         sentence: the pair in this direction, without its maps.
-        links: its links and their word map; None where there are no maps.
+        links: its links and their word map; None if the pair has no maps.
     """
 
     sentence: SentenceMaps
@@ -44,8 +44,8 @@ class AlignedPair:
 
     Attributes:
         id: the pair's number in the corpus, from 0.
-        links: its links; :class:`WordLinks`, with confidences, unless a symmetrisation made them.  None: not aligned.
-        status: ``ok``, or why it is not aligned.
+        links: its links; :class:`WordLinks`, with confidences, unless they were symmetrised.  None: not aligned.
+        status: ``ok``, or the reason why the pair is not aligned.
     """
 
     id: int
@@ -53,20 +53,20 @@ class AlignedPair:
     status: str = "ok"
 
 
-#: What the maps of the forward and of the reverse direction say of a pair; None: there is no reverse.
+#: The forward and the reverse direction of a pair; None: there is no reverse direction.
 DirectedPair = tuple[DirectedLinks, Union[DirectedLinks, None]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """A sentence pair, and its links before a lexicon reweights their map."""
+    """A sentence pair and its links, before a lexicon reweights its word map."""
 
     sentence: SentenceMaps
     links: SentenceLinks | None
     status: str
 
     def aligned(self, reweighted: NDArray[np.float64] | None, method: AlignmentMethod) -> AlignedPair:
-        """Its alignment by a reweighted map, [target words, source words], if there is one, or by its own."""
+        """Its alignment, from the reweighted map [target words, source words] if there is one, else from its own."""
         links = self.links
         if reweighted is not None:
             links = word_map_links(np.pad(reweighted, ((0, 0), (0, 1))), self.sentence, method.forward)
@@ -74,7 +74,7 @@ class _Read:
 
 
 def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> DirectedLinks:
-    """Read the links of one direction and let go of the maps.
+    """Read the links of one direction and release the maps.
 
     Raises:
         InputError: as :func:`alignment_eval.extraction.extract.word_links`.
@@ -83,7 +83,7 @@ def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> Direct
 
 
 def _ignore(lexicon: Lexicon) -> None:
-    """Take no notice of a lexicon that was counted."""
+    """Ignore the lexicon."""
 
 
 def align_corpus(
@@ -92,21 +92,22 @@ def align_corpus(
     lexicon: Lexicon | None = None,
     on_count: Callable[[Lexicon], object] = _ignore,
 ) -> Iterator[AlignedPair]:
-    """The alignments of sentence pairs, in the order in which the pairs come.
+    """Align sentence pairs, in the order in which they arrive.
 
-    If ``method`` counts a lexicon, it counts the first ``lexicon_pairs`` pairs that come, which are therefore to be the
-    first of the corpus, in whatever order; those after them are reweighted by what was counted.
+    If ``method`` counts a lexicon, it counts it on the first ``lexicon_pairs`` pairs that arrive.  These must be the
+    first of the corpus, in any order.  The pairs after them are reweighted by that lexicon.
 
     Args:
-        pairs: forward and reverse direction of each, read as ``method`` says; the latter None if it has no reverse.
-        method: how links are made of them.
-        lexicon: a lexicon that all pairs are reweighted by; none is counted then.
-        on_count: called with the lexicon that was counted, before the first alignment comes.
+        pairs: the forward and the reverse direction of each pair, read as ``method`` says; reverse is None if
+            ``method`` has no reverse direction.
+        method: how links are made.
+        lexicon: a lexicon that reweights all pairs; then none is counted.
+        on_count: called with the counted lexicon before the first alignment.
 
     Raises:
-        InputError: a pair has another number of words in the two directions, or ``lexicon`` is of other text
+        InputError: the directions of a pair differ in the number of words, or ``lexicon`` does not match the text
             (:func:`alignment_eval.extraction.lexicon_match.check_match`).
-        UsageError: a lexicon is given, and ``method`` does not read word maps.
+        UsageError: a lexicon is given, but ``method`` does not read word maps.
     """
     read: Iterator[_Read] = (
         _Read(forward.sentence, _links(forward, reverse, method), _status(forward, reverse))
@@ -128,7 +129,7 @@ def align_corpus(
 
 
 def _matching(pairs: Iterable[_Read], lexicon: Lexicon) -> Iterator[_Read]:
-    """The same pairs, once the first ones are seen to be of text that a lexicon is for."""
+    """The same pairs, after a check that the lexicon matches the text of the first ones."""
     pairs = iter(pairs)
     first = list(itertools.islice(pairs, SAMPLE))
     check_match(lexicon, (words_of(pair.sentence) for pair in first if pair.links is not None))
@@ -137,8 +138,8 @@ def _matching(pairs: Iterable[_Read], lexicon: Lexicon) -> Iterator[_Read]:
 
 
 def _counted(pairs: Sequence[_Read], method: AlignmentMethod) -> tuple[Lexicon, Iterator[AlignedPair]]:
-    """The lexicon of pairs, and their alignments."""
-    # sums depend on the order in the last digits: that of the corpus, whatever order the pairs come in
+    """The lexicon counted on pairs, and their alignments."""
+    # the last digits of a sum depend on the order, so pairs are summed in corpus order, whatever order they arrive in
     maps = [
         (p, p.links.shares[:, :-1])
         for p in sorted(pairs, key=lambda read: read.sentence.id)
@@ -158,7 +159,7 @@ def _status(forward: DirectedLinks, reverse: DirectedLinks | None) -> str:
 
 
 def _links(forward: DirectedLinks, reverse: DirectedLinks | None, method: AlignmentMethod) -> SentenceLinks | None:
-    """The links of the only direction, or of both brought together; None if a direction has no maps."""
+    """The links of the only direction, or of both combined; None if a direction has no maps."""
     if reverse is None or method.both is None:
         return forward.links
     if forward.links is None or reverse.links is None:

@@ -1,8 +1,8 @@
-"""What is read from a model when nobody says what: chosen on cmu150 (docs/reproduction.md), the same on every path.
+"""Defaults for what is read from a model, chosen on cmu150 (docs/reproduction.md); the same for every command.
 
-Two maps of a model whose alignment has formed are multiplied; of others the upper layers are read.  Both directions are
-multiplied.  A lexicon of the text helps one direction, or a model that has not formed; both directions do without, so
-that a pair is aligned alone exactly as within a corpus.
+If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, its upper layers are
+read.  Two directions are multiplied.  A lexicon of the text helps a single direction, or a model that is still forming.
+Two formed directions use none, so that a pair is aligned alone exactly as within a corpus.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from alignment_eval.extraction.options import ExtractionOptions, MapName
 
 KIND = "attn_n"
 PASSES = 2
-#: The fewest pairs whose lexicon is worth its noise.
+#: The smallest number of pairs for which a lexicon helps.
 FEWEST_PAIRS = 30
-#: The two-way share of one direction -> by (formed, with a lexicon).
+#: The two-way share for one direction, by (formed, with a lexicon).
 _ALONE = {(True, True): 0.3, (True, False): 0.25, (False, True): 0.35, (False, False): 0.25}
-#: That of the product of both directions.
+#: The two-way share for the product of both directions.
 _PRODUCT = 0.4
-#: The rules where maps are named by options and no rule is.
+#: The default rules where options name the maps but not the rule.
 SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={_PRODUCT}"
 
 
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
-    """The mean of the last two layers in AWO: what aligns in a model whose AWI maps have not formed.
+    """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming.
 
     Args:
-        layers: all layers' numbers.
+        layers: the numbers of all layers.
     """
     names = tuple(MapName(layer) for layer in sorted(layers)[-2:])
     return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={_ALONE[False, False]}")
@@ -42,7 +42,7 @@ def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
 
 
 def has_formed(maps: ExtractionOptions) -> bool:
-    """Whether maps of both settings are read."""
+    """Whether the maps are those of a formed model: maps of both settings."""
     return len({name.setting or maps.setting for name in maps.maps}) > 1
 
 
@@ -64,7 +64,7 @@ def both_directions(forward: ExtractionOptions, reverse: ExtractionOptions, lexi
 
 
 def wants_lexicon(forward: ExtractionOptions, reverse: ExtractionOptions | None, pairs: int | None) -> bool:
-    """Whether a text of ``pairs`` sentence pairs (None: unknown) is to be aligned with its own lexicon."""
+    """Whether to align a text of ``pairs`` sentence pairs (None: unknown) with its own lexicon."""
     enough = pairs is not None and pairs >= FEWEST_PAIRS
     return enough and not (reverse is not None and has_formed(forward) and has_formed(reverse))
 

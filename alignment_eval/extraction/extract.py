@@ -1,7 +1,7 @@
-"""From maps to word alignments: which maps are read, combined, and turned into links by a rule.
+"""Extracts word alignments from maps: selects maps, combines them, and turns them into links by a rule.
 
-Everything is computed in float64 and for any leading axes (layers, heads) at once, so that one
-head extracted alone and a sweep over all of them give the same links.
+Everything is computed in float64 and for any leading axes (layers, heads) at once.  So a head extracted alone and a
+sweep over all heads give the same links.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class SentenceLinks:
         Raises:
             UsageError: these links, made by symmetrisation, have none.
         """
-        raise UsageError("symmetrised links have no confidences: expected plain links of them, or a join of word maps")
+        raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
 
 
 @dataclass(frozen=True, eq=False)
 class WordLinks(SentenceLinks):
-    """Links of one sentence, and the map that says how sure they are.
+    """Links of one sentence, with the map that their confidences come from.
 
-    ``shares`` is float64 [target words, source words + 1], the word map (null last) with each row divided by its sum.
+    ``shares`` is float64 [target words, source words + 1]: the word map (null last), each row divided by its sum.
     """
 
     shares: NDArray[np.float64]
 
     def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its share of its row, a number from 0 to 1; only those of ``least`` or more."""
+        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``."""
         return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
 
 
@@ -73,8 +73,8 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
     """The links of one sentence.
 
     Raises:
-        InputError: the sentence has no maps, the kind, layer or head was not recorded, a map holds NaN or an
-            infinity, word indices are no count from 0, or AWI asks for a row beyond the map.
+        InputError: the sentence has no maps; the kind, layer or head was not recorded; a map holds NaN or infinity;
+            word indices are not 0, 1, 2, …; or AWI needs a row beyond the map.
     """
     return word_links(sentence, options).links
 
@@ -85,7 +85,7 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     rule = rule_of(options.rule)
     units = combined_units(maps, sentence, options, rule.units)
     words = units.scores
-    if rule.units != "words":  # confidences are those of words under every rule
+    if rule.units != "words":  # under every rule confidences are shares of word maps
         words = combined_units(maps, sentence, options, "words").scores
     return WordLinks(
         choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
@@ -94,14 +94,14 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
 
 
 def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
-    """What the rule of ``options``, one of words, makes of a word map [target words, source words + 1], null last."""
+    """Apply the rule of ``options``, which must read words, to a word map [target words, source words + 1]."""
     target, source = len(scores), scores.shape[-1] - 1
     units = UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
     return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(scores))
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
-    """The maps that ``options`` name, in their order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
+    """The maps that ``options`` name, in that order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
 
     Raises:
         InputError: a layer or head was not recorded.
@@ -110,10 +110,10 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     heads = stacked.shape[1] - 1
     for name in options.maps:
         if name.head is not None and not 0 <= name.head < heads:
-            known = f"a layer has {heads} heads, counted from 0; name one of 0 to {heads - 1}"
+            known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
             if not heads:
-                known = f"kind {options.kind!r} has maps of whole layers only; leave the head out"
-            raise InputError(f"head {name.head} is not in the records: {known}")
+                known = f"kind {options.kind!r} has maps of whole layers only; name the layer without a head"
+            raise InputError(f"the records have no head {name.head}: {known}")
     maps: NDArray[np.float64] = np.stack(
         [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
     )
@@ -126,13 +126,13 @@ def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
     Raises:
         InputError: no such maps, or a value that is NaN or infinite.
     """
-    # Products of recorded quantities are taken in float64 too: in float16 they could overflow.
+    # Recorded quantities are multiplied in float64; in float16 a product could overflow.
     wide = replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
     maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
     if not np.isfinite(maps).all():
         raise InputError(
-            f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values: expected finite ones; "
-            f"record again, with --norm-records-dtype float32 if it was float16"
+            f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values; "
+            f"record it again, with --norm-records-dtype float32 if it was recorded in float16"
         )
     return maps
 
@@ -144,7 +144,7 @@ def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> 
         InputError: an error of that function, or the words of the sentence are not certain.
     """
     if not sentence.ok:
-        raise InputError(f"sentence {sentence.id}: {sentence.status}: expected words that are certain; see its status")
+        raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
     try:
         return unit_map(maps, sentence.source, sentence.target, setting, units)
     except InputError as error:
@@ -152,7 +152,7 @@ def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> 
 
 
 def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> UnitMap:
-    """One map between units from those that ``options`` name, ``maps`` [M, T, S], each read in its own setting."""
+    """Combine ``maps`` [M, T, S], which ``options`` name, into one map between units; each has its own setting."""
     each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.maps, maps)]
     return replace(each[0], scores=combine(np.stack([one.scores for one in each]), options.combine))
 
@@ -160,28 +160,27 @@ def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptio
 def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
     """Apply the rule of ``options`` to each of ``maps`` [..., T, S] of ``sentence``.
 
-    Kind, layer and heads of ``options`` are not read: they say which maps, and those are given.
+    Kind, layer and heads of ``options`` are ignored, because the maps are given.
 
     Raises:
-        InputError: word indices are no count from 0, or AWI asks for a row beyond the map.
+        InputError: word indices are not 0, 1, 2, …, or AWI needs a row beyond the map.
     """
     return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
 def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
-    """Apply the rule of ``options`` to each of the maps ``units``, which are between the rule's units."""
+    """Apply the rule of ``options`` to each of the maps ``units``, which must be between the rule's units."""
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
     return apply_rule(rule_of(options.rule), units, options.null, final)
 
 
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
-    """Whether the final-punctuation rule applies: the last words of both sides are punctuation.
+    """Whether the final-punctuation rule applies: the last word of each side is punctuation.
 
-    A word is punctuation if every character of it has a Unicode category P (so not ``$``, ``+`` or `````).  Where the
-    rule applies, the last target word is linked to the last source word and to nothing else, and the last source
-    word is barred for all other target words (of a one-word source they stay unaligned, if null is masked).  It
-    holds for words, whatever the extraction rule; where it does not apply nothing changes.  The published Shift-Att
-    figures use it.
+    A word is punctuation if the Unicode category of every character is P (so not ``$``, ``+`` or `````).  If the rule
+    applies, the last target word is linked to the last source word only, and no other target word may take the last
+    source word.  (If the source has one word and null is masked, the other target words stay unaligned.)  This
+    overrides every extraction rule; if it does not apply, nothing changes.  The published Shift-Att figures use it.
     """
     if not (source.word_count and target.word_count):
         return False
@@ -190,21 +189,21 @@ def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
 
 
 def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
-    """The layer (fairseq's number) whose heads have the largest mean norms: a choice without gold.
+    """Choose the layer (fairseq's number) whose heads have the largest mean norms; no gold is needed.
 
     The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
-    (``attn_n``), summed over the heads of a layer; of equal layers the first.  A mean is over all cells of all
+    (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
     sentences that have maps, ``</s>`` included.
 
     Raises:
-        UsageError: the setting is not AWI: in AWO the rule picks a layer of poor alignments.
-        InputError: no sentence has maps, kind ``attn_n`` was not recorded, or a map holds NaN or an infinity.
+        UsageError: the setting is not AWI; in AWO the rule chooses a layer that aligns badly.
+        InputError: no sentence has maps, kind ``attn_n`` was not recorded, or a map holds NaN or infinity.
     """
     require_known("setting", setting, SETTINGS)
     if setting != "awi":
         raise UsageError(
-            f"layer max-norm with setting {setting!r}: the layer of the highest mean norm is known to align well in "
-            f"AWI only (in AWO it aligns badly); take setting 'awi' or name a layer"
+            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
+            f"in AWI only; choose setting 'awi' or name a layer"
         )
     sums: list[NDArray[np.float64]] = []
     cells = 0
@@ -216,9 +215,9 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
             cells += maps[0, 0].size
             layers = sentence.layers
     if not cells:
-        raise InputError("layer max-norm: no sentence has maps: expected some to take the mean of; name a layer")
-    # fsum: the same layer in whatever order the shards give the sentences
+        raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
+    # fsum: the order in which the shards give the sentences does not change the layer
     means = [math.fsum(column) / cells for column in zip(*sums)]
     if not all(map(math.isfinite, means)):
-        raise InputError("layer max-norm: the maps hold NaN or infinite values: expected finite ones; record again")
+        raise InputError("layer max-norm: the maps hold NaN or infinite values; record them again")
     return layers[means.index(max(means))]

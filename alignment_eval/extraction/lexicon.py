@@ -1,8 +1,8 @@
-"""A lexicon: how strongly words of two languages belong together, estimated from word maps of a text.
+"""A lexicon: how strongly two words are associated, estimated from the word maps of a text.
 
-The map of one sentence pair is unsure.  The same two words meet in other pairs too, and the shares that they have of
-each other there say which cells are right here.  No gold and no other resource is read: like the statistical aligners,
-it learns from the text to be aligned, or from any other text of the two languages.
+The map of one sentence pair is uncertain.  The same two words occur together in other pairs too, and their shares of
+each other there show which cells are right here.  This needs no gold and no other resource: like a statistical aligner,
+the lexicon learns from the text that is aligned, or from any other text in the two languages.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from alignment_eval.maps.words import two_way_shares
 
 #: Two-way shares are raised to this power before they are summed, so that a few sure cells outweigh many unsure ones.
 POWER = 1.5
-#: Added to each sum, so that words that meet nowhere else keep the order that their map gives them.
+#: Added to each sum, so that words that occur together nowhere else keep the order that their map gives them.
 PRIOR = 0.03
-#: Smaller sums are left out of a lexicon: beside :data:`PRIOR` they say nothing, and most are so small.
+#: Smaller sums are dropped: they are negligible beside :data:`PRIOR`, and most sums are that small.
 LEAST_SUM = 0.001
 
 
@@ -32,7 +32,7 @@ class Vocabulary:
 
     Attributes:
         numbers: each word's number, from 0.
-        counts: int64, how often each stands in the text, by number, and a last 0 for unknown words.
+        counts: int64, how often each word occurs in the text, by number, and a final 0 for unknown words.
     """
 
     numbers: Mapping[str, int]
@@ -40,29 +40,29 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sides: Iterable[Sequence[str]]) -> Vocabulary:
-        """The words of a text, numbered in the order in which they first stand there."""
+        """The words of a text, numbered in the order of their first occurrence."""
         numbers: dict[str, int] = {}
         found = [numbers.setdefault(word, len(numbers)) for side in sides for word in side]
         return cls(numbers, np.bincount(np.array(found, dtype=np.int64), minlength=len(numbers) + 1))
 
     def lookup(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The number of each word; of unknown words one more than the largest."""
+        """The number of each word; unknown words get the number after the last."""
         unknown = len(self.numbers)
         return np.array([self.numbers.get(word, unknown) for word in words], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Sums over a text of the shares that words have of each other.
+    """The two-way shares of each pair of words, summed over a text.
 
     Attributes:
         source: its source words.
         target: its target words.
-        cells: int64, ascending: the pairs of words that meet in it, as :func:`cell_numbers` numbers them.
-        sums: float32, for each of them the sum of its two-way shares to the power of :data:`POWER`; those of other
-            pairs of words are below :data:`LEAST_SUM` and count as 0.
-        pairs: how many sentence pairs it was counted on.
-        name: what messages call it.
+        cells: int64, ascending: the pairs of words that occur together, numbered by :func:`cell_numbers`.
+        sums: float32, for each of ``cells`` the sum of its two-way shares to the power of :data:`POWER`; the sums of
+            other pairs of words are below :data:`LEAST_SUM` and count as 0.
+        pairs: the number of sentence pairs that it was counted on.
+        name: its name in messages.
     """
 
     source: Vocabulary
@@ -73,16 +73,16 @@ class Lexicon:
     name: str = "the lexicon"
 
     def reweight(self, words: Words, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
-        """The word map of a sentence pair that was not counted, multiplied by the association of its words.
+        """Multiply the word map of a sentence pair that was not counted by the association of its words.
 
-        The association of source word u and target word v is (n(u, v) + ε) / √((c(u) + 1)(c(v) + 1)): n the sum of
-        the two-way shares of u and v to the power of :data:`POWER`, ε :data:`PRIOR`, c how often a word stands in the
-        text.  n and c of unknown words are 0.
+        The association of source word u and target word v is (n(u, v) + ε) / √((c(u) + 1)(c(v) + 1)), where n is the
+        sum of the two-way shares of u and v to the power of :data:`POWER`, ε is :data:`PRIOR`, and c is how often a
+        word occurs in the text.  For unknown words n and c are 0.
 
         Args:
             words: source and target words.
             scores: [target words, source words].
-            exponent: the power of the association that scores are multiplied by.
+            exponent: scores are multiplied by the association to this power.
         """
         source, target = self.source.lookup(words[0]), self.target.lookup(words[1])
         sums = self._sums_of(cell_numbers(source, target, self.source))
@@ -97,7 +97,7 @@ class Lexicon:
 
 
 def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: Vocabulary) -> NDArray[np.int64]:
-    """One number for each pair of words, [target words, source words], made of theirs; unknown words count as words."""
+    """One number for each pair of words, [target words, source words], from their numbers; unknown words count too."""
     return target[:, None] * len(sources.counts) + source
 
 
@@ -113,22 +113,22 @@ def _association(sums: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArr
 def count_lexicon(
     pairs: Sequence[tuple[Words, NDArray[np.float64]]], passes: int, exponent: float
 ) -> tuple[Lexicon, list[NDArray[np.float64]]]:
-    """The lexicon of sentence pairs, and their word maps reweighted by it.
+    """Count the lexicon of sentence pairs, and reweight their word maps by it.
 
-    The first pass counts the maps, each further one the maps that the pass before has reweighted; it is always the
-    maps themselves that are reweighted.  No cell of these pairs speaks for itself: what it has added to n (see
-    :meth:`Lexicon.reweight`) is subtracted there.
+    The first pass counts the original maps, each further pass the maps that the pass before has reweighted.  Every
+    pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
+    :meth:`Lexicon.reweight`) is subtracted when it is reweighted.
 
     Args:
-        pairs: words and word map, [target words, source words], of each.
+        pairs: words and word map, [target words, source words], of each pair.
         passes: how often the lexicon is counted, 1 or more.
-        exponent: the power of the association that maps are multiplied by.
+        exponent: maps are multiplied by the association to this power.
 
     Raises:
         UsageError: ``passes`` is less than 1.
     """
     if passes < 1:
-        raise UsageError(f"{passes} passes over a lexicon: expected 1 or more")
+        raise UsageError(f"lexicon passes {passes}: the number must be 1 or more")
     words = [sides for sides, scores in pairs if scores.size]
     source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
     cells, entries = np.unique(_joined([_numbered(sides, source, target) for sides in words]), return_inverse=True)
@@ -141,7 +141,7 @@ def count_lexicon(
     for _ in range(passes):
         added = _joined([two_way_shares(scores).ravel() for scores in weighed]) ** POWER
         sums = np.bincount(entries, weights=added, minlength=len(cells))
-        # a difference of equal sums may fall below 0 by rounding
+        # rounding may take a difference of equal sums below 0
         association = _association(np.maximum(sums[entries] - added, 0), scale) ** exponent
         weighed = [scores * of.reshape(scores.shape) for scores, of in zip(plain, np.split(association, ends))]
     kept = sums >= LEAST_SUM

@@ -1,4 +1,4 @@
-"""A whole way from the maps of sentence pairs to word alignments: extraction, both directions, lexicon."""
+"""The complete method that turns maps into word alignments: extraction, both directions, lexicon."""
 
 from __future__ import annotations
 
@@ -12,60 +12,63 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.words import require_known
 
-#: On how many sentence pairs, the first of a text, a lexicon is counted.
+#: A lexicon is counted on this number of sentence pairs, the first of the text.
 LEXICON_PAIRS = 10_000
-#: How two directions become one alignment (:func:`alignment_eval.extraction.bidirectional.join`).
+#: Ways to combine two directions (:func:`alignment_eval.extraction.bidirectional.join`).
 JOINS = ("mutual", "average", "product")
 
 
 def check_join(how: str, options: ExtractionOptions) -> None:
-    """Check that two directions can be joined so under the rule of ``options``.
+    """Check that the rule of ``options`` allows this way to join two directions.
 
     Raises:
-        UsageError: ``how`` is unknown, or it makes one word map of two and the rule reads none, or null may win in
-            ``product``, which has no null.
+        UsageError: ``how`` is unknown; or it joins word maps, which the rule does not read; or it is ``product``,
+            which has no null, and null may win.
     """
     require_known("join", how, JOINS)
     if how == "mutual":
         return
     if rule_of(options.rule).units != "words":
         raise UsageError(
-            f"join {how!r} with rule {options.rule!r}: that rule reads maps between subwords, which the two models "
-            f"may cut differently: expected a rule of words, such as kobayashi2020; or take join 'mutual'"
+            f"join {how!r} does not work with rule {options.rule!r}, which reads maps between subwords; the two models "
+            f"may segment words differently; choose a rule for words, such as kobayashi2020, or join 'mutual'"
         )
     if how == "product" and options.null != "mask":
         raise UsageError(
-            "join 'product' with null 'allow': the reverse model says nothing of target words and null, so that there "
-            "is no product; expected null 'mask'"
+            "join 'product' does not work with null 'allow', because the reverse model has no score for target words "
+            "and null; choose null 'mask'"
         )
 
 
 def check_lexicon(options: ExtractionOptions, join: str | None) -> None:
-    """Check that links can be read from word maps that a lexicon has weighed.
+    """Check that links can be read from word maps that a lexicon has reweighted.
 
     Raises:
-        UsageError: the rule does not read word maps, null may win, or ``join`` draws links before.
+        UsageError: the rule does not read word maps, null may win, or ``join`` makes links before a lexicon applies.
     """
     if rule_of(options.rule).units != "words" or options.null != "mask":
         raise UsageError(
-            f"a lexicon with rule {options.rule!r} and null {options.null!r}: it weighs maps between words, and null "
-            f"is none: expected a rule of words and null 'mask', such as rule two-way=0.3"
+            f"a lexicon does not work with rule {options.rule!r} and null {options.null!r}: it reweights maps between "
+            f"words, without null; choose a rule for words and null 'mask', such as rule two-way=0.3"
         )
     if join == "mutual":
-        raise UsageError("a lexicon with join 'mutual': links are drawn before; expected join 'average' or 'product'")
+        raise UsageError(
+            "a lexicon does not work with join 'mutual', which makes links before the lexicon applies; choose join "
+            "'average' or 'product'"
+        )
 
 
 @dataclass(frozen=True)
 class BidirectionalOptions:
-    """How the two directions of a sentence pair become one alignment: one of a join and a symmetrisation.
+    """How to combine the two directions of a sentence pair: either a join or a symmetrisation.
 
     Attributes:
-        join: of word maps or links, with confidences (:data:`JOINS`).
-        method: of links, without confidences (:data:`alignment_eval.links.symmetrize.METHODS`).
-        variant: of the method (:data:`alignment_eval.links.symmetrize.VARIANTS`).
+        join: joins word maps or links and keeps confidences (:data:`JOINS`).
+        method: symmetrises links, without confidences (:data:`alignment_eval.links.symmetrize.METHODS`).
+        variant: variant of the method (:data:`alignment_eval.links.symmetrize.VARIANTS`).
 
     Raises:
-        UsageError: both or neither are named, or one is unknown.
+        UsageError: both or neither are given, or one is unknown.
     """
 
     join: str | None = None
@@ -74,14 +77,14 @@ class BidirectionalOptions:
 
     def __post_init__(self) -> None:
         if (self.join is None) == (self.method is None):
-            raise UsageError("two directions need one way to become one: expected one of --join and --symmetrize")
+            raise UsageError("two directions need a way to combine them; give either --join or --symmetrize")
         if self.join is not None:
             require_known("join", self.join, JOINS)
         if self.method is not None:
             check_method(self.method, self.variant)
 
     def fields(self) -> dict[str, Value]:
-        """What a signature says of it."""
+        """Its fields in a signature."""
         if self.join is not None:
             return {"join": self.join}
         grown = self.method not in ("intersection", "union")
@@ -94,14 +97,14 @@ class AlignmentMethod:
 
     Attributes:
         forward: what is read from the maps of the source-target model.
-        reverse: what is read from those of the target-source model; None: there is none.
-        both: how the two directions become one.
+        reverse: what is read from the maps of the target-source model; None: one direction only.
+        both: how the two directions are combined.
         lexicon_passes: how often a lexicon that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.lexicon`); 0: not.
-        lexicon_pairs: on how many sentence pairs, the first of the text.
+            (:mod:`alignment_eval.extraction.lexicon`); 0: no lexicon.
+        lexicon_pairs: the number of sentence pairs, the first of the text, that it is counted on.
 
     Raises:
-        UsageError: only one of ``reverse`` and ``both`` is given, or the options do not go together.
+        UsageError: only one of ``reverse`` and ``both`` is given, or the options do not work together.
     """
 
     forward: ExtractionOptions
@@ -112,34 +115,37 @@ class AlignmentMethod:
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
-            raise UsageError("maps of the other direction and a way to combine both: expected both or neither")
+            raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
         if self.lexicon_passes < 0:
-            raise UsageError(f"{self.lexicon_passes} passes over a lexicon: expected 1 or more, or 0 for no lexicon")
+            raise UsageError(f"lexicon passes {self.lexicon_passes}: the number must be 1 or more, or 0 for no lexicon")
         if self.lexicon_pairs < 1:
-            raise UsageError(f"a lexicon of {self.lexicon_pairs} sentence pairs: expected 1 or more")
+            raise UsageError(f"lexicon pairs {self.lexicon_pairs}: the number must be 1 or more")
         if self.both is not None and self.both.join is not None:
             check_join(self.both.join, self.forward)
         if self.lexicon_passes:
             self.check_lexicon()
 
     def check_lexicon(self) -> None:
-        """Check that a lexicon, of this text or of another, can reweight the word maps.
+        """Check that a lexicon, counted on this text or on another, can reweight the word maps.
 
         Raises:
-            UsageError: links are drawn before there is a word map of both directions, or see :func:`check_lexicon`.
+            UsageError: symmetrisation makes links before the lexicon applies, or see :func:`check_lexicon`.
         """
         if self.both is not None and self.both.method is not None:
-            raise UsageError("a lexicon with --symmetrize: links are drawn before; expected --join product")
+            raise UsageError(
+                "a lexicon does not work with --symmetrize, which makes links before the lexicon applies; give "
+                "--join product"
+            )
         check_lexicon(self.forward, None if self.both is None else self.both.join)
 
     @property
     def lexicon_exponent(self) -> float:
-        """The power of a lexicon's association: 1 / the number of maps multiplied, so that it counts as one of them."""
+        """The power of a lexicon's association: 1 / the number of multiplied maps, so that it weighs as much as one."""
         multiplied = (len(o.maps) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
 
     def fields(self) -> dict[str, Value]:
-        """What a signature says of the method."""
+        """The fields of the method in a signature."""
         fields = self.forward.fields()
         if self.both is not None and self.reverse is not None:
             fields |= {**self.both.fields(), "reverse_heads": self.reverse.map_names}
@@ -152,7 +158,7 @@ class AlignmentMethod:
         return fields
 
     def to_dict(self) -> dict[str, Any]:
-        """The method as JSON knows it, but for ``lexicon_pairs``, which is of a text; :meth:`from_dict` reads it."""
+        """The method for JSON, without ``lexicon_pairs``, which depends on the text; :meth:`from_dict` reads it."""
         return {
             "forward": self.forward.to_dict(),
             "reverse": None if self.reverse is None else self.reverse.to_dict(),

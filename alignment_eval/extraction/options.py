@@ -1,4 +1,4 @@
-"""Which maps are read, how they are combined, and by which rule they become links."""
+"""Options of extraction: which maps are read, how they are combined, which rule makes links of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Value = Union[str, int, float, bool, None]
 class MapName:
     """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0.
 
-    ``setting``, if it is given, is that of this map alone, ``LAYER.HEAD:SETTING``.
+    ``setting``, if given, applies to this map only, ``LAYER.HEAD:SETTING``.
     """
 
     layer: int
@@ -32,44 +32,45 @@ class MapName:
 
 
 def parse_maps(text: str) -> tuple[MapName, ...]:
-    """The maps that ``1.2,0.3:awi,1`` names: heads 2 of layer 1 and 3 of layer 0, this in AWI, and the whole layer 1.
+    """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1.
 
     Raises:
-        UsageError: the text is of another form.
+        UsageError: the text has another form.
     """
     pattern = rf"([0-9]+)(?:\.([0-9]+))?(?::({'|'.join(SETTINGS)}))?"
     matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
     names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
     if len(names) < len(matches):
         raise UsageError(
-            f"heads {text!r}: expected LAYER.HEAD for a head or LAYER for the map of a whole layer, from 0, separated "
-            f"by commas, such as 1.2,0.3,1; a setting of its own is named behind it, such as 0.3:awi"
+            f"cannot read heads {text!r}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 and "
+            f"separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
         )
     return tuple(names)
 
 
 @dataclass(frozen=True)
 class ExtractionOptions:
-    """Which maps, and how links are read from them; names are checked on construction.
+    """Which maps are read, and how links are made of them; names are checked on construction.
 
-    One map is named by ``layer`` and ``head``, several by ``heads``; of ``heads`` with a single name, ``layer``
-    and ``head`` are made.
+    ``layer`` and ``head`` name one map, ``heads`` names several.  A single name in ``heads`` is turned into ``layer``
+    and ``head``.
 
     Attributes:
         kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
         layer: the layer's fairseq number, from 0.
         head: the head's number, from 0; None: the map of the whole layer.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
-            alignment with input: the row after, where it is the decoder input.  Maps of ``heads`` may name their own.
+            alignment with input: its row is the next one, where it is the decoder input.  Each of ``heads`` may have
+            its own setting.
         rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
-        null: ``allow``: special source tokens (``</s>``) may win, the word then stays unaligned;
-            ``mask``: they are barred.  None becomes the rule's default.
+        null: ``allow``: special source tokens (``</s>``) may win, and the word then stays unaligned;
+            ``mask``: they cannot win.  None: the rule's default.
         final_punctuation: link the final punctuation of both sides to each other only (:func:`ends_in_punctuation`).
-        heads: maps to be combined.
-        combine: how (:func:`alignment_eval.maps.words.combine`); without meaning for a single map.
+        heads: maps to combine.
+        combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
 
     Raises:
-        UsageError: an unknown name, a ``null`` that the rule does not know, no map named, or one named twice.
+        UsageError: a name is unknown, the rule does not have this ``null``, no map is named, or a map is named twice.
     """
 
     kind: str
@@ -93,23 +94,23 @@ class ExtractionOptions:
         require_known("null", str(self.null), NULLS)
         if self.null not in rule.nulls:
             raise UsageError(
-                f"null {self.null!r} with rule {self.rule!r}: that rule always masks the special source tokens, "
-                f"expected null 'mask'; leave it out or take rule 'kobayashi2020'"
+                f"null {self.null!r} does not work with rule {self.rule!r}, which always masks special source tokens; "
+                f"omit null, or choose rule 'kobayashi2020'"
             )
 
     def _name_maps(self) -> None:
         if (self.layer is None) == (not self.heads):
-            raise UsageError("maps are named by a layer (and a head) or by heads: expected one of the two")
+            raise UsageError("name the maps either by a layer (and a head) or by heads")
         if self.heads and self.head is not None:
-            raise UsageError(f"head {self.head} beside heads {self.map_names}: expected one of the two")
+            raise UsageError(f"both head {self.head} and heads {self.map_names} are given; give one of them")
         for name in self.heads:
             if name.setting is not None:
                 require_known("setting", name.setting, SETTINGS)
-        # one name for one map
+        # the same map must have the same name
         heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
         if len(set(heads)) < len(heads):
             given = ",".join(map(str, self.heads))
-            raise UsageError(f"heads {given}, in setting {self.setting}: one is named twice: expected each once")
+            raise UsageError(f"duplicate head in heads {given} (setting {self.setting}); name each head once")
         object.__setattr__(self, "heads", heads)
         if len(self.heads) == 1:
             object.__setattr__(self, "layer", self.heads[0].layer)
@@ -119,12 +120,12 @@ class ExtractionOptions:
 
     @property
     def maps(self) -> tuple[MapName, ...]:
-        """The maps that are read, in the order in which they are combined."""
+        """The maps that are read, in the order of their combination."""
         return (MapName(self.layer, self.head),) if self.layer is not None else self.heads
 
     @property
     def map_names(self) -> str:
-        """The maps as :func:`parse_maps` reads them."""
+        """The names of the maps, as :func:`parse_maps` reads them."""
         return ",".join(map(str, self.maps))
 
     def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
@@ -132,11 +133,11 @@ class ExtractionOptions:
         return replace(self, layer=None, head=None, heads=tuple(maps))
 
     def with_rule(self, rule: str) -> ExtractionOptions:
-        """The same maps read by another rule, which brings its own treatment of null."""
+        """The same maps with another rule and that rule's default treatment of null."""
         return replace(self, rule=rule, null=None)
 
     def fields(self) -> dict[str, str | int | float | bool | None]:
-        """What a signature says of the extraction."""
+        """The fields of the extraction in a signature."""
         maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
         if self.heads:
             floor = {"floor": FLOOR} if self.combine == "product" else {}
@@ -151,7 +152,7 @@ class ExtractionOptions:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The options as JSON knows them; :meth:`from_dict` reads them."""
+        """The options for JSON; :meth:`from_dict` reads them."""
         return {
             "kind": self.kind,
             "heads": self.map_names,
@@ -168,6 +169,6 @@ class ExtractionOptions:
 
         Raises:
             UsageError: an option has an unknown value.
-            TypeError, KeyError, AttributeError: the content is of another form.
+            TypeError, KeyError, AttributeError: the content has another form.
         """
         return cls(**{**content, "heads": parse_maps(content["heads"])})

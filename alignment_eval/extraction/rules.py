@@ -1,6 +1,6 @@
-"""The extraction rules: named functions from maps between words or subwords to links.
+"""The extraction rules: named functions that turn maps between words or subwords into links.
 
-Everything works for any leading axes (layers, heads) at once, and gives each map what it would get alone.
+Every rule works for any leading axes (layers, heads) at once; each map gets the links that it would get alone.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from alignment_eval.errors import UsageError
 from alignment_eval.maps.words import UnitMap, row_shares, two_way_shares
 
-#: May special source tokens (``</s>``, tags) win?  ``mask`` bars them.
+#: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
 NULLS = ("allow", "mask")
 
 UNALIGNED = -1
 
-#: From scores [..., K, N], -inf where barred, to the columns that each row picks: [..., K, n], -1 for none.
+#: Maps scores [..., K, N], -inf where masked, to the columns that each row picks: [..., K, n], -1 for none.
 Pick = Callable[[NDArray[np.float64]], NDArray[np.intp]]
 
 
@@ -30,10 +30,10 @@ class Rule:
     """A rule with its parameter.
 
     Attributes:
-        name: as options and signatures have it, ``threshold=0.2``.
-        units: whose map the rule reads (:data:`alignment_eval.maps.words.UNITS`).
-        nulls: the treatments of null that it knows; the first is its default.
-        pick: the columns that each row picks.
+        name: its name in options and signatures, ``threshold=0.2``.
+        units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
+        nulls: the treatments of null that it supports; the first is its default.
+        pick: gives the columns that each row picks.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the units of a target sentence (words or subwords) chose.
+    """The choices of the units of a target sentence (words or subwords).
 
-    ``target_words`` [K] is the target word of each choice, ``source_words`` [..., K] the source word chosen,
-    -1 for none.  A unit may have several choices, and several may name the same pair of words: that is one link.
+    ``target_words`` [K] is the target word of each choice, ``source_words`` [..., K] the chosen source word, -1 for
+    none.  A unit may make several choices.  Choices of the same pair of words give one link.
     """
 
     target_words: NDArray[np.intp]
@@ -56,7 +56,7 @@ class Choices:
     def linked(self, source_count: int, target_count: int) -> NDArray[np.bool_]:
         """The links as a matrix [..., source words, target words], true where linked."""
         leading = self.source_words.shape[:-1]
-        # One row more: unaligned units (-1) write there.
+        # The extra row takes the choices of unaligned units (-1).
         matrix = np.zeros((math.prod(leading), source_count + 1, target_count), dtype=np.bool_)
         source_words = self.source_words.reshape(len(matrix), len(self.target_words))
         matrix[np.arange(len(matrix))[:, None], source_words, self.target_words] = True
@@ -64,13 +64,13 @@ class Choices:
 
 
 def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Choices:
-    """What the rows of ``units`` choose.
+    """The choices of the rows of ``units``.
 
     Args:
         rule: see :func:`rule_of`.
-        units: maps of the rule's units.
-        null: with ``mask`` the null columns are barred.
-        final: the last target word takes the last source word and no other; that is barred for other target words.
+        units: maps between the rule's units.
+        null: with ``mask``, null columns cannot be chosen.
+        final: the last target word takes the last source word only, and no other target word may take that one.
     """
     scores = units.scores.copy()
     if null == "mask":
@@ -81,7 +81,7 @@ def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Cho
         scores[..., barred] = -np.inf
     picked = rule.pick(scores)
     target_words = np.repeat(units.row_words, picked.shape[-1])
-    # The entry more, at -1, is for what picks nothing.
+    # The extra entry, at -1, stands for rows that pick nothing.
     words = np.append(units.column_words, UNALIGNED)[picked].reshape(*picked.shape[:-2], len(target_words))
     if final:
         words[..., target_words == last_target] = last_source
@@ -89,7 +89,7 @@ def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Cho
 
 
 def largest(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
-    """The columns of the ``count`` largest of each row, the first of equals first; -1 for barred ones."""
+    """The columns of the ``count`` largest scores of each row, the first of equal ones first; -1 for masked columns."""
     columns: NDArray[np.intp]
     if count == 1 and scores.shape[-1]:
         columns = scores.argmax(axis=-1)[..., None]
@@ -102,7 +102,7 @@ def largest(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
 def at_least(
     scores: NDArray[np.float64], threshold: float, shares: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> NDArray[np.intp]:
-    """The columns whose ``shares`` of the map are ``threshold`` or more; barred ones have no part in any sum."""
+    """The columns whose ``shares`` are at least ``threshold``; masked columns do not count in any sum."""
     barred = scores == -np.inf
     picked = (shares(np.where(barred, 0, scores)) >= threshold) & ~barred
     columns: NDArray[np.intp] = np.where(picked, np.arange(scores.shape[-1]), UNALIGNED)
@@ -123,18 +123,18 @@ def _shift_att() -> Rule:
 
 
 def _threshold(value: str) -> Rule:
-    """Each target word takes all source words that have so large a share of its row or more.
+    """Each target word takes all source words that have at least this share of its row.
 
-    The row is that of words and null; with null masked that of words alone.
+    The row includes null, unless null is masked.
     """
     least = _share("threshold", value)
     return Rule(f"threshold={least!r}", "words", ("allow", "mask"), lambda scores: at_least(scores, least, row_shares))
 
 
 def _two_way(value: str) -> Rule:
-    """Words take each other whose two-way share (:func:`alignment_eval.maps.words.two_way_shares`) is so large or more.
+    """Link words whose two-way share (:func:`alignment_eval.maps.words.two_way_shares`) is at least this large.
 
-    Null is masked: it has no column to be shared among.
+    Null is always masked, because it has no share of a column.
     """
     least = _share("two-way", value)
     return Rule(f"two-way={least!r}", "words", ("mask",), lambda scores: at_least(scores, least, two_way_shares))
@@ -145,14 +145,14 @@ def _share(rule: str, value: str) -> float:
     with suppress(ValueError):
         share = float(value)
     if not 0 <= share <= 1:
-        raise UsageError(f"rule '{rule}={value}': expected a share of a row, from 0 to 1, such as {rule}=0.2")
+        raise UsageError(f"rule '{rule}={value}': the value must be a share from 0 to 1, such as {rule}=0.2")
     return share
 
 
 def _top_k(value: str) -> Rule:
-    """Each target word takes the source words of its k largest scores; null, unless masked, takes up a place."""
+    """Each target word takes the source words of its k largest scores; unless masked, null may be one of the k."""
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise UsageError(f"rule 'top-k={value}': expected a number of source words, 1 or more, such as top-k=2")
+        raise UsageError(f"rule 'top-k={value}': the value must be a number of words, 1 or more, such as top-k=2")
     count = int(value)
     return Rule(f"top-k={count}", "words", ("allow", "mask"), lambda scores: largest(scores, count))
 
@@ -160,10 +160,10 @@ def _top_k(value: str) -> Rule:
 _PLAIN: dict[str, Callable[[], Rule]] = {"kobayashi2020": _kobayashi2020, "shift-att": _shift_att}
 _WITH_VALUE: dict[str, Callable[[str], Rule]] = {"threshold": _threshold, "two-way": _two_way, "top-k": _top_k}
 
-#: Every rule, as an option names it.
+#: The names of all rules in options.
 RULE_NAMES = (*_PLAIN, "threshold=SHARE", "two-way=SHARE", "top-k=COUNT")
 
-#: The rules that need no value -> the treatments of null that they know; the first is the default.
+#: The rules without a value -> the treatments of null that they support; the first is the default.
 RULES: dict[str, tuple[str, ...]] = {name: make().nulls for name, make in _PLAIN.items()}
 
 
@@ -171,7 +171,7 @@ def rule_of(text: str) -> Rule:
     """The rule that ``text`` names, with the value of its parameter after ``=``: ``kobayashi2020``, ``threshold=0.2``.
 
     Raises:
-        UsageError: there is no such rule, or its value is missing, wrong or one too many.
+        UsageError: there is no such rule, or its value is missing, wrong or superfluous.
     """
     name, equals, value = text.partition("=")
     if name in _PLAIN and not equals:
@@ -179,8 +179,8 @@ def rule_of(text: str) -> Rule:
     if name in _WITH_VALUE and equals:
         return _WITH_VALUE[name](value)
     if name in _PLAIN:
-        raise UsageError(f"rule {text!r}: that rule has no value; expected {name!r}")
+        raise UsageError(f"rule {text!r}: this rule takes no value; write {name!r}")
     if name in _WITH_VALUE:
         full = next(known for known in RULE_NAMES if known.startswith(name))
-        raise UsageError(f"rule {text!r} without its value: expected {full}")
-    raise UsageError(f"unknown rule {text!r}: expected one of {', '.join(RULE_NAMES)}")
+        raise UsageError(f"rule {text!r} needs a value; write {full}")
+    raise UsageError(f"unknown rule {text!r}; choose one of {', '.join(RULE_NAMES)}")

@@ -1,4 +1,4 @@
-"""Everything that is written, replaced or deleted goes through here (docs/reliability.md has the promises)."""
+"""All code that writes, replaces or deletes files (docs/reliability.md has the guarantees)."""
 
 from alignment_eval.files.directories import OwnFiles, check_directory, new_directory
 from alignment_eval.files.hashing import ContentHash, file_hash

@@ -1,4 +1,4 @@
-"""Directories are made and replaced as a whole; only what we wrote ourselves is ever deleted."""
+"""Creates and replaces directories as a whole; it only deletes files that this project wrote."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{16}}\.{ENDING}")
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """How a directory that a command wrote is recognised.
+    """How to recognise a directory that a command wrote.
 
     Attributes:
-        command: its name, for messages.
-        names: what all files in it are called.
-        mark: the file that every such directory has.
+        command: the name of the command, for messages.
+        names: matches the names of all files in the directory.
+        mark: a file that every such directory has.
     """
 
     command: str
@@ -35,7 +35,7 @@ class OwnFiles:
     mark: str
 
     def strange(self, directory: Path) -> str | None:
-        """The name of something in ``directory`` that the command did not write, or of the mark if that is missing."""
+        """The name of an entry of ``directory`` that the command did not write, or the mark if it is missing."""
         found = sorted(directory.iterdir())
         for path in found:
             if not self._own(path):
@@ -46,7 +46,7 @@ class OwnFiles:
         """Remove ``directory`` and the command's own files in it.
 
         Raises:
-            OSError: it holds something else, which stays there.
+            OSError: it holds something else, which is kept.
         """
         for path in directory.iterdir():
             if self._own(path):
@@ -62,40 +62,42 @@ def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
     """Check, before the work, that a command may write the directory ``out``.
 
     Raises:
-        InputError: ``out`` is a file, a link, the working directory or a directory above it; or it holds something and
-            ``overwrite`` is false, or something that the command did not write.
+        InputError: ``out`` is a file, a link, the working directory or a directory above it; or it is not empty and
+            ``overwrite`` is false; or it holds something that the command did not write.
     """
     path, text = Path(out), str(out)
     if text == "" or path.name in ("", ".."):
-        raise InputError(f"{text!r}: expected the name of a directory to write; choose another path")
+        raise InputError(f"{text!r} cannot be the name of a new directory; choose another path")
     if path.is_symlink():
-        raise InputError(f"{out}: is a symbolic link: expected a directory; name the one that it leads to")
+        raise InputError(f"{out}: this is a symbolic link; give the directory that it points to")
     if not path.exists():
         return
     if not path.is_dir():
-        raise InputError(f"{out}: is a file: expected a directory; choose another path")
+        raise InputError(f"{out}: this is a file, not a directory; choose another path")
     here, there = Path.cwd().resolve(), path.resolve()
     if there in (here, *here.parents):
-        raise InputError(f"{out}: is the working directory or above it: it is never replaced; choose another path")
+        raise InputError(
+            f"{out}: this is the working directory or above it, so it is not replaced; choose another path"
+        )
     if any(path.iterdir()) and not overwrite:
         raise already_exists(out)
     strange = own.strange(path)
     if strange is not None:
-        state = "is missing" if strange == own.mark else f"was not written by {own.command}"
+        state = "has no" if strange == own.mark else "holds"
         raise InputError(
-            f"{out}: {strange!r} in it {state}: only a directory that {own.command} wrote is replaced; "
-            f"choose another path, or remove it yourself"
+            f"{out}: the directory {state} {strange!r}, so it is not one that {own.command} wrote, and it is not "
+            f"replaced; choose another path, or remove the directory yourself"
         )
 
 
 @contextmanager
 def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[Path]:
-    """A directory to fill, which becomes ``out`` when the block ends well and is removed when it does not.
+    """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails.
 
-    One process at a time writes ``out``; what killed ones left is removed, or put back, first.
+    Only one process at a time writes ``out``.  Leftovers of killed processes are first removed, or put back.
 
     Raises:
-        InputError: see :func:`check_directory`; another process is writing ``out``; or it cannot be written.
+        InputError: see :func:`check_directory`; or another process is writing ``out``; or it cannot be written.
     """
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(Path(out).parent)) / Path(out).name
@@ -112,11 +114,11 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror or error})") from error
+        raise InputError(f"{out}: cannot write the directory ({error.strerror or error})") from error
 
 
 def _clear(target: Path, own: OwnFiles) -> None:
-    """Put back what a killed run had moved away, and remove what it left.  The caller holds the lock."""
+    """Put back what a killed run had moved away, and remove its leftovers.  The caller holds the lock."""
     for old in left_over(target.parent, re.escape(target.name), _OLD):
         if not target.exists():
             old.rename(target)
@@ -128,7 +130,7 @@ def _clear(target: Path, own: OwnFiles) -> None:
 
 
 def _swap(new: Path, target: Path, own: OwnFiles) -> None:
-    """Rename ``new`` to ``target``, and remove what was there."""
+    """Rename ``new`` to ``target``, and remove the old directory."""
     if not target.exists():
         new.rename(target)
         return

@@ -1,4 +1,4 @@
-"""Hashes of content: of bytes, of files, of streams."""
+"""Hashes of bytes, files and streams."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BLOCK_BYTES = 2**20
 
 
 class ContentHash:
-    """A running hash of content: blake2b.
+    """A running blake2b hash of content.
 
     Args:
-        size: bytes of the whole hash; another size gives other digits.
+        size: bytes of the hash; another size gives other digits.
     """
 
     def __init__(self, size: int = 64) -> None:
@@ -37,12 +37,12 @@ class ContentHash:
 
     @property
     def whole(self) -> str:
-        """All hexadecimal digits of it."""
+        """All hexadecimal digits of the hash."""
         return self._hash.hexdigest()
 
 
 def file_hash(content: str | Path | bytes) -> str:
-    """Short hash of a file's content: of the file at a path, or of bytes that are the content.
+    """Short hash of a file's content; ``content`` is the path of the file or its bytes.
 
     Raises:
         InputError: the file cannot be read.
@@ -55,5 +55,5 @@ def file_hash(content: str | Path | bytes) -> str:
         with Path(content).open("rb") as file:
             result.update_from(file)
     except OSError as error:
-        raise InputError(f"{content}: cannot be read ({error.strerror}): expected a file") from error
+        raise InputError(f"{content}: cannot read the file ({error.strerror})") from error
     return result.short

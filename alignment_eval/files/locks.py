@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them, however it ends."""
+"""Locks that are released when their process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ except ImportError:  # Windows: no locks
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock an open file or directory: True if that worked, False if another holds the lock, None without locks."""
+    """Lock an open file or directory: True if it worked, False if another holds the lock, None without locks."""
     if fcntl is None:
         return None
     try:
@@ -29,7 +29,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def is_name_of(path: Path, descriptor: int) -> bool:
-    """Whether ``path`` is a name of the open file or directory, itself and not a link to it."""
+    """Whether ``path`` is a name of the open file or directory (not a link to it)."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -37,13 +37,13 @@ def is_name_of(path: Path, descriptor: int) -> bool:
 
 
 class WriterLock:
-    """The right to write the output ``path``: from construction to :meth:`release`, or to the end of the process.
+    """A lock for writing the output ``path``, held from construction until :meth:`release` or the end of the process.
 
-    The lock is on a file ``.NAME.align-eval-lock`` beside the output, which :meth:`release` removes.  Where the system
-    or the file system has no locks, every process gets the right.
+    The lock is on a file ``.NAME.align-eval-lock`` beside the output, which :meth:`release` removes.  If the system or
+    the file system has no locks, every process gets it.
 
     Raises:
-        InputError: another process has the right, or the lock file cannot be made.
+        InputError: another process holds the lock, or the lock file cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,19 +54,17 @@ class WriterLock:
             try:
                 descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             except OSError as error:
-                raise InputError(f"{path}: cannot be written ({error.strerror}: {self._file})") from error
+                raise InputError(f"{path}: cannot create the lock file {self._file} ({error.strerror})") from error
             if try_lock(descriptor) is False:
                 os.close(descriptor)
-                raise InputError(
-                    f"{path}: another process is writing it; wait until that has ended, or choose another path"
-                )
+                raise InputError(f"{path}: another process is writing it; wait until it ends, or choose another path")
             if is_name_of(self._file, descriptor):
                 self._descriptor = descriptor
-            else:  # its last owner removed it in between
+            else:  # the last owner has removed the file in between
                 os.close(descriptor)
 
     def release(self) -> None:
-        """Give the right back; more than once does nothing, as in a process that the owner forked."""
+        """Release the lock; a second call does nothing, nor does a call in a forked process."""
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 if os.getpid() == self._owner and is_name_of(self._file, self._descriptor):

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: under a temporary name, then renamed."""
+"""Writes files atomically: with a temporary name that is changed at the end."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tempfile import TemporaryDirectory
 from alignment_eval.errors import InputError
 from alignment_eval.files.temporaries import new_temporary_file, remove_left_over_files
 
-#: Stands for standard input or output where a path is expected.
+#: Stands for standard input or output instead of a path.
 STANDARD = "-"
 
 
 def already_exists(path: str | Path, option: str | None = "--overwrite") -> InputError:
-    """The error that says so; ``option`` is what replaces it, None where nothing does."""
+    """The error for an existing path; ``option`` is the option that allows to replace it, None if there is none."""
     return InputError(f"{path}: already exists; choose another path or {f'pass {option}' if option else 'remove it'}")
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether ``path`` is standard output, a pipe or a device, which is written through and never replaced.
+    """Whether ``path`` is standard output, a pipe or a device, which is written to directly and never replaced.
 
     Raises:
         InputError: ``path`` cannot be the name of a file.
@@ -36,10 +36,10 @@ def is_stream(path: str | Path) -> bool:
 def check_new(path: str | Path, overwrite: bool, option: str | None = "--overwrite", parents: bool = False) -> None:
     """Check, before the work, that a file can be written at ``path`` and that nothing is lost there.
 
-    Standard output, pipes and devices pass; with ``parents`` a directory that is yet to be made, too.
+    Standard output, pipes and devices pass; with ``parents``, so does a directory that does not exist yet.
 
     Raises:
-        InputError: there is something at ``path`` and ``overwrite`` is false; or no file can be written there.
+        InputError: ``path`` exists and ``overwrite`` is false; or no file can be written there.
     """
     with writing_errors(path):
         target = _to_replace(path)
@@ -51,10 +51,10 @@ def check_new(path: str | Path, overwrite: bool, option: str | None = "--overwri
 
 
 class NewFile:
-    """A file on its way: written at :attr:`path`, then renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
+    """A temporary file at :attr:`path` that is renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
 
-    The mode of a file that is replaced is kept.  A link is followed: the file that it leads to is replaced.  What
-    killed runs left of the same file is removed first.
+    A replaced file keeps its mode.  A link is followed: the file that it points to is replaced.  Leftovers of killed
+    runs of the same file are removed first.
 
     Raises:
         InputError: the file cannot be written there.
@@ -65,7 +65,7 @@ class NewFile:
         with writing_errors(target):
             found = _to_replace(target)
             if found is None:
-                raise InputError(f"{target}: is not a regular file: expected the name of a file")
+                raise InputError(f"{target}: this is not a regular file; give the name of a file")
             _check_place(target, found)
             self._target = found
             remove_left_over_files(found.parent, re.escape(found.name))
@@ -73,21 +73,21 @@ class NewFile:
             self._descriptor: int | None = descriptor
 
     def keep(self) -> None:
-        """Give the file its name.
+        """Rename the file to its final name.
 
         Raises:
-            InputError: that is not possible; the file is removed.
+            InputError: this is not possible; the file is removed.
         """
         with writing_errors(self._shown):
             try:
                 with self.path.open("r+b") as file:
-                    os.fsync(file.fileno())  # some file systems say only now that the disk is full
+                    os.fsync(file.fileno())  # some file systems report a full disk only now
                 self.path.replace(self._target)
             finally:
                 self.drop()
 
     def drop(self) -> None:
-        """Remove the file, if it has not got its name."""
+        """Remove the file, unless it has its final name."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
         if self._descriptor is not None:
@@ -97,13 +97,13 @@ class NewFile:
 
 @contextlib.contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write to; what is there when the block ends well becomes the file ``path``.
+    """A temporary path to write to, which becomes the file ``path`` if the block succeeds.
 
-    If the block raises, ``path`` is as it was.  Where ``path`` is standard output, a pipe or a device, the content is
+    If the block raises, ``path`` does not change.  If ``path`` is standard output, a pipe or a device, the content is
     copied there at the end.
 
     Raises:
-        InputError: the file cannot be written there; errors of the system in the block count as such.
+        InputError: the file cannot be written there, or the block raises an OSError.
     """
     with writing_errors(path):
         if _to_replace(path) is None:
@@ -122,7 +122,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` (without line ends) as UTF-8 to a file, whole or not at all, or to standard output (``-``).
+    """Write ``lines`` (without line ends) as UTF-8, atomically to a file, or to standard output (``-``).
 
     Raises:
         InputError: the file cannot be written.
@@ -131,7 +131,7 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to a file, whole or not at all.
+    """Write ``content`` to a file atomically.
 
     Raises:
         InputError: the file cannot be written.
@@ -149,7 +149,7 @@ def _write(path: str | Path, content: Iterable[bytes]) -> None:
 
 
 def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
-    """Write to what is no regular file, or is standard output by another name."""
+    """Write directly to a path that is not a regular file, or that is another name of standard output."""
     if str(path) == STANDARD or _is_stdout(Path(path).stat()):
         sys.stdout.flush()
         sys.stdout.buffer.writelines(content)
@@ -160,16 +160,16 @@ def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
 
 
 def _to_replace(path: str | Path) -> Path | None:
-    """The regular file, there or not yet, that a write to ``path`` replaces; None where it is to be written through.
+    """The regular file, existing or not, that a write to ``path`` replaces; None if it must be written to directly.
 
     Raises:
         InputError: ``path`` cannot be the name of a file.
-        OSError: it cannot be looked at.
+        OSError: the path cannot be examined.
     """
     if str(path) == STANDARD:
         return None
     if str(path) in ("", ".", "..") or str(path).endswith(os.sep) or Path(path).is_dir():
-        raise InputError(f"{path or repr(path)}: is a directory: expected the name of a file")
+        raise InputError(f"{path or repr(path)}: this is a directory; give the name of a file")
     real = Path(os.path.realpath(path))
     try:
         found = Path(path).stat()
@@ -181,8 +181,8 @@ def _to_replace(path: str | Path) -> Path | None:
 
 
 def _leads_to(link: Path, real: Path) -> bool:
-    """Whether a link leads to the file that it names: one of /proc/self/fd may lead to a file without a name."""
-    for _ in range(5):  # another process may be replacing the file just now
+    """Whether a link points to the file that it names; one in /proc/self/fd may point to a file without a name."""
+    for _ in range(5):  # another process may be replacing the file now
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(link.stat(), real.stat()):
                 return True
@@ -204,17 +204,17 @@ def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
 def _is_stdout(found: os.stat_result) -> bool:
     try:
         return os.path.samestat(found, os.fstat(sys.stdout.fileno()))
-    except (AttributeError, OSError, ValueError):  # no stdout, or one of Python's own
+    except (AttributeError, OSError, ValueError):  # there is no stdout, or it is a Python object
         return False
 
 
 @contextlib.contextmanager
 def writing_errors(path: str | Path) -> Iterator[None]:
-    """Name the file in errors of the system.  A reader of standard output that has gone is no error of the file."""
+    """Turn an OSError into an InputError that names the file.  A closed pipe is not an error of the file."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
         name = "standard output" if str(path) == STANDARD else path
-        raise InputError(f"{name}: cannot be written ({error.strerror or error})") from error
+        raise InputError(f"{name}: cannot write the file ({error.strerror or error})") from error

@@ -1,1 +1,1 @@
-"""Alignment formats and text files: detection, reading, checking, writing."""
+"""Alignment formats and text files: detecting, reading, checking and writing them."""

@@ -1,6 +1,6 @@
-"""What stands in an alignment file: its format told and its lines parsed, the indices left as they are.
+"""Detects the format of an alignment file and parses its lines; the indices stay as they are in the file.
 
-:mod:`alignment_eval.formats.reading` makes links of it that count from 0.  What a file is called decides nothing.
+:mod:`alignment_eval.formats.reading` turns them into links that count from 0.  The name of a file is never looked at.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class FileInfo:
-    """Which file it is.
+    """A file that was read.
 
     Attributes:
         name: the file, for messages.
         format: one of :data:`HYPOTHESIS_FORMATS`.
         hash: short hash of the content.
-        doubled: links that stand in it once more; they count once.
+        doubled: the number of duplicate links; each link counts once.
     """
 
     name: str
@@ -55,7 +55,7 @@ class FileInfo:
     doubled: int
 
     def where(self, sentence: int) -> str:
-        """The place of a sentence (numbered from 0), for messages."""
+        """The place of a sentence (counted from 0), for messages."""
         if self.format not in ("naacl", "fairseq"):
             return f"{self.name}:{sentence + 1}"
         return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
@@ -63,10 +63,10 @@ class FileInfo:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentFile(FileInfo):
-    """What stands in an alignment file.
+    """The content of an alignment file.
 
     Attributes:
-        links: the links with the indices of the file, whatever their base.  A pair that is both sure and
+        links: the links with the indices of the file, whatever their base.  A link that is marked both sure and
             possible is sure.
     """
 
@@ -74,7 +74,7 @@ class AlignmentFile(FileInfo):
 
     @property
     def info(self) -> FileInfo:
-        """The same without the links."""
+        """The file without its links."""
         return FileInfo(self.name, self.format, self.hash, self.doubled)
 
 
@@ -83,11 +83,11 @@ def parse_hypothesis_file(path: str | Path, format: str | None = None, allow_pos
 
     Args:
         path: a file, ``-`` for standard input.
-        format: one of :data:`HYPOTHESIS_FORMATS`; None tells it from the content.
-        allow_possible: take possible links (``ipj``, ``P``) for links; otherwise they are an error.
+        format: one of :data:`HYPOTHESIS_FORMATS`; None: detected from the content.
+        allow_possible: accept possible links (``ipj``, ``P``) as links; otherwise they are an error.
 
     Raises:
-        InputError: the file cannot be read, is empty, or a line is not of the format.
+        InputError: the file cannot be read or is empty, or a line is not in the format.
         UsageError: the format is unknown.
     """
     return _read(path, format, HYPOTHESIS_FORMATS, "pharaoh", allow_possible)
@@ -98,10 +98,10 @@ def parse_gold_file(path: str | Path, format: str | None = None) -> AlignmentFil
 
     Args:
         path: a file, ``-`` for standard input.
-        format: one of :data:`GOLD_FORMATS`; None tells ``naacl`` from ``talp`` by the content.
+        format: one of :data:`GOLD_FORMATS`; None: ``naacl`` or ``talp``, detected from the content.
 
     Raises:
-        InputError: the file cannot be read, is empty, or a line is not of the format.
+        InputError: the file cannot be read or is empty, or a line is not in the format.
         UsageError: the format is unknown.
     """
     return _read(path, format, GOLD_FORMATS, "talp", format != "pharaoh")
@@ -111,15 +111,15 @@ def _read(
     path: str | Path, format: str | None, known: Sequence[str], default: str, allow_possible: bool
 ) -> AlignmentFile:
     if format is not None and format not in known:
-        raise UsageError(f"unknown alignment format {format!r}: expected one of {', '.join(known)}")
+        raise UsageError(f"unknown alignment format {format!r}; choose one of {', '.join(known)}")
     text = TextFile(path)
     chunks = iter(text)
     first = next(chunks)
     format = format or detect_format(first) or default
     if format not in known:
         raise InputError(
-            f"{text.name}: looks like {_LOOKS[format]}: expected gold in one of the formats "
-            f"{', '.join(known)}; are gold and hypothesis exchanged?"
+            f"{text.name}: the file looks like {_LOOKS[format]}, but gold must be in one of the formats "
+            f"{', '.join(known)}; check that gold and hypothesis are not exchanged"
         )
     raw = _PARSERS[format](chain([first], chunks), text.name, allow_possible)
     links = _table(raw)
@@ -127,7 +127,7 @@ def _read(
 
 
 def detect_format(text: bytes) -> str | None:
-    """``naacl``, ``fairseq``, ``scored``, or None for other lines of links, from the first lines of a file."""
+    """Detect ``naacl``, ``fairseq`` or ``scored`` from the first lines of a file; None: other lines of links."""
     if _GENERATE_LINE.search(text):
         return "fairseq"
     first = next((line for line in text.split(b"\n") if line.strip()), b"")

@@ -1,7 +1,7 @@
-"""Lexicon files: Parquet, rows of source word, target word and weight.
+"""Lexicon files: Parquet tables with the columns source word, target word and weight.
 
-A row with two words has their sum of shares (:attr:`alignment_eval.extraction.lexicon.Lexicon.sums`), a row with one
-word, the other empty, how often that word stands in the text.
+The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.lexicon.Lexicon.sums`).  The
+weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SCHEMA = pa.schema(
     ]
 )
 _METADATA = b"alignment_eval.lexicon"
-_ADVICE = "expected a file that --save-lexicon wrote; count it again"
+_ADVICE = "give a file that --save-lexicon wrote"
 
 
 def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
-    """Write a lexicon, whole or not at all.
+    """Write a lexicon; if this fails, no file is left behind.
 
     Args:
         path: the file.
@@ -39,10 +39,10 @@ def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
         signature: what it was counted on, and how.
 
     Raises:
-        InputError: it was counted on no pairs, or the file cannot be written.
+        InputError: the lexicon was counted on no pairs, or the file cannot be written.
     """
     if not lexicon.pairs:
-        raise InputError(f"{path}: the lexicon was counted on no sentence pairs: expected some that have maps")
+        raise InputError(f"{path}: cannot write a lexicon without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": lexicon.pairs, "signature": signature}
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
     words = ["source", "target"]
@@ -54,7 +54,7 @@ def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
 def _to_table(lexicon: Lexicon, schema: pa.Schema) -> pa.Table:
     sides = (lexicon.source, lexicon.target)
     width = len(lexicon.source.counts)
-    # a row with both words, then those with a source word, then those with a target word; the last number is no word
+    # rows with both words, then those with a source word, then those with a target word; the last number is no word
     none = [len(side.numbers) for side in sides]
     numbers = [lexicon.cells % width, lexicon.cells // width]
     codes = [
@@ -70,8 +70,8 @@ def read_lexicon(path: str | Path) -> Lexicon:
     """Read a lexicon file.
 
     Raises:
-        InputError: it cannot be read, is of another form or version, or holds nulls, duplicate rows, weights that are
-            NaN, infinite or below 0, or words without a count.
+        InputError: the file cannot be read, has another form or version, or holds nulls, duplicate rows, weights that
+            are NaN, infinite or below 0, or words without a count.
     """
     try:
         with Path(path).open("rb") as file:
@@ -81,24 +81,24 @@ def read_lexicon(path: str | Path) -> Lexicon:
             raise ValueError(f"version {about['version']}, not {VERSION}")
         return _from_table(table, int(about["pairs"]), str(path))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}): {_ADVICE}") from error
+        raise InputError(f"{path}: cannot read the file ({error.strerror or error}); {_ADVICE}") from error
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: no lexicon file ({' '.join(str(error).split())}): {_ADVICE}") from error
+        raise InputError(f"{path}: not a lexicon file ({' '.join(str(error).split())}); {_ADVICE}") from error
 
 
 def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
     """The lexicon of a table.
 
     Raises:
-        ValueError: the table is not of this form.
+        ValueError: the table has another form.
     """
     found, expected = (", ".join(f"{field.name} {field.type}" for field in schema) for schema in (table.schema, SCHEMA))
     if found != expected:
         raise ValueError(f"columns {found}, not {expected}")
     if not len(table):
-        raise ValueError("no words in it")
+        raise ValueError("no rows")
     if any(column.null_count for column in table.columns):
-        raise ValueError("nulls in its rows")
+        raise ValueError("null values")
     weights = table["weight"].to_numpy()
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("weights that are NaN, infinite or below 0")
@@ -121,7 +121,7 @@ def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
 
 
 def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """The words of a column, numbered, and the number of each row; that of the empty word is one more than the last."""
+    """The words of a column with their numbers, and the number of each row; the empty word comes last."""
     encoded = column.combine_chunks().dictionary_encode()
     values = encoded.dictionary.to_pylist()
     numbers = {word: number for number, word in enumerate(filter(None, values))}
@@ -130,11 +130,11 @@ def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64
 
 
 def _counts(numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
-    """How often each of ``size`` words stands in the text, and a last 0."""
+    """How often each of ``size`` words occurs in the text, and a final 0."""
     whole = (weights >= 1) & (weights < 2**53) & (weights == np.floor(weights))
     counts = np.zeros(size + 1, dtype=np.int64)
     if whole.all():
         counts[numbers] = weights
     if not (counts[:-1] > 0).all() or counts[-1]:
-        raise ValueError("words without a count, or with one that is no whole number")
+        raise ValueError("words without a count, or with a count that is not a whole number")
     return counts

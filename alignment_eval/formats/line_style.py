@@ -1,4 +1,4 @@
-"""How the links of a sentence become a line: Pharaoh format, with or without confidences."""
+"""Writes the links of a sentence as a line in Pharaoh format, with or without confidences."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from alignment_eval.formats.writing import format_pharaoh_line, format_scored_li
 
 @dataclass(frozen=True)
 class LineStyle:
-    """What is written of a sentence.
+    """What is written for each link.
 
     Attributes:
-        confidences: write ``i-j:p`` for ``i-j``.
-        min_confidence: leave out links of a smaller confidence; None: write all.
+        confidences: write ``i-j:p`` instead of ``i-j``.
+        min_confidence: omit links of a smaller confidence; None: write all.
     """
 
     confidences: bool = False
     min_confidence: float | None = None
 
     def line(self, found: SentenceLinks | None) -> str:
-        """The line of a sentence; blank if it is not aligned.
+        """The line of a sentence; empty if the sentence is not aligned.
 
         Raises:
-            UsageError: confidences are asked of links that have none.
+            UsageError: the options need confidences, and the links have none.
         """
         if found is None:
             return ""

@@ -1,7 +1,7 @@
-"""Lines of alignment files -> arrays, by numpy over pieces of many lines.
+"""Parses lines of alignment files into arrays, with numpy, many lines at a time.
 
-Every parser takes pieces of whole lines (:class:`~alignment_eval.formats.text.TextFile`), takes the indices as they
-stand, and raises InputError with ``file:line`` at the first line that is not of its format.
+Every parser takes pieces of whole lines (:class:`~alignment_eval.formats.text.TextFile`), keeps the indices of the
+file, and raises InputError with ``file:line`` at the first line that is not in its format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from alignment_eval.links.table import packed
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-#: Longer numbers are taken for damage, not for word indices.
+#: A longer number is damage, not a word index.
 _MAX_DIGITS = 6
 _LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -48,7 +48,7 @@ _NUMBER_BYTES = np.isin(np.arange(256), list(b"0123456789.eE+-"))
 
 
 class _Columns(NamedTuple):
-    """Arrays [links]: the line in the piece, the indices, the marks, the scores."""
+    """Arrays [links]: the line in the piece, the indices, whether the link is possible only, the score."""
 
     line: NDArray[np.intp]
     source: IntArray
@@ -62,10 +62,10 @@ _Read = Callable[[bytes], Optional[_Columns]]
 
 @dataclass(frozen=True, eq=False)
 class RawLinks:
-    """Links as they stand in a file, doubled ones too: arrays [links]; and the number of sentences.
+    """All links of a file, duplicates included, as arrays [links]; and the number of sentences.
 
-    ``keys`` are sentences from 0 and the indices of the file (:func:`~links.table.packed`); ``confidence`` is
-    None where the file has none.
+    ``keys`` pack the sentence, from 0, with the indices of the file (:func:`~links.table.packed`); ``confidence`` is
+    None if the file has no scores.
     """
 
     keys: IntArray
@@ -75,16 +75,16 @@ class RawLinks:
 
 
 class _Collector:
-    """The links of all pieces, in buffers that grow in place: pieces kept to be joined would be held twice."""
+    """Collects the links of all pieces in buffers that grow in place; joining pieces would hold all of them twice."""
 
     def __init__(self) -> None:
         self._keys, self._possible = bytearray(), bytearray()
         self._confidence: bytearray | None = None
 
     def add(self, piece: RawLinks) -> None:
-        """Add the links of a piece: of all pieces, or of none, with confidences."""
+        """Add the links of a piece; either all pieces have confidences or none has."""
         keys, possible, confidence = piece.keys, piece.possible, piece.confidence
-        if not (keys[1:] >= keys[:-1]).all():  # here and not later, where it would be a second array of all links
+        if not (keys[1:] >= keys[:-1]).all():  # sorted here: later it would take a second array of all links
             order = np.argsort(keys, kind="stable")
             keys, possible = keys[order], possible[order]
             confidence = None if confidence is None else confidence[order]
@@ -95,7 +95,7 @@ class _Collector:
             self._confidence += confidence.tobytes()
 
     def links(self, sentences: int) -> RawLinks:
-        """All that was added; the buffers take no more."""
+        """All links that were added; afterwards nothing can be added."""
         return RawLinks(
             np.frombuffer(self._keys, dtype=np.int64),
             np.frombuffer(self._possible, dtype=np.bool_),
@@ -105,7 +105,7 @@ class _Collector:
 
 
 def parse_pairs(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
-    """Pharaoh and talp: ``i-j ipj …``, one line a sentence.
+    """Parse Pharaoh and talp: ``i-j ipj …``, one line per sentence.
 
     Args:
         chunks: pieces of whole lines.
@@ -116,7 +116,7 @@ def parse_pairs(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
 
 
 def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
-    """Scored Pharaoh: ``i-j:p i-j:p …``, one line a sentence; p is a finite decimal number on any scale.
+    """Parse scored Pharaoh: ``i-j:p i-j:p …``, one line per sentence; p is a finite decimal number on any scale.
 
     Args:
         chunks: pieces of whole lines.
@@ -137,15 +137,15 @@ def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read:
 
 
 def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
-    """The ``A-<id>`` lines in the output of fairseq-generate; all other lines are passed over.
+    """Parse the ``A-<id>`` lines in the output of fairseq-generate; all other lines are ignored.
 
-    Ids count from 0 and come in any order.  With an n-best list every id has the same number of A- lines, one
-    after the other; the first is the best.
+    Ids count from 0 and come in any order.  In an n-best list every id has the same number of A- lines, next to each
+    other; the first is the best.
 
     Args:
         chunks: pieces of whole lines.
         name: the file, for messages.
-        allow_possible: A- lines know no possible links; not read.
+        allow_possible: ignored; A- lines have no possible links.
     """
     ids: list[int] = []
     lines: list[int] = []
@@ -156,13 +156,13 @@ def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = Fal
             if line.startswith(b"A-"):
                 match = _FAIRSEQ_LINE.fullmatch(line)
                 if not match:
-                    raise InputError(f"{name}:{number + 1}: {_shown(line)}: expected A-<id>, a tab and links i-j")
+                    raise InputError(f"{name}:{number + 1}: expected A-<id>, a tab and links i-j, found {_shown(line)}")
                 ids.append(int(match[1]))
                 lines.append(number)
                 bodies.append(match[2] or b"")
             number += 1
     if not ids:
-        raise InputError(f"{name}: no A- lines in it: expected those of fairseq-generate --print-alignment hard")
+        raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
     best = _first_of_each(ids, lines, name)
     chunk = b"".join(bodies[k] + b"\n" for k in best)
     links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False, _pair_columns)
@@ -178,31 +178,31 @@ def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[
             continue
         if id_ in seen:
             raise InputError(
-                f"{name}:{lines[k] + 1}: A-{id_} is there a second time: expected each id once (or its n-best lines "
-                f"in one piece); are these the outputs of several runs?"
+                f"{name}:{lines[k] + 1}: duplicate A-{id_}; each id must occur once, or its n-best lines must stand "
+                f"together; check that the file is the output of a single run"
             )
         seen.add(id_)
         best.append(k)
     missing = next(id_ for id_ in range(len(seen) + 1) if id_ not in seen)
     if missing < len(seen):
         raise InputError(
-            f"{name}: no A- line for id {missing}, but one for id {max(seen)}: expected every id from 0; generate "
-            f"the whole set, without --skip-invalid-size-inputs-valid-test"
+            f"{name}: id {missing} has no A- line, but id {max(seen)} has one; generate the whole set, without "
+            f"--skip-invalid-size-inputs-valid-test"
         )
     sizes = np.diff([*best, len(ids)])
     if (odd := np.flatnonzero(sizes != sizes[0])).size:
         k = best[int(odd[0])]
         raise InputError(
-            f"{name}:{lines[k] + 1}: {sizes[odd[0]]} A- lines for id {ids[k]}, but {sizes[0]} for id {ids[0]}: "
-            f"expected as many for each (--nbest); are these the outputs of several runs?"
+            f"{name}:{lines[k] + 1}: id {ids[k]} has {sizes[odd[0]]} A- lines, but id {ids[0]} has {sizes[0]}; every "
+            f"id must have the same number (--nbest); check that the file is the output of a single run"
         )
     return best
 
 
 def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
-    """NAACL/WPT: ``sentence i j [S|P] [confidence]``, one line a link; sentences count from 1, blank lines do not.
+    """Parse NAACL/WPT: ``sentence i j [S|P] [confidence]``, sentences from 1; one line per link, blank ones ignored.
 
-    The number of sentences is the highest that occurs.  If any link has a confidence, those without have 1.
+    The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
 
     Args:
         chunks: pieces of whole lines.
@@ -215,7 +215,7 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
     for chunk in chunks:
         rows = NAACL_LINE.findall(chunk)
         count = chunk.count(b"\n")
-        # Only what is wrong needs the lines one by one.
+        # Only a piece with an error is checked line by line.
         possible = np.array([row[3] == b"P" for row in rows], dtype=np.bool_)
         columns = np.array([row[:3] for row in rows], dtype="S6").astype(np.int64).reshape(len(rows), 3).T
         confidence = np.array([row[4] or b"1" for row in rows], dtype=np.bytes_).astype(np.float64)
@@ -227,33 +227,33 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
         sentences = max(sentences, int(columns[0].max(initial=0)))
         lines += count
     if not sentences:
-        raise InputError(f"{name}: no links in it: expected NAACL lines 'sentence i j [S|P] [confidence]'")
+        raise InputError(f"{name}: the file has no links; expected NAACL lines 'sentence i j [S|P] [confidence]'")
     every = links.links(sentences)
     return every if scored else replace(every, confidence=None)
 
 
 def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> None:
-    """Raise InputError at the first line of ``chunk`` that is not blank and not a NAACL link."""
+    """Raise InputError for the first line of ``chunk`` that is neither blank nor a NAACL link."""
     for number, line in enumerate(chunk.split(b"\n")[:-1], start + 1):
         if not line.strip(b" \t"):
             continue
         match = NAACL_LINE.fullmatch(line)
         if not match:
             raise InputError(
-                f"{name}:{number}: {_shown(line)}: expected a NAACL line 'sentence i j [S|P] [confidence]'"
+                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {_shown(line)}"
             )
         if int(match[1]) < 1:
-            raise InputError(f"{name}:{number}: sentence number 0: expected numbers from 1, as NAACL files have them")
+            raise InputError(f"{name}:{number}: sentence number 0, but NAACL files count sentences from 1")
         if match[4] == b"P" and not allow_possible:
             raise _possible_error(f"{name}:{number}", "P")
         if match[5] and not math.isfinite(float(match[5])):
-            raise InputError(f"{name}:{number}: confidence {_shown(match[5])}: expected a number that float64 holds")
+            raise InputError(f"{name}:{number}: confidence {_shown(match[5])} is too large for float64")
 
 
 def _pairs(
     chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool, read: _Read
 ) -> RawLinks:
-    """The links of lines ``i-j ipj …``; line k is of sentence ``sentences[k]`` and stands on line ``numbers[k]``."""
+    """The links of lines ``i-j ipj …``; line k is sentence ``sentences[k]`` and line ``numbers[k]`` of the file."""
     columns = read(chunk)
     if columns is None:
         raise _bad_token(chunk, name, numbers, read is _scored_columns)
@@ -265,14 +265,14 @@ def _pairs(
 
 
 def _pair_columns(chunk: bytes) -> _Columns | None:
-    """Every link ``i-j`` or ``ipj`` in ``chunk``, whole lines; None if anything in it is not a link."""
+    """Every link ``i-j`` or ``ipj`` in ``chunk``, whole lines; None if any token is not a link."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     kinds = np.frombuffer(chunk.translate(_TO_KINDS), dtype=np.uint8)
     separators = np.flatnonzero(kinds == _SEPARATOR)
     blank = kinds == _BLANK
     starts = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
     ends = np.flatnonzero(blank[1:] & ~blank[:-1]) + 1
-    # A link is a token of digits with one separator that leaves two numbers.
+    # A link is a token of digits with one separator between two numbers.
     if (kinds == _OTHER).any() or len(starts) != len(separators):
         return None
     if (starts >= separators).any() or (separators + 1 >= ends).any():
@@ -287,12 +287,12 @@ def _pair_columns(chunk: bytes) -> _Columns | None:
 
 
 def _numbers(digits: NDArray[np.uint8], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> IntArray | None:
-    """The numbers of the digits ``starts`` to ``ends``; None if one is too large.
+    """The numbers whose digits are at ``starts`` to ``ends``; None if one is too large.
 
-    Outside of numbers ``digits`` are 0, and none is empty or follows another without such a 0.
+    ``digits`` is 0 outside of numbers.  No number is empty, and such a 0 separates any two.
     """
     length = ends - starts
-    # By far most have one or two digits; a byte before the only one is outside.
+    # Almost all have one or two digits; the byte before a single digit is 0.
     numbers: IntArray = digits[ends - 1] + 10 * digits[ends - 2].astype(np.int64)
     for place in range(2, min(_MAX_DIGITS, int(length.max(initial=0)))):
         longer = np.flatnonzero(length > place)
@@ -304,12 +304,12 @@ def _numbers(digits: NDArray[np.uint8], starts: NDArray[np.intp], ends: NDArray[
 
 
 def _scored_columns(chunk: bytes) -> _Columns | None:
-    """Every link ``i-j:p`` in ``chunk``; None if anything in it is not such a link."""
+    """Every link ``i-j:p`` in ``chunk``; None if any token is not such a link."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     blank = _KINDS[text] == _BLANK
     begins = ~blank & np.concatenate([[True], blank[:-1]])
     starts, colons = np.flatnonzero(begins), np.flatnonzero(text == _COLON)
-    # One colon a token: what is before it must be a link, what is after it a number.
+    # One colon per token, with a link before it and a number after it.
     if len(starts) != len(colons) or (starts > colons).any() or (starts[1:] < colons[:-1]).any():
         return None
     score = ~blank & (np.cumsum(begins) == np.cumsum(text == _COLON))
@@ -324,13 +324,13 @@ def _scored_columns(chunk: bytes) -> _Columns | None:
 
 
 def _floats(text: bytes, count: int) -> FloatArray | None:
-    """The ``count`` blank-separated tokens of ``text`` as finite numbers; None if one of them is none.
+    """The ``count`` blank-separated tokens of ``text`` as finite numbers; None if a token is not a finite number.
 
-    The tokens have no letters but e and E, so only the one added at the end can be read as NaN.  Where it was read,
-    nothing before it was left over, and as many values as tokens are one value a token.
+    The tokens have no letters but e and E, so only the NaN appended here can be read as NaN.  If it was read, all
+    text before it was read too, and an equal number of values and tokens means one value per token.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of text left over; to become a ValueError
+        warnings.simplefilter("ignore", DeprecationWarning)  # for unread text; numpy will make it a ValueError
         try:
             values = np.fromstring(text + b" nan", dtype=np.float64, sep=" ")
         except ValueError:
@@ -350,37 +350,37 @@ def _is_scored(token: bytes) -> bool:
 
 
 def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) -> InputError:
-    """The error of the first token of ``chunk`` that is no link, or no link with a score."""
+    """The error for the first token of ``chunk`` that is not a link, or not a link with a score."""
     for number, line in zip(numbers, chunk.split(b"\n")):
         for token in line.replace(b"\t", b" ").split(b" "):
             if token and not (_is_scored if scored else _is_pair)(token):
-                return InputError(f"{name}:{number + 1}: {_shown(token)}{_wanted(token, scored)}")
+                return InputError(f"{name}:{number + 1}: {_shown(token)} {_wanted(token, scored)}")
     raise RuntimeError(f"{name}: the two parsers of links disagree")  # cannot happen; tests compare them
 
 
 def _wanted(token: bytes, scored: bool) -> str:
     if scored and _LINK.fullmatch(token):
-        return ": a link without a score: expected i-j:p for every link, or for none"
+        return "has no score, but other links have; give every link a score, i-j:p, or none"
     if scored:
-        return ": expected links with scores i-j:p, i and j below 1000000, p a finite number as 0.5 or 1e-05"
+        return "is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
     if SCORED.fullmatch(token):
-        return ": a link with a score: expected links i-j; state format scored to read the scores"
+        return "is a link with a score, but links i-j are expected; choose the format scored to read the scores"
     if token == b"|||":
-        return ": the score of a sentence (fast_align -s): expected links i-j alone; cut it off (sed 's/ *|||.*//')"
+        return "precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
     if _SOFT.fullmatch(token):
-        return ": weights, not links: expected i-j; generate with --print-alignment hard"
-    return ": expected links i-j (sure) or ipj (possible) of numbers below 1000000"
+        return "is a list of weights, not a link i-j; generate with --print-alignment hard"
+    return "is not a link i-j (sure) or ipj (possible) with numbers below 1000000"
 
 
 def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
-        f"{place}: a possible link ({mark}): expected sure links only, as in a hypothesis; are gold and hypothesis "
-        f"exchanged? (--hyp-allow-possible or the like takes possible links for links, --gold-format talp those of "
-        f"gold)"
+        f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
+        f"are not exchanged; to allow possible links, give --hyp-allow-possible (or the like) for a hypothesis, "
+        f"--gold-format talp for gold"
     )
 
 
 def _shown(text: bytes) -> str:
-    """``text`` for a message, cut if long."""
+    """``text`` for a message, shortened if it is long."""
     shown = text.decode("utf-8", errors="replace")
     return repr(shown if len(shown) <= 40 else f"{shown[:40]}…")

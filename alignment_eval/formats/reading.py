@@ -1,4 +1,4 @@
-"""Alignment files read, with all checks: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+"""Reads and checks alignment files: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from alignment_eval.links.table import GoldTable
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How an alignment file is to be read.
+    """How to read an alignment file.
 
     Attributes:
-        format: None tells it from the content.
-        base: ``0``, ``1`` or ``auto`` (told from the data, with a warning).  None: 1 for NAACL, which is
-            defined so; else 0 for a hypothesis, ``auto`` for gold.
+        format: None: detected from the content.
+        base: ``0``, ``1`` or ``auto`` (detected from the data, with a warning).  None: 1 for NAACL, which is defined
+            so; else 0 for a hypothesis and ``auto`` for gold.
         swap: the file has target-source links; exchange them.
-        unused_zero: read the file as 0-based even though no link uses an index 0.
-        allow_possible: take possible links of a hypothesis for links.
-        min_confidence: take only links of this confidence or more; the file must have scores.
+        unused_zero: read the file as 0-based even if no link uses index 0.
+        allow_possible: accept possible links of a hypothesis as links.
+        min_confidence: keep only links with at least this confidence; the file must have scores.
     """
 
     format: str | None = None
@@ -38,9 +38,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, eq=False)
 class Alignments:
-    """Source-target links that count from 0, and what was read to get them.
+    """Source-target links that count from 0, and how they were read.
 
-    Those of a hypothesis are ``links.possible``.
+    The links of a hypothesis are ``links.possible``.
     """
 
     links: GoldTable
@@ -53,17 +53,17 @@ class Alignments:
 def read_gold(
     path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
 ) -> Alignments:
-    """Read gold alignments (``links.to_sentences()`` has one :class:`~alignment_eval.links.table.GoldSentence` a line).
+    """Read gold alignments; ``links.to_sentences()`` has a :class:`~alignment_eval.links.table.GoldSentence` per line.
 
     Args:
         path: a file, ``-`` for standard input.
         options: how to read it.
-        texts: the texts; with them every index is checked.
-        warn: takes the warnings, one sentence each.
+        texts: the texts, to check every index against.
+        warn: called with each warning, one sentence.
 
     Raises:
-        InputError: unreadable or not of the format; base undecidable or contradicted by the data; links outside
-            the texts; as many lines as the texts have were not found.
+        InputError: the file cannot be read or is not in the format; the index base is undecidable or contradicted by
+            the data; links are outside the texts; the texts have another number of lines.
         UsageError: the format is unknown.
     """
     options = options or ReadOptions()
@@ -80,14 +80,14 @@ def read_hypothesis(
 ) -> Alignments:
     """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
 
-    ``role`` is what the options that messages advise begin with (``--hyp-base``).
+    Messages advise options whose names begin with ``role`` (``--hyp-base``).
     """
     options = options or ReadOptions()
     file = parse_hypothesis_file(path, options.format, options.allow_possible)
     if file.format == "fairseq" and texts is None:
         warn(
-            f"{file.name}: A- lines of fairseq link tokens, which are taken for words here: "
-            f"give --source and --target to check that, or extract word alignments from records"
+            f"{file.name}: fairseq's A- lines link tokens, which are read as words here; "
+            f"give --source and --target to check this, or extract word alignments from records"
         )
     return _checked(file, options, role, "0", texts, warn)
 
@@ -115,8 +115,8 @@ def _checked(
 def _confident(links: GoldTable, threshold: float, name: str, role: str) -> GoldTable:
     if links.possible.confidence is None:
         raise InputError(
-            f"{name}: links without scores, but --{role}-min-confidence {threshold:g} is asked for: expected links "
-            f"i-j:p; leave it out"
+            f"{name}: the links have no scores, which --{role}-min-confidence {threshold:g} needs; omit the option, "
+            f"or give a file of links i-j:p"
         )
     return links.above(threshold)
 
@@ -125,33 +125,33 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
     """Count the tokens of the two texts.
 
     Raises:
-        InputError: a text cannot be read, or they are not of as many lines.
+        InputError: a text cannot be read, or they differ in the number of lines.
     """
     texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
     if len(texts.source) != len(texts.target):
         raise InputError(
-            f"{source} has {len(texts.source)} lines, {target} has {len(texts.target)}: expected as many, one line a "
-            f"sentence; are they the two sides of one text?"
+            f"{source} has {len(texts.source)} lines, but {target} has {len(texts.target)}; give the two sides of one "
+            f"text, with one sentence per line"
         )
     return texts
 
 
 def _with_sentences_of(file: AlignmentFile, texts: Texts) -> AlignmentFile:
-    """``file`` with as many sentences as the texts: NAACL files do not say theirs, others must have as many."""
+    """``file`` with the number of sentences of the texts; a NAACL file does not state its own, others must agree."""
     expected, found = len(texts.source), file.links.sentences
     if found > expected or (found != expected and file.format != "naacl"):
         raise InputError(
-            f"{file.name}: {found} sentences, but {texts.source_name} has {expected} lines: expected as many; "
-            f"is it the alignment of this text, is a line missing?"
+            f"{file.name}: the file has {found} sentences, but {texts.source_name} has {expected} lines; check that it "
+            f"is the alignment of this text and that no line is missing"
         )
     return replace(file, links=file.links.with_sentences(expected))
 
 
 def warn_of_gaps(name: str, links: GoldTable, warn: Warn = warn_on_stderr) -> None:
-    """Warn of the sentences without a line in the NAACL file ``name``: such files have a line a link only."""
+    """Warn of sentences without a line in the NAACL file ``name``, whose lines are links, not sentences."""
     gaps = np.flatnonzero(links.possible.per_sentence() == 0)
     if gaps.size:
         warn(
-            f"{name}: {gaps.size} of {links.sentences} sentences have no line, first sentence {gaps[0] + 1}: taken for "
-            f"sentences without links"
+            f"{name}: {gaps.size} of {links.sentences} sentences have no line, the first is sentence {gaps[0] + 1}; "
+            f"they are read as sentences without links"
         )

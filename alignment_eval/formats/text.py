@@ -1,4 +1,4 @@
-"""Text files to read: whole lines in large pieces, checked UTF-8."""
+"""Reads text files in large pieces of whole lines and checks that they are UTF-8."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _CHUNK_BYTES = 4 * 2**20
 
 
 class TextFile:
-    r"""A UTF-8 text file to be read once, or standard input (``-``).
+    r"""A UTF-8 text file, or standard input (``-``), that is read once.
 
-    Iterating gives pieces of whole lines as bytes, every line ended by ``\n`` alone (``\r\n`` is turned into
-    it, a missing last one added, a byte order mark dropped).  ``name`` is for messages; ``hash`` is that of the
-    content and whole after the iteration.
+    Iterating gives pieces of whole lines as bytes.  Every line ends with ``\n``: ``\r\n`` becomes ``\n``, a missing
+    final ``\n`` is added, a byte order mark is dropped.  ``name`` is for messages; ``hash`` is the hash of the content,
+    complete after the iteration.
 
     Args:
         path: the file.
-        expected: what is expected in it, for the error of an empty file.
+        expected: what the file should hold, for the error about an empty file.
 
     Raises:
-        InputError: no such file, it cannot be read, is empty, or is not UTF-8; while iterating.
+        InputError: while iterating, if the file does not exist, cannot be read, is empty, or is not UTF-8.
     """
 
-    def __init__(self, path: str | Path, expected: str = "one line a sentence (a blank one: no links)") -> None:
+    def __init__(self, path: str | Path, expected: str = "one line per sentence (a blank line: no links)") -> None:
         self._path = path
         self._expected = expected
         self.name = "<stdin>" if str(path) == STANDARD else str(path)
@@ -46,9 +46,9 @@ class TextFile:
                 file: BinaryIO = sys.stdin.buffer if standard else stack.enter_context(Path(self._path).open("rb"))
                 yield from self._chunks(file)
         except FileNotFoundError as error:
-            raise InputError(f"{self.name}: no such file: expected a text file; check the path") from error
+            raise InputError(f"{self.name}: no such file; check the path") from error
         except OSError as error:
-            raise InputError(f"{self.name}: cannot be read ({error.strerror}): expected a text file") from error
+            raise InputError(f"{self.name}: cannot read the file ({error.strerror})") from error
 
     def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
         read, lines = 0, False
@@ -63,7 +63,7 @@ class TextFile:
                 text = text if text.endswith(b"\n") else text + b"\n"
                 yield text.replace(b"\r\n", b"\n") if b"\r" in text else text
         if not lines:
-            raise InputError(f"{self.name}: the file is empty: expected {self._expected}")
+            raise InputError(f"{self.name}: the file is empty; expected {self._expected}")
 
     def _check_utf8(self, chunk: bytes, read: int) -> None:
         if chunk.isascii():
@@ -72,14 +72,14 @@ class TextFile:
             chunk.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{self.name}: not UTF-8 (byte {read + error.start}): expected UTF-8 text; convert it (iconv -t UTF-8)"
+                f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with iconv -t UTF-8"
             ) from error
 
 
 def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """The tokens of each line of a tokenised text, as UTF-8.
 
-    Tokens are separated by ASCII blanks alone: other spaces of Unicode may be part of a token.
+    Only ASCII blanks separate tokens; other Unicode spaces may be part of a token.
 
     Raises:
         InputError: as :class:`TextFile`.

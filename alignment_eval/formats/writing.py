@@ -1,4 +1,4 @@
-"""Links as lines of each format: Pharaoh, scored Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+"""Writes links as lines in each format: Pharaoh, scored Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links, eac
 
 
 def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
-    """The lines of a whole file of any format.
+    """The lines of a whole file in any format.
 
-    Possible links become plain ones where the lines written do not know them, and confidences are left out: of what
-    that loses the caller is to tell.  NAACL lines end with the last sentence that has links.
+    Formats without possible links get plain links, formats without confidences drop them; the caller must report what
+    is lost.  NAACL lines end with the last sentence that has links.
 
     Args:
         links: source-target links from 0.
         format: one of :data:`~alignment_eval.formats.detection.HYPOTHESIS_FORMATS`.
-        base: the number of the first word; not for fairseq, which counts from 0.
+        base: the number of the first word; ignored for fairseq, which counts from 0.
 
     Raises:
         InputError: the format is ``scored`` and the links have no confidences.
@@ -46,25 +46,25 @@ def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
 
 
 def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
-    """``i-j:p i-j:p …``, sorted by source, then target word; p in the fewest digits that read back as the same float64.
+    """``i-j:p i-j:p …``, sorted by source, then target word; p has the fewest digits that give the same float64.
 
     Args:
         links: the confidence of each link.
         base: the number of the first word.
-        sure: links that are not in it are written as possible ones, ``ipj:p``; None: all are sure.
+        sure: the sure links; the others are written as possible, ``ipj:p``; None: all are sure.
 
     Raises:
         InputError: a confidence is NaN or infinite.
     """
     for (i, j), p in links.items():
         if not math.isfinite(p):
-            raise InputError(f"link {i}-{j}: confidence {p}: expected a finite number")
+            raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
     marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
     return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
 
 
 def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
-    """``i-j`` for sure links, ``ipj`` for those that are possible only, sorted."""
+    """``i-j`` for sure links, ``ipj`` for links that are only possible, sorted."""
     marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
     return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
 
@@ -72,7 +72,7 @@ def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
 def format_naacl_lines(
     sentence: int, gold: GoldSentence, base: int = 1, confidences: Mapping[Link, float] | None = None
 ) -> Iterator[str]:
-    """``sentence i j S|P [confidence]``, one line a link, sorted; ``sentence`` counts from 0, the lines from 1.
+    """``sentence i j S|P [confidence]``, one line per link, sorted; ``sentence`` counts from 0, the lines from 1.
 
     A sentence without links has no line.
     """

@@ -1,1 +1,1 @@
-"""Links between words, and the symmetrisation of two directions."""
+"""Links between words, and symmetrisation of two directions."""

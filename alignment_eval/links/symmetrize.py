@@ -1,8 +1,8 @@
-"""Symmetrisation: one alignment from those of the two directions.
+"""Symmetrisation: combines the alignments of two directions into one.
 
 Koehn, Och & Marcu (2003, https://aclanthology.org/N03-1017) start from the intersection, grow it by neighbouring links
-of the union, and finally (``final``) add links of words that are still unaligned.  Three programs do this in three
-ways under the same names; all three are here (docs/commands/symmetrize.md).
+of the union, and finally (``final``) add links of words that are still unaligned.  Three programs implement this
+differently under the same names; this module has all three (docs/commands/symmetrize.md).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 from alignment_eval.errors import UsageError
 from alignment_eval.links.table import Link, Links, LinkTable
 
-#: The methods, from few to many links, more or less.
+#: The methods, roughly from few to many links.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")
 #: ``moses`` (Moses' symal), ``atools`` (fast_align's atools, sil-machine), ``lilt`` (lilt/alignment-scripts).
 VARIANTS = ("moses", "atools", "lilt")
 DEFAULT_VARIANT = "moses"
 
-#: Neighbours (source, target) in symal's order; its own pairs are (target, source).
+#: Neighbours as (source, target), in symal's order; symal itself writes (target, source).
 _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
-#: In lilt's order.  Its other neighbours share a word with the link, so they never have two unaligned words.
+#: Neighbours in lilt's order.  The others share a word with the link, so they never have two unaligned words.
 _LILT_NEIGHBOURS = ((-1, 1), (-1, -1), (1, -1), (1, 1))
 
 
 def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAULT_VARIANT) -> Links:
-    """The links of one sentence.
+    """Symmetrise the links of one sentence.
 
     Args:
         forward: source-target links of one direction, from 0.
-        reverse: source-target links of the other direction, of the same words.
+        reverse: source-target links of the other direction, between the same words.
         method: one of :data:`METHODS`.
         variant: one of :data:`VARIANTS`; makes no difference to intersection and union.
 
@@ -47,7 +47,7 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 
 
 def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = DEFAULT_VARIANT) -> LinkTable:
-    """The links of a corpus; arguments and errors as for :func:`symmetrize`, sentence by sentence."""
+    """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
     check_method(method, variant)
     if method == "union":
         return forward | reverse
@@ -64,15 +64,15 @@ def check_method(method: str, variant: str) -> None:
     """Check that the variant has the method.
 
     Raises:
-        UsageError: it does not, or one of them is unknown.
+        UsageError: it does not have it, or one of them is unknown.
     """
     for what, name, known in (("method", method, METHODS), ("variant", variant, VARIANTS)):
         if name not in known:
-            raise UsageError(f"unknown symmetrisation {what} {name!r}: expected one of {', '.join(known)}")
+            raise UsageError(f"unknown symmetrisation {what} {name!r}; choose one of {', '.join(known)}")
     if (method, variant) == ("grow-diag-final-and", "lilt"):
         raise UsageError(
-            "method grow-diag-final-and of variant lilt: expected grow-diag-final, which in lilt is the -and form: it "
-            "adds a link only if both its words are unaligned"
+            "variant lilt has no method grow-diag-final-and; choose grow-diag-final, which in lilt adds a link only if "
+            "both its words are unaligned"
         )
 
 
@@ -80,7 +80,7 @@ def _grown(both: Iterable[Link], forward: Links, reverse: Links, method: str, va
     """The links added to the intersection ``both``, in the order in which they are added."""
     growth = _Growth(both)
     union = sorted(forward | reverse)
-    # all forward links come first: the words they align are taken when the reverse ones are looked at.
+    # all forward links come first: the words that they align count as aligned for the reverse links
     final: Iterable[Link] = chain(sorted(forward), sorted(reverse))
     if variant == "moses":
         final = union = sorted(union, key=lambda link: link[::-1])
@@ -95,7 +95,7 @@ def _grown(both: Iterable[Link], forward: Links, reverse: Links, method: str, va
 
 
 class _Growth:
-    """Links that grow, with the words they align."""
+    """A growing set of links, and the words that it aligns."""
 
     def __init__(self, links: Iterable[Link]) -> None:
         self.links = set(links)
@@ -114,10 +114,10 @@ class _Growth:
         self.added.append(link)
 
     def around_points(self, union: Sequence[Link], neighbours: Sequence[Link], unaligned: int) -> None:
-        """Go through the links in the order of ``union`` and add their neighbours, until none is added.
+        """Visit the links in the order of ``union`` and add their neighbours, until a pass adds none.
 
-        A neighbour is added if it is in the union and at least ``unaligned`` of its words are unaligned.  A link just
-        added is visited in the same pass if it stands later in the order, else in the next one.
+        A neighbour is added if it is in the union and at least ``unaligned`` of its words are unaligned.  A new link
+        is visited in the same pass if it comes later in the order, else in the next pass.
         """
         allowed = set(union)
         grows = True
@@ -133,14 +133,14 @@ class _Growth:
                         grows = True
 
     def among_candidates(self, candidates: Sequence[Link]) -> None:
-        """Go through the candidates and add those that neighbour a link and have an unaligned word, until none is."""
+        """Add the candidates that neighbour a link and have an unaligned word, until a pass adds none."""
         grows = True
         while grows:
             grows = False
             left = []
             for i, j in candidates:
                 if not self._unaligned((i, j)):
-                    continue  # a link already, or never to be one
+                    continue  # it is a link already, or can never be one
                 if any((i + di, j + dj) in self.links for di, dj in _NEIGHBOURS):
                     self._add((i, j))
                     grows = True
@@ -149,7 +149,7 @@ class _Growth:
             candidates = left
 
     def final(self, candidates: Iterable[Link], unaligned: int) -> None:
-        """Add the candidates of which at least ``unaligned`` words are unaligned, one after the other."""
+        """Add one after the other the candidates with at least ``unaligned`` unaligned words."""
         for link in candidates:
             if self._unaligned(link) >= unaligned:
                 self._add(link)

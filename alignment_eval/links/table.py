@@ -17,19 +17,19 @@ Link = tuple[int, int]
 #: The links of one sentence.
 Links = frozenset[Link]
 
-#: Word indices are below 2**20 and sentence numbers below 2**23: a link of a corpus then fits one int64.
+#: Word indices are below 2**20 and sentence numbers below 2**23, so that a link of a corpus fits into one int64.
 INDEX_BITS = 20
 MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
-#: Sentences whose links are Python objects at a time.
+#: Number of sentences whose links are Python objects at a time.
 _BLOCK = 2**13
-#: So many links are looked up at a time: they, and what they are looked up among, stay in the processor's cache.
+#: Number of links that are looked up at a time, so that both sides of the lookup stay in the processor's cache.
 _LOOKED_UP = 2**14
 
 
 @dataclass(frozen=True)
 class GoldSentence:
-    """Gold links of one sentence.  ``possible`` holds ``sure``: what is missing is added on construction."""
+    """Gold links of one sentence.  ``possible`` includes ``sure``; missing links are added on construction."""
 
     sure: Links
     possible: Links = frozenset()
@@ -47,7 +47,7 @@ def transpose(links: Iterable[Link]) -> Links:
 def packed(
     sentence: NDArray[np.int64], source: NDArray[np.int64] | int, target: NDArray[np.int64] | int
 ) -> NDArray[np.int64]:
-    """Sentence numbers, source and target words as one number a link: the ``keys`` of a :class:`LinkTable`."""
+    """Pack sentence number, source and target word of each link into one number, a key of a :class:`LinkTable`."""
     return (((sentence << INDEX_BITS) + source) << INDEX_BITS) + target
 
 
@@ -55,12 +55,12 @@ def packed(
 class LinkTable:
     """The links of a corpus, each once.
 
-    ``keys`` is int64 [links], strictly rising: sentence number, source word and target word of a link in one
-    number (:meth:`build`), so that sets of a million sentences are compared without a Python object a link.
-    ``sentences`` is the number of sentences, those without links included.
-    ``confidence`` is float64 [links], one finite number a link in the order of ``keys`` (larger: surer; a probability
-    or any other scale), or None where links have none.  It stays with its link in every operation on one table.
-    ``a & b`` keeps that of ``a``; ``a | b`` the larger one, and None unless both have it.
+    ``keys`` is int64 [links], strictly increasing: sentence number, source word and target word of a link in one number
+    (:meth:`build`).  So the links of a million sentences are compared without a Python object per link.
+    ``sentences`` is the number of sentences, including those without links.
+    ``confidence`` is float64 [links], a finite number for each link in the order of ``keys``: a probability or any
+    other scale, larger means surer.  It is None if links have none.  In every operation on one table it stays with its
+    link.  ``a & b`` keeps the confidences of ``a``; ``a | b`` keeps the larger ones, and None unless both have them.
     """
 
     keys: NDArray[np.int64]
@@ -69,9 +69,9 @@ class LinkTable:
 
     def __post_init__(self) -> None:
         if self.confidence is not None and self.confidence.shape != self.keys.shape:
-            raise InputError(f"{self.confidence.size} confidences for {len(self)} links: expected one a link")
+            raise InputError(f"{self.confidence.size} confidences do not match {len(self)} links; give one per link")
         if self.confidence is not None and not np.isfinite(self.confidence).all():
-            raise InputError("a confidence is NaN or infinite: expected finite numbers")
+            raise InputError("a confidence is NaN or infinite; confidences must be finite numbers")
 
     @classmethod
     def build(
@@ -82,13 +82,13 @@ class LinkTable:
         sentences: int,
         confidence: NDArray[np.float64] | None = None,
     ) -> LinkTable:
-        """A table of links given as arrays [links] of numbers from 0, in any order, doubled ones too.
+        """A table of links given as arrays [links] of numbers from 0, in any order, with duplicates.
 
-        A doubled link keeps its largest confidence.
+        A duplicate link keeps its largest confidence.
 
         Raises:
             InputError: a number is negative or too large, a sentence is beyond ``sentences``, or the confidences are
-                not as many as the links or not finite.
+                not finite or not one per link.
         """
         if sentences <= _MAX_SENTENCE:  # of_keys has the error
             _check_range("sentence", sentence, sentences - 1)
@@ -100,31 +100,31 @@ class LinkTable:
     def of_keys(
         cls, keys: NDArray[np.int64], sentences: int, confidence: NDArray[np.float64] | None = None
     ) -> LinkTable:
-        """A table of links given as numbers (:func:`packed`) in any order; of equal ones the most confident is kept.
+        """A table of links given as keys (:func:`packed`) in any order; a duplicate keeps its largest confidence.
 
         Raises:
-            InputError: too many sentences, or the confidences are not as many as the links or not finite.
+            InputError: there are too many sentences, or the confidences are not finite or not one per link.
         """
         if sentences > _MAX_SENTENCE:
-            raise InputError(f"{sentences} sentences: at most {_MAX_SENTENCE} fit; score the corpus in parts")
+            raise InputError(f"{sentences} sentences are too many (at most {_MAX_SENTENCE}); score the corpus in parts")
         table = cls(keys, sentences, confidence)
         if (keys[1:] > keys[:-1]).all():
             return table
         if confidence is None:
-            keys = np.sort(keys)  # np.unique hashes, which is many times slower here
+            keys = np.sort(keys)  # np.unique uses hashing, which is many times slower here
             return cls(keys[_first_of_equals(keys)], sentences)
         order = np.lexsort((-confidence, keys))
         return table._at(order[_first_of_equals(keys[order])])
 
     def _at(self, links: slice | NDArray[np.intp] | NDArray[np.bool_]) -> LinkTable:
-        """The table of some links, given in rising order of their keys."""
+        """The table of some links, given in increasing order of their keys."""
         return replace(
             self, keys=self.keys[links], confidence=None if self.confidence is None else self.confidence[links]
         )
 
     @classmethod
     def of(cls, sentences: Sequence[Iterable[Link]]) -> LinkTable:
-        """The table of a sequence of sets, one a sentence."""
+        """The table of a sequence of sets, one per sentence."""
         flat = [(n, i, j) for n, links in enumerate(sentences) for i, j in links]
         columns = np.array(flat, dtype=np.int64).reshape(len(flat), 3).T
         return cls.build(columns[0], columns[1], columns[2], len(sentences))
@@ -152,7 +152,7 @@ class LinkTable:
         return self._at(self.isin(other))
 
     def isin(self, other: LinkTable) -> NDArray[np.bool_]:
-        """Which of the links are in the other table too, [links]."""
+        """Which of the links are in the other table, [links]."""
         return _isin(self.keys, other.keys)
 
     def __or__(self, other: LinkTable) -> LinkTable:
@@ -168,7 +168,7 @@ class LinkTable:
         return LinkTable.build(self.sentence, self.target, self.source, self.sentences, self.confidence)
 
     def shifted(self, by: int) -> LinkTable:
-        """Every index moved by ``by``.
+        """The same links with ``by`` added to every index.
 
         Raises:
             InputError: an index becomes negative or too large.
@@ -187,7 +187,7 @@ class LinkTable:
         return self._at(slice(end)).with_sentences(sentences)
 
     def with_sentences(self, sentences: int) -> LinkTable:
-        """The same links, said to be of a corpus of ``sentences`` sentences: all that have links and any without."""
+        """The same links in a corpus of ``sentences`` sentences, which must include all that have links."""
         return replace(self, sentences=sentences)
 
     def per_sentence(self) -> NDArray[np.int64]:
@@ -196,16 +196,16 @@ class LinkTable:
         return np.diff(starts).astype(np.int64)
 
     def each_sentence(self) -> Iterator[Links]:
-        """One set a sentence, without holding those of the whole corpus."""
+        """One set per sentence, without keeping all of them in memory."""
         return (frozenset(pairs) for pairs, _ in _each(self))
 
     def to_sentences(self) -> list[Links]:
-        """One set a sentence."""
+        """One set per sentence."""
         return list(self.each_sentence())
 
 
 def first_with(table: LinkTable, index: int) -> int | None:
-    """The position of the first link whose source or target word is ``index``, None without any."""
+    """The position of the first link whose source or target word is ``index``; None if there is none."""
     for start in range(0, len(table), _LOOKED_UP):
         part = LinkTable(table.keys[start : start + _LOOKED_UP], table.sentences)
         found = np.flatnonzero((part.source == index) | (part.target == index))
@@ -215,36 +215,36 @@ def first_with(table: LinkTable, index: int) -> int | None:
 
 
 def above(table: LinkTable, threshold: float) -> LinkTable:
-    """The links whose confidence is ``threshold`` or more.
+    """The links whose confidence is at least ``threshold``.
 
     Raises:
         InputError: the links have no confidences, or the threshold is NaN.
     """
     if table.confidence is None:
         raise InputError(
-            f"links without confidences cannot be held to a smallest one ({threshold:g}): expected links with "
-            f"scores, i-j:p; leave the threshold out"
+            f"cannot apply the confidence threshold {threshold:g}, because the links have no confidences; give links "
+            f"with scores, i-j:p, or omit the threshold"
         )
     if math.isnan(threshold):
-        raise InputError("smallest confidence NaN: expected a number")
+        raise InputError("the confidence threshold is NaN; give a number")
     kept = table.confidence >= threshold
     return replace(table, keys=table.keys[kept], confidence=table.confidence[kept])
 
 
 def each_scored(table: LinkTable) -> Iterator[dict[Link, float]]:
-    """The links of each sentence with their confidences, in rising order.
+    """The links of each sentence with their confidences, in increasing order.
 
     Raises:
         InputError: the links have no confidences.
     """
     if table.confidence is None:
-        raise InputError("links without confidences: expected links with scores, i-j:p")
+        raise InputError("the links have no confidences; give links with scores, i-j:p")
     return (dict(zip(pairs, scores)) for pairs, scores in _each(table))
 
 
 @dataclass(frozen=True, eq=False)
 class GoldTable:
-    """Gold links of a corpus.  ``possible`` holds ``sure``: what is missing is added on construction."""
+    """Gold links of a corpus.  ``possible`` includes ``sure``; missing links are added on construction."""
 
     sure: LinkTable
     possible: LinkTable
@@ -255,7 +255,7 @@ class GoldTable:
 
     @classmethod
     def nested(cls, sure: LinkTable, possible: LinkTable) -> GoldTable:
-        """The table of links of which ``possible`` is known to hold ``sure``: to look for each takes long."""
+        """The table of links where ``possible`` is known to include ``sure``; this skips a slow check."""
         table = cls(possible, possible)
         object.__setattr__(table, "sure", sure)
         return table
@@ -275,7 +275,7 @@ class GoldTable:
         return self._mapped(LinkTable.transposed)
 
     def shifted(self, by: int) -> GoldTable:
-        """Every index moved by ``by``; InputError if one becomes negative or too large."""
+        """The same gold with ``by`` added to every index; InputError if one becomes negative or too large."""
         return self if not by else self._mapped(lambda table: table.shifted(by))
 
     def _mapped(self, change: Callable[[LinkTable], LinkTable]) -> GoldTable:
@@ -287,15 +287,15 @@ class GoldTable:
         return self._mapped(lambda table: table.head(sentences))
 
     def with_sentences(self, sentences: int) -> GoldTable:
-        """The same links in a corpus of at least as many sentences: those added have none."""
+        """The same links in a corpus of at least ``sentences`` sentences; added sentences have no links."""
         return self._mapped(lambda table: table.with_sentences(max(sentences, table.sentences)))
 
     def above(self, threshold: float) -> GoldTable:
-        """The links whose confidence is ``threshold`` or more; errors as :func:`above`."""
+        """The links whose confidence is at least ``threshold``; errors as for :func:`above`."""
         return self._mapped(lambda table: above(table, threshold))
 
     def to_sentences(self) -> list[GoldSentence]:
-        """One :class:`~alignment_eval.links.table.GoldSentence` a sentence."""
+        """One :class:`~alignment_eval.links.table.GoldSentence` per sentence."""
         pairs = zip(self.sure.to_sentences(), self.possible.to_sentences())
         return [GoldSentence(sure, possible) for sure, possible in pairs]
 
@@ -303,14 +303,14 @@ class GoldTable:
 def _check_range(what: str, values: NDArray[np.int64], limit: int) -> None:
     """Raise InputError for values that are negative or beyond ``limit``."""
     if values.size and not 0 <= (low := int(values.min())) <= (high := int(values.max())) <= limit:
-        raise InputError(f"{what} index {low if low < 0 else high} of a link: expected 0 to {limit}")
+        raise InputError(f"a link has the {what} index {low if low < 0 else high}, which is not in 0 to {limit}")
 
 
 def _bits(keys: NDArray[np.int64], place: int, mask: int | None) -> NDArray[np.int64]:
-    """The number at a place of the keys, counted from the last."""
+    """The number at one place of the keys; place 0 is the last."""
     values: NDArray[np.int64] = keys >> (place * INDEX_BITS)
     if mask is not None:
-        values &= mask  # in place: no second array of that size
+        values &= mask  # in place, to save a second array of this size
     return values
 
 
@@ -321,12 +321,12 @@ def _first_of_equals(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _isin(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the rising ``keys`` are among the rising ``others``."""
+    """Which of the increasing ``keys`` are among the increasing ``others``."""
     found = np.zeros(len(keys), dtype=np.bool_)
     for start in range(0, len(keys), _LOOKED_UP):
         part = keys[start : start + _LOOKED_UP]
         first, last = np.searchsorted(others, part[[0, -1]])
-        near = others[first : last + 1]  # all that can be among them
+        near = others[first : last + 1]  # no other key can be equal
         if len(near):
             place = np.minimum(np.searchsorted(near, part), len(near) - 1)
             found[start : start + _LOOKED_UP] = near[place] == part
@@ -334,7 +334,7 @@ def _isin(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def _each(table: LinkTable) -> Iterator[tuple[list[Link], list[float]]]:
-    """The links of each sentence, and their confidences if any; of :data:`_BLOCK` sentences at once."""
+    """The links of each sentence, and their confidences if any; converted :data:`_BLOCK` sentences at a time."""
     bounds = np.concatenate([[0], np.cumsum(table.per_sentence())])
     for first in range(0, table.sentences, _BLOCK):
         ends = bounds[first : first + _BLOCK + 1]

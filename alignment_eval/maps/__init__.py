@@ -1,1 +1,1 @@
-"""Maps of one sentence pair: between tokens, and merged into words."""
+"""Maps of a sentence pair: between tokens, and merged into words."""

@@ -1,22 +1,22 @@
-"""The maps of one sentence pair, and how each kind is read from what was recorded.
+"""The maps of a sentence pair, and how each kind is derived from the recorded quantities.
 
-Only quantities that follow from nothing else are recorded; the maps are derived here, in one place:
+Only quantities that cannot be derived from others are recorded:
 
 ======================== ========= ===========================================================================
 quantity                 axes      meaning
 ======================== ========= ===========================================================================
 ``head_attn_w``          L H T S   attention weight α after softmax, before dropout
 ``transformed_norm``     L H S     norm of the transformed vector, ‖f^h(x_j)‖ (Kobayashi et al. 2020)
-``head_attn_n``          L H T S   α‖f(x)‖ a head; recorded only where it does not follow from the two
-                                   above (the mean over an ensemble)
+``head_attn_n``          L H T S   α‖f(x)‖ of each head; recorded only if the two quantities above do not
+                                   determine it (the mean over an ensemble)
 ``layer_attn_n``         L T S     ‖Σ_h α^h f^h(x_j)‖ (Kobayashi et al. 2020, eq. 5 summed over heads)
-``head_KIND``            L H T S   head maps of the kinds that have any
-``layer_KIND``           L T S     layer maps of the other kinds (docs/maps.md has them all)
+``head_KIND``            L H T S   head maps of other kinds
+``layer_KIND``           L T S     layer maps of other kinds (docs/maps.md lists all kinds)
 ======================== ========= ===========================================================================
 
-L layers, H heads, T target tokens with ``</s>``, S source tokens with ``</s>``.  Row r of a map
-belongs to decoder input r and predicts target token r.  Kinds with the residual connection have a part that
-belongs to no source token, the target's own: records do not hold it.
+L layers, H heads, T target tokens with ``</s>``, S source tokens with ``</s>``.  Row r of a map has decoder input r and
+predicts target token r.  Kinds with the residual connection also have a part from the target token itself, which
+belongs to no source token; records do not hold it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "rollout_w": ("layer_rollout_w",),
     "alti_rollout": ("layer_alti_rollout",),
 }
-#: The kinds that are recorded unless others are asked for.
+#: The kinds that are recorded by default.
 DEFAULT_KINDS = ("attn_w", "attn_n")
 
-#: The kinds that have maps of single heads too.
+#: The kinds that also have maps of single heads.
 HEAD_KINDS = tuple(kind for kind, names in KINDS.items() if kind == "attn_n" or f"head_{kind}" in names)
 
 _AXES = {"transformed_norm": "LHS", "head": "LHTS", "layer": "LTS"}
@@ -81,13 +81,13 @@ class SentenceSide:
         return int(self.words.max(initial=-1)) + 1
 
     def by_tokens(self) -> SentenceSide:
-        """The same tokens, each that belongs to a word taken for a word of its own."""
+        """The same tokens, where each token that belongs to a word becomes a word of its own."""
         ordinary = ~self.special
         return SentenceSide(self.tokens, np.where(ordinary, np.cumsum(ordinary) - 1, -1).astype(np.int32))
 
 
-#: Whether the words of source and target are certain -> the status of a sentence that has maps.  They are not where
-#: ``<unk>`` may stand for a piece of a word, which the word numbers of all later tokens depend on.
+#: Whether the words of source and target are certain -> the status of a sentence that has maps.  They are not certain
+#: if ``<unk>`` may stand for a piece of a word, because then the word numbers of all later tokens are uncertain.
 _STATUS = {
     (True, True): "ok",
     (False, True): "unknown source subwords",
@@ -103,11 +103,11 @@ def status_of(source_certain: bool, target_certain: bool) -> str:
 
 @dataclass(frozen=True)
 class SentenceMaps:
-    """All that was recorded of one sentence pair.
+    """The recorded quantities of one sentence pair.
 
-    ``status`` is ``"ok"``, or says why no words can be aligned: there are no maps (both sides may be empty then), or
-    there are, but their words are not certain (:func:`status_of`).
-    ``rank`` is the place in the n-best list (0 best; 0 in forced scoring).  ``score`` is the model's.
+    ``status`` is ``"ok"``, or the reason why its words cannot be aligned: there are no maps (then both sides may be
+    empty), or the words are not certain (:func:`status_of`).
+    ``rank`` is the place in the n-best list (0 is the best; 0 in forced scoring).  ``score`` is the model's score.
     ``layers[k]`` is the fairseq number (from 0) of the layer at index k of the L axis.
     """
 
@@ -122,15 +122,15 @@ class SentenceMaps:
 
     @property
     def ok(self) -> bool:
-        """Whether there are maps, and words to align."""
+        """Whether the sentence has maps and words that can be aligned."""
         return self.status == "ok"
 
     def confirmed(self) -> SentenceMaps:
-        """The sentence with status ``ok`` if it has maps, by a caller who knows that its words are right."""
+        """The sentence with status ``ok`` if it has maps, for a caller who knows that its words are right."""
         return replace(self, status="ok") if self.status in _STATUS.values() else self
 
     def by_tokens(self) -> SentenceMaps:
-        """The same sentence, each token that belongs to a word taken for a word of its own: that is always certain."""
+        """The same sentence with each token that belongs to a word as a word of its own; these words are certain."""
         return replace(self.confirmed(), source=self.source.by_tokens(), target=self.target.by_tokens())
 
     @property
@@ -144,9 +144,9 @@ class SentenceMaps:
         return next((a.shape[1] for name, a in self.arrays.items() if "H" in QUANTITIES[name]), 0)
 
     def head_maps(self, kind: str) -> Array:
-        """The head maps of ``kind``, [L, H, T, S], in the dtype that was recorded (products in float32 at least).
+        """The head maps of ``kind``, [L, H, T, S], in the recorded dtype (products at least in float32).
 
-        H is 0 for kinds that have layer maps only.
+        H is 0 for kinds that have only layer maps.
 
         Raises:
             InputError: the kind is unknown or was not recorded.
@@ -167,7 +167,7 @@ class SentenceMaps:
         Raises:
             InputError: the kind is unknown or was not recorded.
         """
-        # The residual of encoder-decoder attention is no source token: source columns are those without it.
+        # The residual of encoder-decoder attention belongs to no source token, so source columns do not change.
         name = {"attn_w": "head_attn_w", "attnres_w": "head_attn_w", "attnres_n": "layer_attn_n"}.get(kind)
         name = name or f"layer_{kind}"
         self._require(kind, name)
@@ -184,8 +184,7 @@ class SentenceMaps:
         """
         if layer not in self.layers:
             raise InputError(
-                f"layer {layer} is not in the records: recorded (counted from 0) are "
-                f"{', '.join(map(str, self.layers))}; name one of them"
+                f"the records have no layer {layer}; name one of {', '.join(map(str, self.layers))} (counted from 0)"
             )
         return self.layers.index(layer)
 
@@ -196,14 +195,14 @@ class SentenceMaps:
         return all(name in self.arrays for name in KINDS[kind])
 
     def _require(self, kind: str, name: str | None = None) -> None:
-        """Raise unless ``kind`` can be read: the one quantity ``name``, or all that it has."""
+        """Raise unless ``kind`` can be read: its quantity ``name``, or all its quantities."""
         if kind not in KINDS:
-            raise InputError(f"unknown map kind {kind!r}: expected one of {', '.join(KINDS)}")
+            raise InputError(f"unknown map kind {kind!r}; choose one of {', '.join(KINDS)}")
         if not (self.ok or self.arrays):
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
         if not (self._has(kind) if name is None else name in self.arrays):
             raise InputError(
-                f"map kind {kind!r} is not in the records (they hold {', '.join(self.kinds) or 'none'}): "
+                f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}); "
                 f"record it with --norm-record-kinds"
             )
 

@@ -1,6 +1,6 @@
-"""From subword tokens to words: the marks of subword-nmt, SentencePiece and WordPiece.
+"""Maps subword tokens to words, by the markers of subword-nmt, SentencePiece and WordPiece.
 
-A *word index* array has one entry a token: the word that the token is a piece of, counted
+A *word index* array has one entry per token: the word that the token is a piece of, counted
 from 0, or -1 for a special token (``</s>``, language tags), which belongs to no word.
 """
 
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 
-#: Mark name -> what it means.  ``@@`` and ``##`` join a piece to the next / the previous one,
-#: ``▁`` begins a word.
+#: The subword markers.  ``@@`` joins a piece to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
-#: fairseq's token for what the dictionary lacks.
+#: fairseq's token for a piece that is not in the dictionary.
 UNKNOWN = "<unk>"
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
@@ -24,14 +23,13 @@ _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | None = None) -> NDArray[np.int32]:
     """Number the words that subword ``tokens`` spell.
 
-    ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins
-    word 0 whether or not it carries the mark, and a lone ``▁`` begins a word that the pieces
-    after it continue.
+    ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins word 0 with or without
+    the marker, and a lone ``▁`` begins a word that the next pieces continue.
 
     Args:
         tokens: the tokens of one sentence, special ones included.
         mark: one of :data:`MARKS`.
-        special: true where a token is special; default: none is.
+        special: true where a token is special; default: no token is.
 
     Returns:
         int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
@@ -40,10 +38,10 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
         InputError: ``mark`` is unknown.
     """
     if mark not in MARKS:
-        raise InputError(f"unknown subword mark {mark!r}: expected one of {', '.join(MARKS)}")
+        raise InputError(f"unknown subword marker {mark!r}; choose one of {', '.join(MARKS)}")
     words = np.full(len(tokens), -1, dtype=np.int32)
     word = -1
-    open_word = False  # does the next token continue the current word, unless it says otherwise?
+    open_word = False  # whether the next token continues the current word, unless its marker says otherwise
     for i, token in enumerate(tokens):
         if special is not None and special[i]:
             open_word = False
@@ -65,19 +63,19 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
 
 
 def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> list[str]:
-    """The ``tokens`` as they read if each ``unknown`` one had carried the ``mark``.
+    """The ``tokens`` as if each ``unknown`` one had the marker ``mark``.
 
-    Words are certain where they are the same with and without these marks: each unknown token decides on one
-    boundary alone, so what both extremes agree on holds for everything between them.
+    Words are certain if they are the same with and without these markers: each unknown token decides only one boundary,
+    so what holds in both extreme cases holds in every case between them.
     """
     return [_MARKED.get(mark, token) if lost else token for token, lost in zip(tokens, unknown)]
 
 
 def detect_mark(vocabulary: Iterable[str]) -> str:
-    """Tell the subword mark that a vocabulary uses from its entries.
+    """Detect the subword marker of a vocabulary from its entries.
 
     Raises:
-        InputError: entries carry more than one kind of mark in numbers; say the mark then.
+        InputError: many entries have a marker, but not all the same one; then specify the marker.
     """
     counts = dict.fromkeys(MARKS, 0)
     total = 0
@@ -86,21 +84,21 @@ def detect_mark(vocabulary: Iterable[str]) -> str:
         counts["@@"] += len(entry) > 2 and entry.endswith("@@")
         counts["▁"] += len(entry) > 1 and entry.startswith("▁")
         counts["##"] += len(entry) > 2 and entry.startswith("##")
-    # A corpus may hold a stray "##abc": a scheme in use marks a good part of its vocabulary.
+    # A corpus may hold a stray "##abc", but a scheme in use marks a large part of its vocabulary.
     used = [mark for mark, count in counts.items() if count > 0.02 * total]
     if len(used) > 1:
         raise InputError(
-            f"the vocabulary of {total} entries carries several subword marks "
-            f"({', '.join(f'{m} on {counts[m]}' for m in used)}): expected one, state it"
+            f"the vocabulary of {total} entries mixes subword markers "
+            f"({', '.join(f'{m} on {counts[m]}' for m in used)}); specify one"
         )
     return used[0] if used else "none"
 
 
 def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]) -> list[str]:
-    """The words that subword ``tokens`` spell, whatever their mark: pieces joined, ``@@``, ``▁`` and ``##`` removed.
+    """The words that subword ``tokens`` spell, for any marker: pieces are joined and ``@@``, ``▁`` and ``##`` removed.
 
-    Meant for tests of characters (is this word punctuation?).  A token that is nothing but a mark is kept
-    as it is (``##`` may be a word), a lone ``▁`` joined to more pieces is dropped.
+    This is for tests of characters, such as whether a word is punctuation.  A token that consists of a marker only is
+    kept (``##`` may be a word); a lone ``▁`` before more pieces is dropped.
 
     Args:
         tokens: the tokens of one sentence, special ones included.

@@ -1,4 +1,4 @@
-"""Word maps: the rows and columns of a map merged from subwords to words, and several maps combined into one.
+"""Word maps: merges the rows and columns of maps from subwords to words, and combines several maps into one.
 
 A word map is [target words, source words + 1]; the last column stands for null.
 """
@@ -15,28 +15,28 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.sentence import Array, SentenceSide
 
-#: Setting -> how many rows after its own index a target token's row lies.  Row r of a map predicts target
-#: token r and has decoder input r, the token before it.
+#: Setting -> offset of a target token's row from the token's index.  Row r of a map predicts target token r and has
+#: decoder input r, which is the token before it.
 SETTINGS: dict[str, int] = {"awo": 0, "awi": 1}
 
-#: What the rows and columns of a :class:`UnitMap` stand for.
+#: The rows and columns of a :class:`UnitMap` are units of one of these types.
 UNITS = ("words", "subwords")
-#: What is linked or drawn -> the units that stand for it.
+#: What is linked or drawn -> its units.
 LEVELS = {"word": "words", "token": "subwords"}
 
 #: Ways to combine maps (:func:`combine`).
 COMBINATIONS = ("mean", "product")
 
-#: The least share that ``product`` takes the logarithm of: no single map can forbid a link.
+#: ``product`` raises smaller shares to this one before it takes logarithms, so that no single map can forbid a link.
 FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class UnitMap:
-    """Maps between the units, words or subwords, that rules choose among.
+    """Maps between units, words or subwords, that a rule reads.
 
-    ``scores`` is float64 [..., K, N]; ``row_words`` [K] the target word of each row; ``column_words`` [N] the source
-    word of each column, -1 for null.
+    ``scores`` is float64 [..., K, N]; ``row_words`` [K] is the target word of each row; ``column_words`` [N] is the
+    source word of each column, -1 for null.
     """
 
     scores: NDArray[np.float64]
@@ -51,14 +51,14 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
         UsageError: ``name`` is not among ``known``.
     """
     if name not in (names := list(known)):
-        raise UsageError(f"unknown {what} {name!r}: expected one of {', '.join(names)}")
+        raise UsageError(f"unknown {what} {name!r}; choose one of {', '.join(names)}")
 
 
 def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
     """Merge the subwords of maps into words (Kobayashi et al. 2020, section 5).
 
-    Columns: SUM over the subwords of a source word; one more column, the last, is the sum over the special source
-    tokens (``</s>``, tags) and stands for null.  Rows: MEAN over the rows of a target word's subwords.
+    Columns: SUM over the subwords of a source word.  The extra last column stands for null; it is the sum over the
+    special source tokens (``</s>``, tags).  Rows: MEAN over the rows of a target word's subwords.
 
     Args:
         maps: [..., T, S]; row r predicts target token r.
@@ -71,12 +71,12 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
 
     Raises:
         UsageError: the setting is unknown.
-        InputError: the maps' shape is not that of the tokens, word indices are no count from 0, or AWI asks for a
+        InputError: the shape of the maps does not match the tokens, word indices are not 0, 1, 2, …, or AWI needs a
             row beyond the map.
     """
     check_pair(maps, source, target)
     rows = token_rows(target, setting)
-    # Sums over contiguous pieces, in one fixed order: equal pieces stay exact ties, which BLAS does not promise.
+    # Sums over contiguous pieces in a fixed order: equal pieces stay exact ties, which BLAS does not guarantee.
     starts = run_starts(source.words)
     pieces = np.add.reduceat(maps.astype(np.float64), starts, axis=-1)
     special = source.special[starts]
@@ -89,7 +89,7 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
 
 
 def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str, units: str) -> UnitMap:
-    """The maps between words (:func:`word_map`) or subwords; those have a null column for each special source token.
+    """The maps between words (:func:`word_map`) or subwords, where each special source token has its own null column.
 
     Arguments and errors as for :func:`word_map`; ``units`` is one of :data:`UNITS`.
     """
@@ -104,19 +104,19 @@ def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
 
 
 def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each row of ``scores`` [..., K, N], none below 0, divided by its sum; a row of zeros stays so."""
+    """Each row of ``scores`` [..., K, N], none below 0, divided by its sum; rows of zeros stay zero."""
     if not scores.shape[-1]:
         return scores
-    # One order of summation, whatever stands beside a map: see word_map.
+    # The order of summation is fixed, whatever the leading axes: see word_map.
     sums = np.add.reduceat(np.ascontiguousarray(scores), [0], axis=-1)
     return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
 
 
 def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much each cell of ``scores`` [..., K, N] has of its row and of its column, a number from 0 to 1.
+    """The share that each cell of ``scores`` [..., K, N] has of its row and of its column, from 0 to 1.
 
-    The geometric mean of its share of the row and, with all rows divided by their sums, of its share of the column:
-    large where two words take each other, small for a source word that every target word takes a little of.
+    It is the geometric mean of two shares: that of the row, and that of the column after all rows are divided by their
+    sums.  It is large if two words take each other, and small for a source word that every target word takes a little.
     """
     rows = row_shares(scores)
     columns = np.swapaxes(row_shares(np.swapaxes(rows, -1, -2)), -1, -2)
@@ -125,23 +125,23 @@ def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """What :func:`combine` adds up: the row shares of ``scores`` [..., K, N], or the logarithms of them."""
+    """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
     require_known("combination", how, COMBINATIONS)
     shares = row_shares(scores)
     return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
 
 
 def combined(total: NDArray[np.float64], count: int, how: str) -> NDArray[np.float64]:
-    """The combination of ``count`` maps whose :func:`terms` add up to ``total``."""
+    """The combination of ``count`` maps whose :func:`terms` sum to ``total``."""
     return total / count if how == "mean" else np.exp(total / count)
 
 
 def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """One map from several, ``scores`` [M, K, N] to [K, N].
+    """Combine several maps into one: ``scores`` [M, K, N] to [K, N].
 
-    Rows are divided by their sums first, null included, so that every map has the same say about every word.
-    ``mean`` is then the arithmetic mean, ``product`` the geometric one of shares of :data:`FLOOR` or more.  A single
-    map is returned as it is: dividing would only round it.  Terms are added in the order given.
+    Rows, null included, are first divided by their sums, so that maps are weighted equally.  ``mean`` is the arithmetic
+    mean of these shares, ``product`` the geometric mean of shares of at least :data:`FLOOR`.  A single map is returned
+    unchanged, because a division would only round it.  Terms are added in the given order.
     """
     added = terms(scores, how)
     return scores[0] if len(scores) == 1 else combined(reduce(np.add, added), len(scores), how)
@@ -152,42 +152,42 @@ def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:
 
     Raises:
         UsageError: the setting is unknown.
-        InputError: AWI asks for a row beyond the map.
+        InputError: AWI needs a row beyond the map.
     """
     require_known("setting", setting, SETTINGS)
     rows = np.flatnonzero(~target.special) + SETTINGS[setting]
     if rows.size and rows[-1] >= len(target.tokens):
         raise InputError(
-            "target without </s> at its end: AWI of the last token needs the row that predicts </s>; "
-            "record with </s> or take setting 'awo'"
+            "the target does not end in </s>, but AWI of its last token needs the row that predicts </s>; "
+            "record with </s> or choose setting 'awo'"
         )
     return rows
 
 
 def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
-    """Check that maps and tokens fit.
+    """Check that maps and tokens match.
 
     Raises:
-        InputError: the maps [..., T, S] are not of as many tokens, or the word indices of a side are not 0, 1, 2, …
-            with each word in one piece.
+        InputError: the shape of the maps [..., T, S] does not match the tokens, or the word indices of a side are not
+            0, 1, 2, … with the tokens of each word next to each other.
     """
     if maps.shape[-2:] != (len(target.tokens), len(source.tokens)):
         raise InputError(
-            f"a map of shape {'×'.join(map(str, maps.shape[-2:]))}: expected target × source tokens, "
-            f"{len(target.tokens)}×{len(source.tokens)}; the records are damaged, record again"
+            f"a map has the shape {'×'.join(map(str, maps.shape[-2:]))}, but there are "
+            f"{len(target.tokens)}×{len(source.tokens)} target × source tokens; the records are damaged, record again"
         )
     for side in (source, target):
         runs = side.words[run_starts(side.words)]
         runs = runs[runs >= 0]
         if not np.array_equal(runs, np.arange(len(runs))):
             raise InputError(
-                f"word indices of the tokens run {' '.join(map(str, runs))}: expected 0, 1, 2, … with each word in "
-                f"one piece; the records are damaged, record again"
+                f"the word indices of the tokens are {' '.join(map(str, runs))}, not 0, 1, 2, …; the records are "
+                f"damaged, record again"
             )
 
 
 def run_starts(words: Array) -> NDArray[np.intp]:
-    """Where runs of one word index (or of -1) begin."""
+    """The starts of runs of the same word index (or of -1)."""
     starts = np.ones(len(words), dtype=np.bool_)
     np.not_equal(words[1:], words[:-1], out=starts[1:])
     return np.flatnonzero(starts)

@@ -1,8 +1,8 @@
-"""The output of a run in parts: whole files, and a manifest a shard that says which of them count.
+"""The output of a run: part files, and for each shard a manifest that lists its parts.
 
-A shard writes its sentences in parts of so many; after each part it replaces its manifest.  A part that no manifest
-lists does not count, so a killed run loses what it had not yet finished a part of, and nothing is ever half there.
-Records (maps) and alignments (links) are both kept so; what a part holds is their own affair.
+A shard writes its sentences in parts and replaces its manifest after each part.  A part that is not in a manifest does
+not count.  So a killed run loses only its unfinished part, and no part is ever incomplete.  Records (maps) and
+alignments (links) are both stored this way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from alignment_eval.files import ContentHash, file_hash, write_lines
 SCHEMA_VERSION = 2
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
 CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
-#: What goes on with a shard, and what begins it anew: options of fairseq-generate, and of fairseq_norm_plugin.align.
+#: The options to continue a shard and to start it again, of fairseq-generate and of fairseq_norm_plugin.align.
 RESUME = "--norm-records-resume (align: --resume)"
 OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
 _TYPES = {
@@ -29,13 +29,13 @@ _TYPES = {
     **dict.fromkeys(("size", "shard", "shards", "skipped", "schema_version"), int),
 }
 _PART_TYPES = {"name": str, "sentences": int, "hash": str}
-# Readers of Parquet directories (pandas) pass over names that start with an underscore.
+# Readers of Parquet directories (pandas) ignore names that start with an underscore.
 _MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part: its file name, how many sentences (ids) it holds, and the hash of its content."""
+    """A part: its file name, the number of sentences (ids) in it, and the hash of its content."""
 
     name: str
     sentences: int
@@ -43,24 +43,24 @@ class Part:
 
     @classmethod
     def of(cls, path: Path, sentences: int) -> Part:
-        """The part that lies at ``path``, whole."""
+        """The complete part at ``path``."""
         return cls(path.name, sentences, file_hash(path))
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a shard says of its output.
+    """The manifest of a shard's output.
 
     Attributes:
-        content: what the parts hold, of :data:`CONTENTS`.
+        content: what the parts hold, one of :data:`CONTENTS`.
         signature: every option that changes the content, with the hashes of model and data.
-        size: sentences of the data set, over all shards; their ids are 0 … size - 1.
+        size: number of sentences of the data set, over all shards; their ids are 0 … size - 1.
         shard: number of the shard, from 0.
         shards: number of shards.
-        details: what readers of this content need to know besides.
-        skipped: sentences in the parts whose words cannot be aligned.
+        details: what else readers of this content need to know.
+        skipped: number of sentences in the parts whose words cannot be aligned.
         finished: whether the parts hold all sentences of the shard.
-        parts: in the order of writing.
+        parts: the parts in the order of writing.
     """
 
     content: str
@@ -91,24 +91,24 @@ class Manifest:
 
     @property
     def file_names(self) -> str:
-        """A regular expression of what the shard's files are called."""
+        """A regular expression for the names of the shard's files."""
         return rf"{re.escape(self.name)}|part-{self.shard:05d}-of-{self.shards:05d}-\d{{5,}}\.(parquet|tsv)"
 
     def write(self, directory: Path, name: str | None = None) -> None:
-        """Write or replace the manifest, with the hashes of its signature and of itself; whole or not at all."""
+        """Write or replace the manifest atomically, with the hashes of its signature and of itself."""
         content = {**asdict(self), "signature_hash": self.signature_hash}
         write_lines(directory / (name or self.name), [json.dumps({**content, "hash": json_hash(content)}, indent=1)])
 
 
 def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
-    """The manifests in a directory, by shard; none if it is not there.
+    """The manifests in a directory, by shard; empty if the directory does not exist.
 
     Raises:
-        InputError: it is a file; a manifest cannot be read, is of another schema version or another content.
+        InputError: the path is a file, or a manifest cannot be read or has another schema version or content.
     """
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: is a file: expected a directory for {CONTENTS[content]}")
+        raise InputError(f"{directory}: this is a file, but {CONTENTS[content]} needs a directory")
     if not directory.exists():
         return []
     manifests = []
@@ -116,7 +116,7 @@ def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
         if _MANIFEST_NAME.fullmatch(path.name):
             manifests.append(read_manifest(path, content))
             if manifests[-1].name != path.name:
-                raise InputError(f"{path}: is the manifest {manifests[-1].name} by its content; rename it")
+                raise InputError(f"{path}: the content is that of {manifests[-1].name}; rename the file")
     return manifests
 
 
@@ -132,42 +132,43 @@ def read_manifest(path: Path, content: str) -> Manifest:
         manifest = _parsed(found) if version == SCHEMA_VERSION else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"{path}: cannot be read as the manifest of a shard ({error!r}): remove it and run its shard again"
+            f"{path}: cannot read the manifest of a shard ({error!r}); remove the file and run its shard again"
         ) from error
     if manifest is None:
         raise InputError(
-            f"{path}: schema version {abbreviated(version)}: expected {SCHEMA_VERSION}; run it again with this version "
-            f"of the plugin"
+            f"{path}: schema version {abbreviated(version)} is not {SCHEMA_VERSION}; run the shard again with this "
+            f"version of the plugin"
         )
     if manifest.content != content:
         raise InputError(
-            f"{path.parent}: holds {manifest.content}: expected {content}, the {CONTENTS[content]} directory of a run"
+            f"{path.parent}: the directory holds {manifest.content}, not {content}; give the {CONTENTS[content]} "
+            f"directory of a run"
         )
     return manifest
 
 
 def _parsed(found: dict[str, Any]) -> Manifest:
-    """The manifest of what JSON holds.
+    """The manifest that a JSON object holds.
 
     Raises:
-        ValueError, TypeError, KeyError: it is damaged, or is no manifest.
+        ValueError, TypeError, KeyError: it is damaged or not a manifest.
     """
     found = dict(found)
     # Manifests of earlier versions have no hash of themselves.
     if "hash" in found and found.pop("hash") != json_hash(found):
-        raise ValueError("its hash is not that of its content")
+        raise ValueError("hash does not match the content")
     if found.pop("signature_hash") != json_hash(found["signature"]):
-        raise ValueError("signature_hash is not the hash of signature")
+        raise ValueError("signature_hash does not match signature")
     _check_types(found, _TYPES)
     for part in found["parts"]:
         _check_types(part, _PART_TYPES)
     manifest = Manifest(**{**found, "parts": tuple(Part(**part) for part in found["parts"])})
     if not (0 <= manifest.shard < manifest.shards and manifest.size >= 0 and manifest.content in CONTENTS):
         raise ValueError("content, size, shard or shards out of range")
-    # Parts are read and deleted by their names: no name but our own.
+    # Parts are read and deleted by name, so only our own names are allowed.
     strange = [part.name for number, part in enumerate(manifest.parts) if part.name != manifest.part_name(number)]
     if strange:
-        raise ValueError(f"a part is called {abbreviated(strange[0])}")
+        raise ValueError(f"a part has the name {abbreviated(strange[0])}")
     return manifest
 
 
@@ -178,72 +179,70 @@ def _check_types(found: Mapping[str, Any], types: Mapping[str, type]) -> None:
 
 
 def finished_run(directory: str | Path, content: str) -> list[Manifest]:
-    """The manifests of a run, one a shard, all finished, all of one signature, all parts there; by shard.
+    """The manifests of a finished run, one per shard, in order of shards.
 
     Raises:
-        InputError: this is not what ``directory`` holds.
+        InputError: the directory does not exist, has no manifests, or holds several runs; or a shard or part is missing
+            or unfinished.
     """
     directory, option = Path(directory), CONTENTS[content]
     if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory: expected the {option} directory of a run")
+        raise InputError(f"{directory}: no such directory; give the {option} directory of a run")
     manifests = read_manifests(directory, content)
     if not manifests:
         raise InputError(
-            f"{directory}: no manifests (_shard-NNNNN-of-NNNNN.json) in it: expected those of a finished run with "
-            f"{option}; was it killed, or made by an earlier version?"
+            f"{directory}: the directory has no manifests (_shard-NNNNN-of-NNNNN.json); give the {option} directory of "
+            f"a finished run (a killed run and an earlier version leave none)"
         )
     first = manifests[0]
     for manifest in manifests:
         if manifest.signature_hash != first.signature_hash:
             raise InputError(
-                f"{directory / manifest.name}: of run {manifest.signature_hash}, but {first.name} is of run "
-                f"{first.signature_hash} (their {differing(manifest.signature, first.signature)} differ): expected the "
-                f"shards of one run; keep one run a directory"
+                f"{directory / manifest.name}: this is run {manifest.signature_hash}, but {first.name} is run "
+                f"{first.signature_hash}, with another {differing(manifest.signature, first.signature)}; keep each run "
+                f"in its own directory"
             )
         if (manifest.size, manifest.shards, manifest.details) != (first.size, first.shards, first.details):
             raise InputError(
-                f"{directory / manifest.name}: its size, shards or details differ from those of {first.name}: expected "
-                f"the shards of one run; run it again with {OVERWRITE}"
+                f"{directory / manifest.name}: size, shards or details differ from those of {first.name}; run the "
+                f"shard again with {OVERWRITE}"
             )
     there = {manifest.shard for manifest in manifests}
     if len(there) < first.shards:
         missing = abbreviate((n for n in range(first.shards) if n not in there), first.shards - len(there))
-        raise InputError(
-            f"{directory}: shards {missing} of {first.shards} are missing: expected the output of each; "
-            f"run them (--distributed-rank)"
-        )
+        raise InputError(f"{directory}: shards {missing} of {first.shards} are missing; run them (--distributed-rank)")
     unfinished = [manifest.shard for manifest in manifests if not manifest.finished]
     if unfinished:
         raise InputError(
-            f"{directory}: shards {abbreviate(unfinished, len(unfinished))} of {first.shards} are unfinished: expected "
-            f"all sentences of each; run them again with {RESUME}"
+            f"{directory}: shards {abbreviate(unfinished, len(unfinished))} of {first.shards} are unfinished; run them "
+            f"again with {RESUME}"
         )
     for manifest in manifests:
         for part in manifest.parts:
             if not (directory / part.name).is_file():
                 raise InputError(
-                    f"{directory / part.name}: no such file, but {manifest.name} lists it: expected every part; "
-                    f"run the shard again with {OVERWRITE}"
+                    f"{directory / part.name}: no such file, but {manifest.name} lists it; run the shard again with "
+                    f"{OVERWRITE}"
                 )
     return manifests
 
 
 def check_part(directory: Path, part: Part) -> None:
-    """Check that a part's content is what the manifest says.
+    """Check the content of a part against the hash in its manifest.
 
     Raises:
-        InputError: it is not.
+        InputError: they differ.
     """
     found = file_hash(directory / part.name)
     if found != part.hash:
         raise InputError(
-            f"{directory / part.name}: checksum {found}: expected {part.hash}, as the manifest says; the part is "
-            f"damaged, run its shard again with {OVERWRITE}"
+            f"{directory / part.name}: the part is damaged (checksum {found}, but {part.hash} in the manifest); run "
+            f"its shard again with {OVERWRITE}"
         )
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The keys whose values differ, for an error text; ``outer.inner`` in nested mappings."""
+    """The keys whose values differ, for a message; ``outer.inner`` in nested mappings."""
     return ", ".join(_differing(one, other))
 
 
@@ -259,19 +258,19 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def abbreviate(ids: Iterable[int], count: int) -> str:
-    """The first few of ``count`` ids, for an error text; no more of them are taken."""
+    """The first five of ``count`` ids, for a message; only these are read from ``ids``."""
     shown = ", ".join(map(str, itertools.islice(ids, 5)))
-    return shown if count <= 5 else f"{shown}, … ({count} in all)"
+    return shown if count <= 5 else f"{shown}, … ({count} in total)"
 
 
 def abbreviated(value: Any) -> str:
-    """A foreign value for an error text: escaped, and 80 characters of it."""
+    """A value from a file, for a message: escaped, and cut to 80 characters."""
     text = ascii(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def json_hash(value: Any) -> str:
-    """Hash of a value as JSON has it, whatever the order of its keys."""
+    """Hash of a value's JSON form; the order of keys does not matter."""
     content = ContentHash(size=8)
     content.update(json.dumps(value, sort_keys=True).encode())
     return content.whole

@@ -1,6 +1,6 @@
-"""One alignment file in corpus order of the parts that the shards of a run wrote; memory does not grow with the corpus.
+"""Merges the alignment parts of a run's shards into one file in corpus order, in constant memory.
 
-A line of a part is the sentence's id, a tab, and its links (``i-j i-j …``); ids rise within a part.
+A line of a part is the sentence's id, a tab, and its links (``i-j i-j …``); ids increase within a part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLOCK_BYTES = 2**16
 
 
 def part_lines(links: Mapping[int, str]) -> Iterator[str]:
-    """The lines of a part, of the Pharaoh line of each id."""
+    """The lines of a part, from the Pharaoh line of each id."""
     return (f"{id_}\t{links[id_]}" for id_ in sorted(links))
 
 
@@ -34,10 +34,10 @@ def part_ids(path: Path) -> list[int]:
 def merged_lines(directory: Path, manifests: Sequence[Manifest]) -> Iterator[str]:
     """The Pharaoh line of every sentence of a finished run, in corpus order.
 
-    An external merge: each part is sorted, and of each only some 64 KB are in memory; no file stays open.
+    This is an external merge: parts are sorted, about 64 KB of each are in memory, and no file stays open.
 
     Raises:
-        InputError: a part is damaged, or an id is missing, doubled or unknown.
+        InputError: a part is damaged, or an id is missing, duplicate or unknown.
     """
     parts = [part for manifest in manifests for part in manifest.parts]
     for part in parts:
@@ -46,19 +46,18 @@ def merged_lines(directory: Path, manifests: Sequence[Manifest]) -> Iterator[str
     streams: Iterable[Iterator[tuple[int, str, Path]]] = (_read(directory / part.name) for part in parts)
     for id_, line, path in heapq.merge(*streams, key=itemgetter(0)):
         if id_ < expected:
-            raise InputError(f"{path}: sentence {id_} is there twice: {_ADVICE}")
+            raise InputError(f"{path}: duplicate sentence {id_}; {_AGAIN}")
         if id_ >= size:
-            raise InputError(f"{path}: sentence {id_} is unknown: expected ids from 0 to {size - 1}; {_AGAIN}")
+            raise InputError(f"{path}: sentence {id_} is not one of 0 to {size - 1}; {_AGAIN}")
         if id_ > expected:
             break
         yield line
         expected += 1
     if expected < size:
-        raise InputError(f"{directory}: sentence {expected} of {size} is missing: {_ADVICE}")
+        raise InputError(f"{directory}: sentence {expected} of 0 to {size - 1} is missing; {_AGAIN}")
 
 
 _AGAIN = f"run the shards again with {OVERWRITE}"
-_ADVICE = f"expected each id once; {_AGAIN}"
 
 
 def _read(path: Path) -> Iterator[tuple[int, str, Path]]:
@@ -69,7 +68,7 @@ def _read(path: Path) -> Iterator[tuple[int, str, Path]]:
                 file.seek(position)
                 lines = file.readlines(_BLOCK_BYTES)
         except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}): expected a part; {_AGAIN}") from error
+            raise InputError(f"{path}: cannot read the part ({error.strerror}); {_AGAIN}") from error
         if not lines:
             return
         for line in lines:
@@ -77,8 +76,8 @@ def _read(path: Path) -> Iterator[tuple[int, str, Path]]:
             id_, tab, links = line.rstrip(b"\n").partition(b"\t")
             if not (id_.isdigit() and tab and int(id_) > last and links.isascii()):
                 raise InputError(
-                    f"{path}: a line {line[:40]!r}: expected an id larger than {last}, a tab and links; the part is "
-                    f"damaged, {_AGAIN}"
+                    f"{path}: the part is damaged: line {line[:40]!r} is not an id above {last}, a tab and links; "
+                    f"{_AGAIN}"
                 )
             last = int(id_)
             yield last, links.decode(), path

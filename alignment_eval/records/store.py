@@ -1,6 +1,6 @@
-"""The record format: a directory of Parquet parts, one row a sentence pair (docs/formats.md).
+"""The record format: a directory of Parquet parts with one row per sentence pair (docs/formats.md).
 
-The plugin writes it, ``align-eval`` reads it; both take the schema from here.
+The plugin writes it and ``align-eval`` reads it; both use the schema of this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HALF = np.finfo(np.float16)
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What records say of themselves.
+    """The run that records come from.
 
     ``signature`` holds every option that changes the numbers, with the hashes of model and data.  ``size`` is the
     number of sentences of the data set, over all shards; their ids are 0 … size - 1.
@@ -39,7 +39,7 @@ class RunInfo:
     nbest: int
     shard: int
     shards: int
-    profile: str | None = None  # content of the profile that the model had beside its checkpoint
+    profile: str | None = None  # content of the profile beside the model's checkpoint
 
     @property
     def signature_hash(self) -> str:
@@ -48,7 +48,7 @@ class RunInfo:
 
     @property
     def forced(self) -> bool:
-        """Whether the targets are the data set's references (forced scoring), not the model's own translations."""
+        """Whether the targets are the references of the data set (forced scoring), not the model's translations."""
         return bool(self.signature.get("generation", {}).get("score_reference", True))
 
     @property
@@ -66,18 +66,18 @@ class RunInfo:
 
     @classmethod
     def of(cls, manifest: Manifest) -> RunInfo:
-        """What a manifest says.
+        """The run information in a manifest.
 
         Raises:
-            InputError: its details are not those of records, or contradict its signature.
+            InputError: the details are not those of records, or contradict the signature.
         """
         details = manifest.details
         wrong = [name for name, valid in _DETAILS.items() if name not in details or not valid(details[name])]
         wrong += [name for name in _DETAILS if name in manifest.signature and manifest.signature[name] != details[name]]
         if wrong:
             raise InputError(
-                f"{manifest.name}: {wrong[0]} in details is {abbreviated(details.get(wrong[0]))}: the manifest is "
-                f"damaged; remove it and run its shard again"
+                f"{manifest.name}: the manifest is damaged ({wrong[0]} in details is "
+                f"{abbreviated(details.get(wrong[0]))}); remove it and run its shard again"
             )
         return cls(
             signature=manifest.signature,
@@ -97,7 +97,7 @@ def _number(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-#: What the details of records are.
+#: Checks of the details of records.
 _DETAILS: dict[str, Callable[[Any], bool]] = {
     "kinds": lambda kinds: isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds),
     "layers": lambda layers: isinstance(layers, list) and all(map(_number, layers)) and len({*layers}) == len(layers),
@@ -128,16 +128,16 @@ def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of a part: values byte by byte (all first bytes, all second ones, …), which is what zstd can shorten."""
+    """A writer of a part.  It stores all first bytes of the values, then all second ones, …, which zstd compresses."""
     values = [f"{field.name}.list.element" for field in schema if field.name in QUANTITIES]
     return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False, use_byte_stream_split=values)
 
 
 def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
-    """Rows of ``schema`` for ``sentences``; one without maps becomes a stub with its status.
+    """Rows of ``schema`` for ``sentences``; a sentence without maps becomes a stub with its status.
 
     Raises:
-        InputError: float16 cannot hold a value, or hold the largest one of a row in full precision.
+        InputError: float16 cannot hold the largest value of a row in full precision.
     """
     columns: dict[str, Any] = {
         "id": [s.id for s in sentences],
@@ -167,17 +167,17 @@ def _shape(sentence: SentenceMaps) -> list[int]:
 
 
 def _values(sentence: SentenceMaps, name: str, half: bool) -> np.ndarray[Any, Any]:
-    """The flat values of a quantity, in float16 if ``half``; NaN and infinities of the model stay what they are."""
+    """The flat values of a quantity, in float16 if ``half``; NaN and infinities of the model are kept."""
     array = sentence.arrays[name]
     if not half:
         return array.ravel().astype(np.float32, copy=False)
     finite = np.where(np.isfinite(array), array, 0)
-    largest = finite.max(axis=-1, initial=0)  # of each row: what an alignment is read from
+    largest = finite.max(axis=-1, initial=0)  # of each row: alignments are read from the largest values
     for wrong in (largest > float(_HALF.max), (largest > 0) & (largest < float(_HALF.smallest_normal))):
         if wrong.any():
             raise InputError(
-                f"sentence {sentence.id}: {name} has a row whose largest value is {largest[wrong][0]:.3g}: expected "
-                f"{_HALF.smallest_normal:.1e} to {_HALF.max:.0f}, which float16 holds in full precision; "
+                f"sentence {sentence.id}: {name} has a row whose largest value is {largest[wrong][0]:.3g}, but float16 "
+                f"has full precision only from {_HALF.smallest_normal:.1e} to {_HALF.max:.0f}; "
                 f"record with --norm-records-dtype float32"
             )
     return array.ravel().astype(np.float16)
@@ -192,14 +192,15 @@ def _list_array(flat: Sequence[np.ndarray[Any, Any]], type_: pa.DataType) -> pa.
 
 
 class Records:
-    """The records of one run, checked on opening: shards of one signature, every one there and finished.
+    """The records of one run.  Opening checks that all shards belong to one run, are present and are finished.
 
-    Iterating reads part by part in bounded memory; ids come in the order in which they were
-    computed (by length), not in corpus order.
+    Iterating reads part by part in bounded memory; ids come in the order in which they were computed (by length), not
+    in corpus order.
 
     Raises:
-        InputError: no such directory, no manifests or ones of another schema version or of different runs, shards
-            or parts missing, shards unfinished; and, while iterating, parts damaged, ids missing or doubled.
+        InputError: the directory does not exist, has no manifests, has manifests of another schema version or of
+            several runs, or shards or parts are missing or unfinished; while iterating, if a part is damaged or an id
+            is missing or duplicate.
     """
 
     def __init__(self, directory: str | Path) -> None:
@@ -207,10 +208,10 @@ class Records:
         self._manifests = finished_run(self.directory, "records")
         self.info = RunInfo.of(self._manifests[0])
         held = sum(part.sentences for manifest in self._manifests for part in manifest.parts)
-        if held != self.info.size:  # before anyone makes room for so many
+        if held != self.info.size:  # checked before memory for that many sentences is allocated
             raise InputError(
-                f"{self.directory}: its parts hold {held} sentences: expected {self.info.size}, the size of the data "
-                f"set; run the shards again with --norm-records-overwrite"
+                f"{self.directory}: the parts hold {held} sentences, but the data set has {self.info.size}; run the "
+                f"shards again with --norm-records-overwrite"
             )
 
     def __iter__(self) -> Iterator[SentenceMaps]:
@@ -222,8 +223,8 @@ class Records:
                     key = (sentence.id, sentence.rank)
                     if key in seen:
                         raise InputError(
-                            f"{self.directory / part.name}: sentence {sentence.id} (rank {sentence.rank}) is there "
-                            f"twice: expected each id once; run the shards again with --norm-records-overwrite"
+                            f"{self.directory / part.name}: duplicate sentence {sentence.id} (rank {sentence.rank}); "
+                            f"run the shards again with --norm-records-overwrite"
                         )
                     seen.add(key)
                     yield sentence
@@ -236,8 +237,8 @@ class Records:
             if missing:
                 what = f"ids {abbreviate((id_ for id_ in range(size) if id_ not in ids), missing)} are missing"
             raise InputError(
-                f"{self.directory}: {what}: expected every id from 0 to {size - 1}; "
-                f"run again with --norm-records-overwrite"
+                f"{self.directory}: {what}; the records must have every id from 0 to {size - 1}; "
+                f"run the shards again with --norm-records-overwrite"
             )
 
     def best(self) -> Iterator[SentenceMaps]:
@@ -246,7 +247,7 @@ class Records:
 
 
 def part_ids(part: Path) -> list[int]:
-    """The ids of the sentences in a part; one of several ranks comes several times.
+    """The ids of the sentences in a part; an id occurs once for each of its ranks.
 
     Raises:
         InputError: the part cannot be read.
@@ -269,7 +270,7 @@ def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
 
 def _unreadable(part: Path, error: Exception) -> InputError:
     text = " ".join(str(error).split())
-    return InputError(f"{part}: cannot be read ({text}): run its shard again with --norm-records-overwrite")
+    return InputError(f"{part}: cannot read the part ({text}); run its shard again with --norm-records-overwrite")
 
 
 def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[SentenceMaps]:
@@ -283,16 +284,16 @@ def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[Sen
             expected = [len(info.layers), heads, len(row["target_tokens"]), len(row["source_tokens"])]
             if row["shape"] != expected:
                 raise InputError(
-                    f"{part}: sentence {row['id']}: shape {abbreviated(row['shape'])}: expected {expected}, as layers, "
-                    f"heads and tokens say; the part is damaged, run its shard again"
+                    f"{part}: the part is damaged: sentence {row['id']} has shape {abbreviated(row['shape'])}, but its "
+                    f"layers, heads and tokens give {expected}; run its shard again with --norm-records-overwrite"
                 )
             sizes = dict(zip("LHTS", row["shape"]))
             for name in quantities:
                 shape = tuple(sizes[axis] for axis in QUANTITIES[name])
                 if flat[name][i].size != np.prod(shape):
                     raise InputError(
-                        f"{part}: sentence {row['id']}: {name} holds {flat[name][i].size} values: expected "
-                        f"{'×'.join(map(str, shape))}; the part is damaged, run its shard again"
+                        f"{part}: the part is damaged: {name} of sentence {row['id']} has {flat[name][i].size} values "
+                        f"instead of {'×'.join(map(str, shape))}; run its shard again with --norm-records-overwrite"
                     )
                 arrays[name] = flat[name][i].reshape(shape)
         yield SentenceMaps(

@@ -1,1 +1,1 @@
-"""AER and its statistics: significance, sweeps over maps, classes of errors."""
+"""AER, significance tests, sweeps over maps, and classes of errors."""

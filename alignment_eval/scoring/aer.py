@@ -1,11 +1,11 @@
-"""Alignment error rate, precision and recall (Och and Ney 2003), from four counts a sentence.
+"""Alignment error rate, precision and recall (Och and Ney 2003), from four counts per sentence.
 
 With a hypothesis A, sure links S and possible links P ⊇ S, summed over the corpus (micro average)::
 
     AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|)    precision = |A∩P| / |A|    recall = |A∩S| / |S|
 
-No links on either side: AER 0.  Precision is undefined without a hypothesis link, recall without a sure
-link: NaN in arrays, None in a :class:`Score`.
+AER is 0 if neither side has links.  Precision is undefined without hypothesis links, recall without sure links: NaN in
+arrays, None in a :class:`Score`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Gold = Union[GoldTable, Sequence[GoldSentence]]
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The four counts that every score comes from: int64 arrays of one shape, [sentences] or [] for a corpus."""
+    """The four counts behind every score: int64 arrays of one shape, [sentences], or [] for a corpus."""
 
     hypothesis: IntArray
     sure: IntArray
@@ -36,7 +36,7 @@ class Counts:
     hypothesis_possible: IntArray
 
     def total(self) -> Counts:
-        """The counts summed over the last axis: those of the corpus."""
+        """The counts summed over the last axis, for the whole corpus."""
         return Counts(*(np.asarray(values.sum(axis=-1)) for values in self.arrays()))
 
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -64,7 +64,7 @@ def recall(counts: Counts) -> NDArray[np.float64]:
 
 #: The metrics of counts, by name.
 METRICS = {"aer": aer, "precision": precision, "recall": recall}
-#: How text output names them.
+#: Their names in text output.
 METRIC_LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 
 
@@ -114,8 +114,8 @@ def count(hypotheses: Hypotheses, gold: Gold) -> Counts:
     gold_table = gold if isinstance(gold, GoldTable) else GoldTable.of(gold)
     if table.sentences != gold_table.sentences:
         raise InputError(
-            f"{table.sentences} hypotheses for {gold_table.sentences} gold sentences: expected as many; "
-            f"a sentence without links is an empty set"
+            f"{table.sentences} hypotheses do not match {gold_table.sentences} gold sentences; give one hypothesis for "
+            f"each, an empty set for a sentence without links"
         )
     possible = table & gold_table.possible
     return Counts(

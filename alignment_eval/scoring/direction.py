@@ -1,4 +1,4 @@
-"""Does a hypothesis look as if its source and target were exchanged?"""
+"""Detects a hypothesis whose source and target look exchanged."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from alignment_eval.formats.checks import swap_advice
 from alignment_eval.links.table import GoldTable, LinkTable
 from alignment_eval.scoring.aer import score
 
-#: The AER gained by exchanging source and target that gives a warning (a fraction).
+#: A warning is given if exchanging source and target lowers AER by more than this fraction.
 SUSPICIOUS_GAIN = 0.2
-#: So many sentences, the first ones, are enough to see it.
+#: Only this number of sentences, the first ones, is checked.
 LOOKED_AT = 10_000
 
 
 def direction_warning(name: str, hypothesis: LinkTable, gold: GoldTable, swap: bool = False) -> str | None:
     """A warning if ``hypothesis`` fits ``gold`` far better with source and target exchanged, else None.
 
-    It does if that lowers AER by more than :data:`SUSPICIOUS_GAIN`, or if more than a few links go beyond all gold
-    links of their sentence as they are, and less than a quarter of them when exchanged.  The second shows even the
-    direction of a bad alignment.  Only the first :data:`LOOKED_AT` sentences are looked at.
+    There are two signs: AER falls by more than :data:`SUSPICIOUS_GAIN`; or more than a few links go beyond all gold
+    links of their sentence, and less than a quarter of them do when exchanged.  The second sign works for bad
+    alignments too.  Only the first :data:`LOOKED_AT` sentences are checked.
 
     Args:
         name: the hypothesis, for the message.
@@ -36,12 +36,12 @@ def direction_warning(name: str, hypothesis: LinkTable, gold: GoldTable, swap: b
     return (
         f"{name}: AER of {gold.sentences} sentences is {100 * aers[0]:.2f} % with the links as they are and "
         f"{100 * aers[1]:.2f} % with source and target exchanged ({beyond[0]} and {beyond[1]} links go beyond the "
-        f"gold's indices): the direction looks swapped; if so, {swap_advice('hyp', swap)}"
+        f"gold's indices); if the direction is swapped, {swap_advice('hyp', swap)}"
     )
 
 
 def _beyond(links: LinkTable, gold: LinkTable) -> int:
-    """Number of links with a word beyond all those that ``gold`` links in the sentence; without gold links none."""
+    """The number of links with a word beyond all words that ``gold`` links; 0 in sentences without gold links."""
     outside = np.zeros(len(links), dtype=np.bool_)
     for mine, its in ((links.source, gold.source), (links.target, gold.target)):
         largest = np.full(links.sentences, np.iinfo(np.int64).max)

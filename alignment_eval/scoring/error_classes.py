@@ -1,9 +1,8 @@
-"""Where the errors are: AER, missed and wrong links by class of word, null rates, two systems side by side.
+"""Breaks errors down: AER, missed and wrong links by class of word, null rates, and two systems side by side.
 
-A class is a property of a word of one side (the length of its sentence, its frequency, …).  A link has one word on
-either side and belongs to the class of that word: once by its source word, once by its target word.  So the counts of
-the classes of a property and side add up to the counts of the corpus, and the metrics of a class are those of its
-links.
+A class is a property of a word of one side, such as the length of its sentence or its frequency.  A link belongs to the
+class of its source word and to the class of its target word.  So for each property and side, the counts of the classes
+add up to the counts of the corpus, and the metrics of a class are those of its links.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ COLUMNS = (
 #: The columns of :func:`confusion_table`.
 CONFUSION_COLUMNS = ("gold", "both", "only_hypothesis", "only_other", "neither")
 
-#: Lower limits of the classes of a number; the last is open.
+#: Lower limits of the classes of a number; the last class is open.
 SENTENCE_LENGTHS = (1, 11, 21, 31, 41, 51)
 FREQUENCIES = (0, 1, 2, 10, 100, 1000, 10_000)
 FERTILITIES = (0, 1, 2, 3, 4)
@@ -44,8 +43,8 @@ class Words:
     """The words of one side of a corpus.
 
     Attributes:
-        tokens: all words, sentence after sentence.
-        lengths: the number of words of each sentence, [sentences].
+        tokens: the words of all sentences in order.
+        lengths: the number of words in each sentence, [sentences].
     """
 
     tokens: tuple[str, ...]
@@ -67,14 +66,14 @@ class Words:
         if (beyond := np.flatnonzero(word >= self.lengths[sentence])).size:
             n = int(sentence[beyond[0]])
             raise InputError(
-                f"sentence {n}: a link with {side} word {word[beyond[0]]}, but {self.lengths[n]} words "
-                f"(counted from 0): expected the text that was aligned"
+                f"sentence {n}: a link points at {side} word {word[beyond[0]]}, but the sentence has {self.lengths[n]} "
+                f"words (counted from 0); give the text that the alignment was made from"
             )
         starts: IntArray = np.cumsum(self.lengths) - self.lengths
         return starts[sentence] + word
 
     def among(self, frequencies: Mapping[str, int]) -> IntArray:
-        """The frequency of each word, 0 where there is none, [words]."""
+        """The frequency of each word, 0 if it has none, [words]."""
         return np.array([frequencies.get(token, 0) for token in self.tokens], dtype=np.int64)
 
 
@@ -93,33 +92,33 @@ def error_table(
     """Errors by class of word.
 
     Args:
-        hypothesis: the links to be judged.
+        hypothesis: the links to evaluate.
         gold: the gold of the same sentences.
         source: the source text.
         target: the target text.
-        frequencies: word -> frequency, of each side.  None: in the texts themselves.
+        frequencies: word -> frequency, for each side.  None: counted in the texts themselves.
 
     Returns:
-        One row a property (``by``), side and class that has words, with :data:`COLUMNS`.  Properties: ``all``;
-        ``sentence_length``, in words of that side; ``frequency`` of the word form as it is written; ``word_type``
+        One row per property (``by``), side and class that has words, with :data:`COLUMNS`.  Properties: ``all``;
+        ``sentence_length``, in words of that side; ``frequency`` of the word form as written; ``word_type``
         (``punctuation``, see :func:`is_punctuation`, or ``word``); ``fertility``, the number of gold links of the
         word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words without any link (in the
         gold: neither sure nor possible).  Metrics are fractions, NaN where undefined.
 
     Raises:
-        InputError: links and texts are not of as many sentences, or a link lies outside its sentence.
+        InputError: links and texts differ in the number of sentences, or a link lies outside its sentence.
     """
     counts = {hypothesis.sentences, gold.sentences, len(source.lengths), len(target.lengths)}
     if len(counts) > 1:
         raise InputError(
-            f"{hypothesis.sentences} hypotheses, {gold.sentences} gold sentences, texts of {len(source.lengths)} and "
-            f"{len(target.lengths)}: expected as many of each"
+            f"{hypothesis.sentences} hypotheses, {gold.sentences} gold sentences, and texts of {len(source.lengths)} "
+            f"and {len(target.lengths)} lines; all four numbers must be the same"
         )
     sides = [
         list(_blocks(hypothesis, gold, axis, words, frequencies and frequencies[axis]))
         for axis, words in enumerate((source, target))
     ]
-    # the two sides of a property beside each other
+    # source and target of a property follow each other
     table: pd.DataFrame = pd.concat([block for both in zip(*sides) for block in both], ignore_index=True)
     return table.reindex(columns=list(COLUMNS))
 
@@ -156,7 +155,7 @@ def _classes(
 
 
 def _binned(values: IntArray, limits: Sequence[int]) -> tuple[tuple[str, ...], IntArray]:
-    """``1-10``, ``11``, ``12+`` for limits 1, 11, 12, and the number of each value's class."""
+    """The names of classes (``1-10``, ``11``, ``12+`` for limits 1, 11, 12), and the number of each value's class."""
     ends = [following - 1 for following in limits[1:]]
     names = [str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)]
     return (*names, f"{limits[-1]}+"), np.searchsorted(limits, values, side="right").astype(np.int64) - 1
@@ -169,7 +168,7 @@ def _block(
     null_gold: NDArray[np.bool_],
     null_hypothesis: NDArray[np.bool_],
 ) -> pd.DataFrame:
-    """The rows of one property and side; classes without words are left out."""
+    """The rows of one property and side; classes without words are omitted."""
 
     def size(chosen: IntArray | NDArray[np.bool_] | slice) -> IntArray:
         return np.bincount(classes[chosen], minlength=len(names))
@@ -195,23 +194,25 @@ def _block(
 
 
 def confusion_table(hypothesis: LinkTable, other: LinkTable, gold: GoldTable) -> pd.DataFrame:
-    """How many links two systems share, by what the gold says of them.
+    """How many links two systems share, by their class in the gold.
 
     Args:
         hypothesis: the links of one system.
-        other: those of another.
+        other: the links of another system.
         gold: the gold of the same sentences.
 
     Returns:
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the
-        links that both systems have, only one has, neither has.  The last is missing for ``none``.
+        number of links that both systems have, only one has, neither has.  The last is missing for ``none``.
 
     Raises:
-        InputError: they are not of as many sentences.
+        InputError: the numbers of sentences differ.
     """
     counts = hypothesis.sentences, other.sentences, gold.sentences
     if len(set(counts)) > 1:
-        raise InputError(f"{counts[0]} and {counts[1]} hypotheses, {counts[2]} gold sentences: expected as many")
+        raise InputError(
+            f"{counts[0]} and {counts[1]} hypotheses, {counts[2]} gold sentences; the three numbers must be the same"
+        )
     systems = hypothesis & other, hypothesis, other
 
     def within(kind: LinkTable) -> IntArray:

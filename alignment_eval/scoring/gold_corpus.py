@@ -1,4 +1,4 @@
-"""The sentences of a corpus beside their gold: what sweep, select and report go through."""
+"""Pairs recorded sentences with their gold, for sweep, select and report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GoldMatrix:
         return cls(_matrix(gold.sure, shape), _matrix(gold.possible, shape))
 
     def hits(self, linked: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """|A|, |A∩S| and |A∩P|, [..., 3], of hypotheses [..., source words, target words]."""
+        """|A|, |A∩S| and |A∩P|, [..., 3], for hypotheses [..., source words, target words]."""
         flat = linked.reshape(*linked.shape[:-2], -1)
         among = (flat, flat[..., self.sure.ravel()], flat[..., self.possible.ravel()])
         return np.stack([links.sum(axis=-1) for links in among], axis=-1)
@@ -48,17 +48,17 @@ def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class GoldCorpus:
-    """Sentences with their gold.  To iterate is to check: it yields each sentence that can be aligned with its gold.
+    """Sentences with their gold.  Iterating checks them, and yields each sentence that can be aligned with its gold.
 
     Attributes:
         sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry a sentence.
-        texts: the lengths of the texts; with them every sentence must have the same number of words.
-        stubs: id -> the sentence, of those that cannot be aligned; complete at the end.
+        gold: the gold, one entry per sentence.
+        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+        stubs: the sentences that cannot be aligned, by id; complete after the iteration.
 
     Raises:
-        InputError: while it is iterated over: ids are not those of the gold, a sentence has fewer words than the gold
-            links or not those of the texts, or no sentence has maps.
+        InputError: while iterating, if the ids are not those of the gold, a sentence has fewer words than the gold
+            links or another number than the texts, or no sentence has maps.
     """
 
     sentences: Iterable[SentenceMaps]
@@ -78,42 +78,42 @@ class GoldCorpus:
                 self.stubs[sentence.id] = sentence
         if len(seen) != len(self.gold):
             raise InputError(
-                f"{len(seen)} sentences in the records, {len(self.gold)} in the gold: expected the same number"
+                f"the records have {len(seen)} sentences, the gold has {len(self.gold)}; give records and gold of the "
+                f"same text"
             )
         if len(self.stubs) == len(seen):
-            raise InputError(
-                "no sentence has maps: expected some to score; see the reasons in the records' status column"
-            )
+            raise InputError("no sentence has maps that could be scored; the records' column 'status' says why")
 
     @property
     def skipped(self) -> dict[int, str]:
-        """Why sentences cannot be aligned, id -> status."""
+        """Why sentences cannot be aligned: id -> status."""
         return {id_: stub.status for id_, stub in self.stubs.items()}
 
     @property
     def sure(self) -> int:
-        """The number of sure links, those of sentences that cannot be aligned included."""
+        """The number of sure links, including those of sentences that cannot be aligned."""
         return sum(len(sentence.sure) for sentence in self.gold)
 
     def _check_id(self, id_: int, seen: set[int]) -> None:
         size = len(self.gold)
         if id_ in seen or not 0 <= id_ < size:
-            what = "is a duplicate" if id_ in seen else f"has no gold, which has {size} sentences"
-            raise InputError(f"sentence {id_} {what}: expected each id from 0 to {size - 1} once")
+            what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
+            raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
         seen.add(id_)
 
 
-_ADVICE = "was the BPE mark right (--norm-subword-mark)? is this the same text, the direction swapped?"
+_ADVICE = "check the subword marker (--norm-subword-mark), the text, and the direction"
 
 
 def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
-    """The sentence, checked against the lengths of its texts.
+    """Check a sentence against the lengths of its texts.
 
-    A sentence whose words were not certain gets status ``ok`` if both its texts have as many words: an unknown piece
-    that was counted wrongly can only have added words (``@@``, ``##``), or only have taken some away (``▁``).
+    A sentence whose words are not certain gets status ``ok`` if both texts have the same number of words as the
+    sentence.  This is safe: an unknown subword that is counted wrongly can only add words (``@@``, ``##``) or only
+    remove words (``▁``).
 
     Raises:
-        InputError: a sentence with status ``ok`` has more or fewer words than a text.
+        InputError: a sentence with status ``ok`` has another number of words than its text.
     """
     names = (texts.source_name, texts.target_name)
     expected = [int(side[sentence.id]) for side in texts.sides(swap=False)]
@@ -121,8 +121,8 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     for axis, side in enumerate(("source", "target")):
         if sentence.ok and found[axis] != expected[axis]:
             raise InputError(
-                f"{_where(sentence)}: {found[axis]} {side} words in the records, {expected[axis]} in "
-                f"{names[axis]}: expected the same number; {_ADVICE}"
+                f"{_where(sentence)} has {found[axis]} {side} words in the records, but {expected[axis]} in "
+                f"{names[axis]}; {_ADVICE}"
             )
     return sentence.confirmed() if found == expected else sentence
 
@@ -135,22 +135,22 @@ def check_words(sentence: SentenceMaps, gold: GoldSentence) -> None:
     """Check that the words of a sentence cover its gold.
 
     Raises:
-        InputError: the gold links a word that is not there.
+        InputError: the gold links a word beyond the sentence.
     """
     for axis, side in enumerate(("source", "target")):
         found = getattr(sentence, side).word_count
         largest = max((link[axis] for link in gold.possible), default=-1)
         if largest >= found:
             raise InputError(
-                f"{_where(sentence)}: {found} {side} words in the records, but the gold links {side} word {largest} "
-                f"(counted from 0): expected at least {largest + 1}; {_ADVICE}"
+                f"{_where(sentence)} has {found} {side} words in the records, but the gold links {side} word {largest} "
+                f"(counted from 0); {_ADVICE}"
             )
 
 
 def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) -> Iterator[NDArray[np.bool_]]:
     """The links of every map of a sentence under each of ``options``: [L, H + 1, source words, target words].
 
-    The layer's own map is at the last head index.  Layers and heads of ``options`` are not read.
+    The layer's own map is at the last head index.  Layers and heads of ``options`` are ignored.
     """
     maps = cache(partial(stacked_maps, sentence))
     units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
@@ -161,5 +161,5 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
 
 
 def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:
-    """AER [...] of hits [..., 3] summed over a corpus with so many sure links."""
+    """AER [...] of hits [..., 3] that are summed over a corpus with ``sure`` sure links."""
     return aer(Counts(hits[..., 0], np.full(hits.shape[:-1], sure), hits[..., 1], hits[..., 2]))

@@ -1,12 +1,11 @@
-"""How far a score or a difference may be due to the sentences of the gold: bootstrap and approximate randomisation.
+"""Confidence intervals and significance tests of scores: bootstrap and approximate randomisation over sentences.
 
-Sentences are the unit.  Every figure comes from their counts, so that a corpus of resampled sentences is a weighted
-sum of rows: each resample is a row of weights (how often a sentence is in it), and one matrix product gives the counts
-of many resamples, exactly.  The draws depend on the seed and the number of sentences alone: a system that is compared
-with a baseline gets the same figures whatever else is compared with it.
+Every score comes from counts of sentences.  A resample is a row of weights, the number of times that each sentence is
+in it, and one matrix product gives the exact counts of many resamples.  The draws depend only on the seed and the
+number of sentences: a system gets the same numbers whatever other systems are compared with the baseline.
 
 Sources: Efron and Tibshirani 1993 (percentile intervals, §13.3); Koehn 2004 (paired bootstrap); Hall and Wilson 1991
-(the bootstrap test, whose null distribution is centred on what was observed); Noreen 1989, Riezler and Maxwell 2005
+(the bootstrap test, with a null distribution centred on the observed value); Noreen 1989, Riezler and Maxwell 2005
 (approximate randomisation).
 """
 
@@ -26,12 +25,12 @@ FloatArray = NDArray[np.float64]
 #: A random generator, resamples, sentences -> weights [resamples, sentences].
 _Draw = Callable[[np.random.Generator, int, int], IntArray]
 
-#: Of all intervals.
+#: Level of all intervals.
 LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 100, 1_000_000
-#: Weights held at a time (8 MiB): memory does not grow with the number of resamples.
+#: Number of weights in memory at a time (8 MiB), so that memory does not grow with the number of resamples.
 _WEIGHTS = 2**20
-#: Differences of fractions that are equal as fractions may differ by rounding: they are ties.
+#: Differences within this distance are ties: equal fractions may differ by rounding.
 _TIE = 1e-12
 
 
@@ -40,11 +39,11 @@ class Resampling:
     """How resamples are drawn.
 
     Attributes:
-        resamples: their number; p-values are not below 1 / (resamples + 1).
-        seed: of numpy's default generator.
+        resamples: their number; no p-value is below 1 / (resamples + 1).
+        seed: seed of numpy's default generator.
 
     Raises:
-        UsageError: fewer resamples than the limits of a 95 % interval need, too many, or a negative seed.
+        UsageError: too few resamples for a 95 % interval, too many, or a negative seed.
     """
 
     resamples: int = 10_000
@@ -52,9 +51,9 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if not MIN_RESAMPLES <= self.resamples <= MAX_RESAMPLES:
-            raise UsageError(f"{self.resamples} resamples: expected {MIN_RESAMPLES} to {MAX_RESAMPLES}")
+            raise UsageError(f"{self.resamples} resamples: the number must be {MIN_RESAMPLES} to {MAX_RESAMPLES}")
         if self.seed < 0:
-            raise UsageError(f"seed {self.seed}: expected 0 or more")
+            raise UsageError(f"seed {self.seed}: the seed must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of a system beside that of a baseline.
+    """One metric of a system, compared with a baseline.
 
-    None stands for what is undefined: a metric (see :class:`scoring.aer.Score`), what follows from it, and
-    an interval some of whose resamples are undefined.  Such resamples count as extreme in a p-value, which they
-    can only raise.
+    None stands for an undefined value: an undefined metric (see :class:`scoring.aer.Score`), what follows from it, or
+    an interval with undefined resamples.  Undefined resamples count as extreme in a p-value, so they can only raise it.
 
     Attributes:
         baseline: the metric of the baseline, a fraction.
-        system: that of the system.
+        system: the metric of the system.
         delta: system - baseline.
         interval: of ``delta``, from the paired bootstrap.
         p_bootstrap: two-sided p-value of the paired bootstrap test.
@@ -107,7 +105,7 @@ def confidence(per_sentence: Counts, options: Resampling) -> dict[str, Interval 
 
 
 def confidence_each(systems: Counts, options: Resampling) -> list[dict[str, Interval | None]]:
-    """:func:`confidence` of each of several systems, [systems, sentences], at the cost of one set of draws."""
+    """:func:`confidence` for several systems, [systems, sentences], with one set of draws."""
     samples = _sums(systems, _bootstrap_weights, options)
     values = {name: metric(samples) for name, metric in METRICS.items()}
     return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(len(samples.hypothesis))]
@@ -116,29 +114,29 @@ def confidence_each(systems: Counts, options: Resampling) -> list[dict[str, Inte
 def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) -> list[dict[str, Difference]]:
     """Compare systems with a baseline by paired bootstrap and approximate randomisation.
 
-    The bootstrap draws whole sentences, the same for all.  Its p-value is the share of resamples whose delta is at
-    least as far from the observed delta as that is from 0.  Approximate randomisation exchanges the outputs of baseline
-    and system in each sentence with probability 1/2; its p-value is the share of such draws whose delta is at
-    least as large, in absolute value, as the observed one.  Both are (c + 1) / (resamples + 1), ties counted in c:
-    systems of equal counts have p = 1.
+    The bootstrap draws whole sentences, the same ones for all systems.  Its p-value is the share of resamples whose
+    delta is at least as far from the observed delta as the observed delta is from 0.  Approximate randomisation
+    exchanges the outputs of baseline and system for each sentence with probability 1/2.  Its p-value is the share of
+    draws whose delta is at least as large, in absolute value, as the observed one.  Both are
+    (c + 1) / (resamples + 1), with ties counted in c, so systems with equal counts have p = 1.
 
     Args:
         baseline: the counts of each sentence, [sentences].
-        systems: the same of the systems, against the same gold.
+        systems: the counts of each system, against the same gold.
         options: how to draw.
 
     Returns:
         For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
 
     Raises:
-        InputError: there are no sentences, or baseline and systems are not of the same gold.
+        InputError: there are no sentences, or baseline and systems have different gold.
     """
     if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
-        raise InputError("baseline and systems have different sure links: expected counts against the same gold")
-    # all at once, [1 + systems, sentences]: the draws cost more than the sums
+        raise InputError("baseline and systems have different sure links; score all of them against the same gold")
+    # all systems at once, [1 + systems, sentences]: the draws cost more than the sums
     every = Counts(*(np.stack(arrays) for arrays in zip(*(c.arrays() for c in (baseline, *systems)))))
     samples = _sums(every, _bootstrap_weights, options)
-    # What exchanging a sentence adds to the baseline and takes from the system.
+    # What exchanging a sentence adds to the baseline and subtracts from the system.
     gains = Counts(*(values[1:] - values[:1] for values in every.arrays()))
     moved = _sums(gains, _exchanges, options)
     observed = every.total()
@@ -151,7 +149,7 @@ def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) ->
 def _differences(
     baseline: Counts, system: Counts, baseline_samples: Counts, system_samples: Counts, moved: Counts
 ) -> dict[str, Difference]:
-    """The differences from the counts of the corpus [] and those of the resamples [resamples]."""
+    """The differences, from the counts of the corpus [] and of the resamples [resamples]."""
     exchanged_baseline = Counts(*(a + m for a, m in zip(baseline.arrays(), moved.arrays())))
     exchanged_system = Counts(*(b - m for b, m in zip(system.arrays(), moved.arrays())))
     results = {}
@@ -183,7 +181,7 @@ def _interval(samples: FloatArray) -> Interval | None:
 
 
 def _p_value(observed: float, null: FloatArray) -> float | None:
-    """Two-sided p-value of ``observed`` under samples of the null distribution, never 0 (Davison and Hinkley 1997)."""
+    """Two-sided p-value of ``observed`` under samples of the null distribution; never 0 (Davison and Hinkley 1997)."""
     if np.isnan(observed):
         return None
     extreme = int(np.count_nonzero(~(np.abs(null) < abs(observed) - _TIE)))  # NaN is extreme
@@ -195,8 +193,8 @@ def _sums(counts: Counts, draw: _Draw, options: Resampling) -> Counts:
     stacked = np.stack(counts.arrays())
     sentences = stacked.shape[-1]
     if not sentences:
-        raise InputError("no sentences: expected at least one to resample")
-    # float64 for a fast product: whole numbers below 2**53 stay exact
+        raise InputError("cannot resample without sentences; give at least one")
+    # a product in float64 is fast, and whole numbers below 2**53 stay exact
     table = stacked.reshape(-1, sentences).astype(np.float64)
     rng = np.random.default_rng(options.seed)
     rows = max(1, _WEIGHTS // sentences)
@@ -215,5 +213,5 @@ def _bootstrap_weights(rng: np.random.Generator, resamples: int, sentences: int)
 
 
 def _exchanges(rng: np.random.Generator, resamples: int, sentences: int) -> IntArray:
-    """1 where the outputs for a sentence are exchanged, with probability 1/2."""
+    """1 where the outputs for a sentence are exchanged (with probability 1/2), else 0."""
     return rng.integers(0, 2, size=(resamples, sentences))

@@ -1,4 +1,4 @@
-"""AER of every layer and head of recorded maps under every kind, setting and rule, in one pass."""
+"""Scores every layer and head of recorded maps with every kind, setting and rule, in one pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import Counts, aer, precision, recall
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
 
-#: The columns of a sweep's table; a head of <NA> is the whole layer.
+#: The columns of a sweep's table; head <NA> is the whole layer.
 COLUMNS = (
     *("kind", "level", "layer", "head", "setting", "rule", "null"),
     *("aer", "precision", "recall", "links", "sure", "links_sure", "links_possible"),
@@ -26,7 +26,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The table of a sweep, and why sentences had no maps (id -> status); those count as empty hypotheses."""
+    """The table of a sweep, and the sentences without maps (id -> status), which count as empty hypotheses."""
 
     table: pd.DataFrame
     skipped: Mapping[int, str]
@@ -35,10 +35,10 @@ class SweepResult:
 def configurations(
     kinds: Sequence[str], settings: Sequence[str], rules: Sequence[str], final_punctuation: bool = False
 ) -> list[ExtractionOptions]:
-    """All combinations, each rule with every treatment of null that it knows; their layer means nothing.
+    """All combinations, with every treatment of null that each rule supports; their layer is a placeholder.
 
     Raises:
-        UsageError: an unknown name.
+        UsageError: a name is unknown.
     """
     return [
         ExtractionOptions(kind, 0, None, setting, rule, null, final_punctuation)
@@ -55,21 +55,21 @@ def sweep(
     options: Sequence[ExtractionOptions],
     texts: Texts | None = None,
 ) -> SweepResult:
-    """Score every layer and head of ``sentences`` under each of ``options``.
+    """Score every layer and head of ``sentences`` with each of ``options``.
 
     Args:
         sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry a sentence.
+        gold: the gold, one entry per sentence.
         options: from :func:`configurations`.
-        texts: the lengths of the texts; with them every sentence must have as many words.
+        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
 
     Returns:
-        One row a map (the heads of a layer, then the layer itself) and configuration, with :data:`COLUMNS`: AER,
+        One row per map (the heads of a layer, then the layer itself) and configuration, with :data:`COLUMNS`: AER,
         precision (missing where there are no links) and recall are fractions.
 
     Raises:
-        InputError: ids are not those of the gold, a sentence has fewer words than the gold links or not those of
-            the texts, no sentence has maps, or one of the errors of :func:`alignment_eval.extraction.extract.extract`.
+        InputError: the errors of :class:`alignment_eval.scoring.gold_corpus.GoldCorpus` and of
+            :func:`alignment_eval.extraction.extract.extract`.
     """
     hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
     corpus = GoldCorpus(sentences, gold, texts)

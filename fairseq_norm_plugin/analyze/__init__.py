@@ -1,1 +1,1 @@
-"""Analyses of every attention block: ``python -m fairseq_norm_plugin.analyze``."""
+"""Analyses every attention block of a model: ``python -m fairseq_norm_plugin.analyze``."""

@@ -1,10 +1,10 @@
-"""The analyses of Kobayashi et al. (2020, 2021) of a trained model on a data set, as tables and figures.
+"""Runs the analyses of Kobayashi et al. (2020, 2021) on a trained model and a data set; writes tables and figures.
 
     python -m fairseq_norm_plugin.analyze DATA --path CHECKPOINT --out OUT [--task masked_lm_norm] [--gen-subset valid]
 
 DATA and all options that are not named here are fairseq's (those of fairseq-generate and of the task).  The model runs
-once over the subset, teacher-forced, in float32; memory does not grow with the data.  OUT gets ``summary.json``, the
-tables ``*.csv`` and figures (docs/analysis.md).
+once over the subset, teacher-forced, in float32; memory does not grow with the data.  OUT receives ``summary.json``,
+the tables ``*.csv`` and figures (docs/analysis.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 
 logger = logging.getLogger(__name__)
 
-#: The five kinds of Kobayashi et al. 2021; those through the feed-forward network can be asked for.
+#: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
 DEFAULT_MIXING = MIXING_KINDS[:5]
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
@@ -63,7 +63,7 @@ def _parser() -> Any:
     group.add_argument(
         "--mixing-kinds",
         default=",".join(DEFAULT_MIXING),
-        help=f"kinds of mixing ratios, of {', '.join(MIXING_KINDS)} (default: those of Kobayashi et al. 2021)",
+        help=f"kinds of mixing ratios, some of {', '.join(MIXING_KINDS)} (default: those of Kobayashi et al. 2021)",
     )
     return parser
 
@@ -73,7 +73,7 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
 
     Raises:
-        UsageError: an unknown kind, no or several checkpoints.
+        UsageError: a kind is unknown, or there is no checkpoint or more than one.
         InputError: the checkpoint or the data cannot be used, or the output cannot be written.
     """
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
@@ -81,9 +81,9 @@ def run(args: Any) -> None:
         require_known("kind of mixing ratio", kind, MIXING_KINDS)
     check_directory(args.output, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
-        raise UsageError(f"--path {args.path}: expected one checkpoint; analyse the models of an ensemble one by one")
+        raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).is_file():
-        raise InputError(f"{args.path}: no such file: expected a fairseq checkpoint")
+        raise InputError(f"{args.path}: no such file; give a fairseq checkpoint")
     cfg = convert_namespace_to_omegaconf(args)
     analysis, summary = analyse(cfg, args.path, kinds)
     _write(args, analysis, summary)

@@ -1,4 +1,4 @@
-"""Figures of an analysis, as Kobayashi et al. (2020, 2021) draw them.  Matplotlib is imported only to draw."""
+"""Draws the figures of an analysis, like Kobayashi et al. (2020, 2021).  Matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 
 
 def save_figures(tables: dict[str, pd.DataFrame], directory: Path) -> list[Path]:
-    """Draw, for each block type, mixing ratios by layer, those of single heads, and norms against frequency.
+    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency.
 
-    Kinds that are constant, and special tokens whose frequency is not known, are left out.
+    Constant kinds, and special tokens of unknown frequency, are omitted.
 
     Args:
-        tables: of :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
-        directory: where they go; it exists.
+        tables: from :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
+        directory: an existing directory for the figures.
 
     Returns:
         The paths written.
@@ -38,7 +38,7 @@ def save_figures(tables: dict[str, pd.DataFrame], directory: Path) -> list[Path]
 
 
 def _constant_kinds(correlated: pd.DataFrame, block: str) -> set[str]:
-    """Kinds that have no correlation in any layer of ``block``, where others have."""
+    """Kinds without a correlation in any layer of ``block``, if other kinds have one."""
     of_block = correlated[correlated["block"] == block]
     varying = set(of_block["kind"][of_block["spearman"].notna()])
     return set(of_block["kind"]) - varying if varying else set()
@@ -84,7 +84,7 @@ def _heatmap(rows: pd.DataFrame, block: str) -> Any:
 
 def _scatter(rows: pd.DataFrame, block: str) -> Any:
     figure, axes = _figure(6.0, 3.8)
-    # A dictionary that does not count its tokens has the same count for all.
+    # If a dictionary does not count its tokens, all have the same count.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
     counted = rows[rows[column].fillna(0) > 0]
     for token_class, of_class in counted.groupby("token_class", sort=False):

@@ -1,4 +1,4 @@
-"""One pass over a data set, teacher-forced: a batch after the other through the model, into the statistics."""
+"""Runs a model over a data set, teacher-forced, and collects statistics batch by batch."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
         kinds: kinds of mixing ratios (maps.kinds.MIXING_KINDS).
 
     Returns:
-        The statistics, and what is known of the run: hashes of model and data, options, numbers of sentences.
+        The statistics, and a summary of the run: hashes of model and data, options, numbers of sentences.
 
     Raises:
-        InputError: the checkpoint or the data cannot be used, or the model has blocks that have no maps.
+        InputError: the checkpoint or the data cannot be used, or blocks of the model have no maps.
     """
     task = setup_task(cfg.task)
     model = _load(cfg, path, task)
@@ -44,9 +44,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     try:
         task.load_dataset(subset)
     except FileNotFoundError as error:
-        raise InputError(
-            f"{error}: expected a subset that fairseq-preprocess made; name it with --gen-subset"
-        ) from error
+        raise InputError(f"{error}; give a subset that fairseq-preprocess made, with --gen-subset") from error
     analysis = Analysis(model, task, kinds)
     for sample in tqdm(_batches(task, model, subset, cfg), desc="batches", disable=None, file=sys.stderr):
         analysis.add(utils.move_to_cuda(sample) if next(model.parameters()).is_cuda else sample)
@@ -64,15 +62,15 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
 
 def _load(cfg: Any, path: str, task: Any) -> Any:
-    # fairseq-validate would take the task from the checkpoint; here it is the one that can read maps.
+    # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps.
     try:
         (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task)
     except RuntimeError as error:
         if "size mismatch" not in str(error):
             raise
         raise InputError(
-            f"{path}: its parameters do not fit the dictionaries in {cfg.task.data}: expected the data binarised "
-            f"with the model's own (--srcdict, --tgtdict)"
+            f"{path}: the parameters do not fit the dictionaries in {cfg.task.data}; binarise the data with the "
+            f"model's own dictionaries (--srcdict, --tgtdict)"
         ) from error
     model.float().eval()
     if torch.cuda.is_available() and not cfg.common.cpu:
@@ -96,12 +94,12 @@ def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:
 
 
 class Analysis:
-    """Statistics of every block of a model, fed batch by batch.
+    """Statistics of every block of a model, collected batch by batch.
 
     Args:
         model: a model whose attention is swapped (capture.attention.swap_attention).
         task: its task, for the dictionaries.
-        kinds: kinds of mixing ratios; a block that a kind does not apply to does without it.
+        kinds: kinds of mixing ratios; a block ignores kinds that do not apply to it.
     """
 
     def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:
@@ -150,13 +148,13 @@ class Analysis:
         self.statistics[key].add(block, rows, columns)
 
     def size(self) -> dict[str, Any]:
-        """How much was analysed, and what was left out."""
+        """The numbers of analysed sentences and tokens, and of positions that were left out."""
         sides = self._counts if hasattr(self._model, "decoder") else {"source": self._counts["source"]}
         left_out = {f"{type_} {number}": s.left_out for (type_, number), s in self.statistics.items() if s.left_out}
         return {"sentences": self._sentences, "tokens": sides, "positions_with_nothing_to_mix": left_out}
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The results, a table a file (docs/analysis.md)."""
+        """The results, one table per file (docs/analysis.md)."""
         collected: dict[str, list[dict[Any, Any]]] = {}
         for (type_, number), statistics in self.statistics.items():
             place = {"block": type_, "layer": number}
@@ -176,10 +174,8 @@ class Analysis:
             block, number = min(
                 broken, key=lambda place: (place[0] != ENCODER_SELF, place[1])
             )  # as a forward pass runs
-            raise InputError(
-                f"the maps of {block} {number} hold NaN: expected finite ones; are there NaN in the checkpoint?"
-            )
-        for name, table in tables.items():  # whole numbers with gaps, which pandas would make floats
+            raise InputError(f"the maps of {block} {number} hold NaN; check whether the checkpoint holds NaN")
+        for name, table in tables.items():  # pandas would turn integers with gaps into floats
             column = "frequency" if name == "token_norms" else "head"
             if column in table:
                 table[column] = table[column].astype("Int64")
@@ -189,4 +185,4 @@ class Analysis:
 def _applies(kind: str, weights: BlockWeights) -> bool:
     if kind.startswith("ff"):
         return weights.feed_forward is not None
-    return not (weights.cross and kind in ("attn_w", "attn_n"))  # constantly 1: the residual is the whole own part
+    return not (weights.cross and kind in ("attn_w", "attn_n"))  # constantly 1: only the residual has an own part

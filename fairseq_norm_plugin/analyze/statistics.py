@@ -1,12 +1,12 @@
 """Statistics of Kobayashi et al. (2020, 2021) over a data set, as streaming sums in bounded memory.
 
-- Mixing ratios (2021, section 4): mean over positions, a layer and a head, by the position's token class, and their
+- Mixing ratios (2021, section 4): mean over positions for each layer and head, by the position's token class, and their
   rank correlation with token frequency.
 - Attention to special tokens (2020, section 4): the share of attention weight and of norm that goes to each class of
   source token; the rank correlation of α and ‖f(x)‖, and of ‖f(x)‖ and token frequency.
 
-Means over token types and pairs are over the real tokens; positions with nothing to mix (they see no position but
-their own) are left out of mixing ratios.
+Means over token types and pairs ignore padding.  Mixing ratios ignore positions with nothing to mix, which see only
+themselves.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
 
-#: Classes of tokens; ``other`` takes what is none of the rest.
+#: Classes of tokens; ``other`` is the rest.
 TOKEN_CLASSES = ("<s>", "</s>", "punctuation", "other")
-#: (α, ‖f(x)‖) pairs of a block that are kept, a uniform sample of all, for their rank correlation.
+#: Number of (α, ‖f(x)‖) pairs of a block that are kept for their rank correlation, a uniform sample of all pairs.
 SAMPLED_PAIRS = 20_000
-#: Values that differ by less than this, relative to the largest, are the same number in float32 arithmetic.
+#: In float32 arithmetic, values are equal if they differ by less than this, relative to the largest.
 ROUNDING = 1e-5
 _HEAD_MIXING_KINDS = ("attn_w", "attn_n")
 
 
 @dataclass(frozen=True)
 class TokenTypes:
-    """What is known of each token of a dictionary: arrays [V]."""
+    """Properties of each token of a dictionary: arrays [V]."""
 
     tokens: tuple[str, ...]
     classes: Tensor  #: index into :data:`TOKEN_CLASSES`
-    special: NDArray[np.bool_]  #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``: fairseq counts none of them
-    frequency: NDArray[np.int64]  #: count in the training text, as the dictionary has it; all equal: not known
+    special: NDArray[np.bool_]  #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``, which fairseq does not count
+    frequency: NDArray[np.int64]  #: count in the training text, from the dictionary; all equal: unknown
     pad: int
 
     @classmethod
     def of(cls, dictionary: Any) -> TokenTypes:
-        """That of a fairseq dictionary."""
+        """The properties of the tokens of a fairseq dictionary."""
         tokens = tuple(dictionary.symbols)
         special = {dictionary.bos(): 0, dictionary.eos(): 1}
         classes = [special.get(i, 2 if _is_punctuation(token) else 3) for i, token in enumerate(tokens)]
@@ -104,8 +104,8 @@ class BlockStatistics:
         type_: block type (capture.layers.BLOCK_TYPES).
         kinds: kinds of mixing ratios.
         rows: the vocabulary of target positions.
-        columns: that of source positions.
-        seed: of the sample of pairs.
+        columns: the vocabulary of source positions.
+        seed: seed for the sample of pairs.
     """
 
     def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes, seed: int = 0) -> None:
@@ -129,8 +129,8 @@ class BlockStatistics:
 
         Args:
             block: the block in this pass.
-            row_tokens: ids of the target positions, [B, T], with pads.
-            column_tokens: ids of the source positions, [B, S], with pads.
+            row_tokens: ids of the target positions, [B, T], with padding.
+            column_tokens: ids of the source positions, [B, S], with padding.
         """
         self._heads = block.weights.heads
         self._add_mixing(block, row_tokens)
@@ -170,12 +170,12 @@ class BlockStatistics:
 
     @property
     def broken(self) -> bool:
-        """Whether a map held NaN or infinite values."""
+        """Whether a map had NaN or infinite values."""
         sums = [self._norms, *self._mixing.values(), *self._head_mixing.values(), *self._mass.values()]
         return not all(bool(total.isfinite().all()) for total in sums)
 
     def mixing(self) -> list[dict[str, Any]]:
-        """Mean mixing ratios: rows of kind, head (None: the block's), token class (``all`` too), mean, positions."""
+        """Mean mixing ratios: rows of kind, head (None: the block), token class (also ``all``), mean, positions."""
         classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()
         counts = self._row_counts @ classes
         sums: dict[tuple[str, Any], Tensor] = {(kind, None): total @ classes for kind, total in self._mixing.items()}
@@ -193,13 +193,13 @@ class BlockStatistics:
         return result
 
     def mixing_by_frequency(self) -> list[dict[str, Any]]:
-        """Spearman's ρ over token types of a type's mean mixing ratio and its frequency, a row a kind."""
+        """Spearman's ρ over token types of the mean mixing ratio and the frequency of a type; one row per kind."""
         return [
             {"kind": kind, **_correlation(total, self._row_counts, self.rows)} for kind, total in self._mixing.items()
         ]
 
     def attention(self) -> list[dict[str, Any]]:
-        """Share of attention weight, of norm and of source tokens that falls on each class, by head (None: block)."""
+        """Shares of attention weight, of norm and of source tokens for each class, by head (None: the block)."""
         result = []
         tokens = self._class_counts / self._class_counts.sum()
         for head in [None, *range(self._heads)]:
@@ -219,7 +219,7 @@ class BlockStatistics:
         return result
 
     def weight_norm_correlation(self) -> list[dict[str, Any]]:
-        """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs, a row a head."""
+        """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs; one row per head."""
         pairs = self._sample.pairs.numpy()
         return [
             {"head": head, "spearman": spearman(pairs[:, head], pairs[:, self._heads + head]), "pairs": len(pairs)}
@@ -233,7 +233,7 @@ class BlockStatistics:
     def token_norms(self) -> pd.DataFrame:
         """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred.
 
-        A special token has no ``frequency``: the count that fairseq's dictionary has for it is a placeholder.
+        Special tokens have no ``frequency``, because their count in fairseq's dictionary is a placeholder.
         """
         columns, counts = self.columns, self._column_counts.numpy()
         seen = counts > 0
@@ -249,7 +249,10 @@ class BlockStatistics:
 
 
 def _correlation(total: Tensor, counts: Tensor, types: TokenTypes) -> dict[str, Any]:
-    """Over the types that occurred, without special tokens; frequencies are this text's where others are not known."""
+    """The correlation over types that occurred, without special tokens.
+
+    Frequencies come from the dictionary or, if it has none, from this text.
+    """
     used = (counts > 0).numpy() & ~types.special
     means = total.numpy()[used] / counts.numpy()[used]
     known = len(set(types.frequency[used].tolist())) > 1
@@ -259,10 +262,10 @@ def _correlation(total: Tensor, counts: Tensor, types: TokenTypes) -> dict[str, 
 
 
 def spearman(x: Any, y: Any) -> float:
-    """Spearman's rank correlation, ties with mean ranks.
+    """Spearman's rank correlation, with mean ranks for ties.
 
-    NaN where a side has fewer than two values or is constant, apart from rounding (:data:`ROUNDING`): the ranks of
-    rounding errors say nothing.
+    It is NaN if a side has fewer than two values or is constant except for rounding (:data:`ROUNDING`), because ranks
+    of rounding errors mean nothing.
     """
     if any(len(side) < 2 or np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y)):
         return math.nan

@@ -1,1 +1,1 @@
-"""Reading fairseq's attention layers during a forward pass."""
+"""Captures maps from fairseq's attention layers during a forward pass."""

@@ -1,8 +1,8 @@
-"""fairseq's attention with captures attached, and the swap of it into an existing model.
+"""fairseq's attention with captures, and the function that swaps it into an existing model.
 
-The swap changes the class of the attention modules and nothing else: same parameters, no buffer, and the forward
-pass is fairseq's own, so outputs are bit-identical and checkpoints stay stock.  Self-attention runs in torch's fused
-kernel, which gives no weights of single heads: captures get them from the logits, computed a second time.
+The swap only changes the class of the attention modules.  Parameters, buffers and the forward pass are fairseq's own,
+so outputs are bit-identical and checkpoints do not change.  Self-attention runs in torch's fused kernel, which gives no
+weights of single heads; captures get these from the logits, which are computed a second time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose ever
 
 
 class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's attention, which gives each of its passes to its captures, as a block (maps.block.Block)."""
+    """fairseq's attention, which passes each forward pass to its captures as a block (maps.block.Block)."""
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
@@ -63,7 +63,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         )
         if not captured:
             return output, weights
-        # [B, H, T, S]; fairseq's softmax gives float32 whatever the model's dtype
+        # [B, H, T, S]; fairseq's softmax gives float32 for every dtype of the model
         args = (query, key, value, key_padding_mask, attn_mask)
         alpha = self._head_weights(*args) if fused else weights.transpose(0, 1)
         block = self._block(alpha.to(at_least_float32(output).dtype), query, value, output, incremental_state)
@@ -83,9 +83,9 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         key_padding_mask: Optional[Tensor],
         attn_mask: Optional[Tensor],
     ) -> Tensor:
-        """The weights of each head, [B, H, T, S], where the fused kernel gives none.
+        """The weights of each head, [B, H, T, S], which the fused kernel does not give.
 
-        A position that sees nothing (a pad before a causal sentence) has weights 0, as the kernel takes them.
+        A position that sees nothing (padding before a causal sentence) has weights 0, as in the kernel.
         """
         self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
         try:
@@ -111,14 +111,14 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             values = alpha.new_empty(alpha.size(0), 0)
         elif incremental_state is None:
             assert value is not None
-            # v is computed a second time here, with the very numbers of the first
+            # v is computed a second time here, with exactly the same result
             values = self.v_proj(value).unflatten(-1, (self.num_heads, self.head_dim)).transpose(0, 1)
         else:
             buffer = self._get_input_buffer(incremental_state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
-            if _FACTOR_KEY not in buffer:  # a function of the source alone: built once a sentence
+            if _FACTOR_KEY not in buffer:  # it depends on the source only, so it is built once per sentence
                 factor = gram_factor(values, self.block_weights().gram_basis)
-                buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: how it lies in memory, and stays reordered
+                buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: its memory layout, kept by reordering
                 self._set_input_buffer(incremental_state, buffer)
             factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
         return Block(
@@ -131,23 +131,23 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         )
 
     def train(self, mode: bool = True) -> NormAttention:
-        """torch's; what was computed from the parameters is forgotten once they may be trained."""
+        """torch's ``train``; training mode discards what was computed from the parameters."""
         if mode:
             self._weights = None
         super().train(mode)
         return self
 
     def __prepare_scriptable__(self) -> MultiheadAttention:
-        """What ``torch.jit.script`` puts in this module's place: fairseq's attention with the same parameters."""
+        """The module that ``torch.jit.script`` uses instead: fairseq's attention with the same parameters."""
         plain = copy(self)
         _restore(plain)
         return plain
 
     def block_weights(self) -> BlockWeights:
-        """The block's parameters, with what was computed from them, until one of them changes.
+        """The block's parameters and what is computed from them, cached until a parameter changes.
 
-        Optimisers that write to ``parameter.data``, as fairseq's do, leave no trace in its version: so nothing is
-        kept in training mode, and nothing from before it.
+        Optimisers that write to ``parameter.data``, like fairseq's, do not change its version.  So nothing is cached in
+        training mode, and training mode clears the cache.
         """
         if self.training:
             return self.site.weights()
@@ -158,7 +158,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
 
 
 def _share_values(values: Tensor, batch: int) -> Tensor:
-    """Repeat ``values`` where several hypotheses share one sentence's (BART's beam-wise attention)."""
+    """Repeat ``values`` if several hypotheses share those of one sentence (BART's beam-wise attention)."""
     return values if values.size(0) == batch else values.repeat_interleave(batch // values.size(0), dim=0)
 
 
@@ -167,21 +167,21 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
 
     Args:
         model: a fairseq Transformer.
-        required: the block type that every layer of its stack must have; blocks of other types to which the maps'
-            equations do not apply are left as they are, and kinds that need them are refused when asked for.
+        required: the block type that every layer of its stack must have.  Other blocks that the maps' equations do not
+            cover stay unchanged; kinds that need them are refused later.
 
     Raises:
-        InputError: the model is no fairseq Transformer with such blocks, or has an option that changes the sums;
-            the text names it.
+        InputError: the model is not a fairseq Transformer with such blocks, or has an option that changes the sums;
+            the message names it.
     """
     name = type(model).__name__
     if isinstance(model, FairseqNATModel):
-        raise InputError(f"model {name} decodes non-autoregressively: expected a left-to-right Transformer decoder")
+        raise InputError(f"model {name} decodes non-autoregressively; maps need a left-to-right Transformer decoder")
     found = list(sites(model))
     if not any(site.block == required for site in found):
         stack, kind = required.split(".")
         what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
-        raise InputError(f"model {name} has no {stack} layers: expected a fairseq {what} (--arch transformer…)")
+        raise InputError(f"model {name} has no {stack} layers; maps need a fairseq {what} (--arch transformer…)")
     for site in found:
         try:
             site.check()
@@ -198,9 +198,9 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
 
 
 def disable_encoder_fast_path(model: nn.Module) -> None:
-    """Make fairseq 0.12.2's encoder take its ordinary path, in place; its main branch has no other.
+    """Disable the fast path of fairseq 0.12.2's encoder, in place; fairseq's main branch has none.
 
-    Its fast path calls a private torch function that torch 2 gave another signature ("Mask Type should be defined").
+    The fast path calls a private torch function whose signature changed in torch 2 ("Mask Type should be defined").
     """
     layer: Any
     for layer in model.modules():
@@ -224,18 +224,18 @@ def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
     """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all.
 
     Raises:
-        InputError: ``blocks`` are named, and the model has none of one of them.
+        InputError: the model does not have one of the named ``blocks``.
     """
     found = [module for module in model.modules() if isinstance(module, NormAttention)]
     known = {attention.site.block for attention in found}
     if blocks and not found:
         raise InputError(
-            f"model {type(model).__name__} was not built by a norm task: expected one such as --task translation_norm"
+            f"model {type(model).__name__} was not built by a norm task; load it with one, such as --task "
+            f"translation_norm"
         )
     for block in blocks:
         if block not in known:
             raise InputError(
-                f"model {type(model).__name__} has no block {block} that maps can be computed of: "
-                f"expected one of {', '.join(sorted(known))}"
+                f"model {type(model).__name__} has no {block} blocks with maps; it has {', '.join(sorted(known))}"
             )
     return [attention for attention in found if not blocks or attention.site.block in blocks]

@@ -1,7 +1,7 @@
-"""Capture maps during a forward pass: once from each attention that is wanted, and of all of them or of none.
+"""Captures maps during a forward pass: once from each wanted attention, and either from all of them or from none.
 
-During a pass the captures are attached to the attention modules, where fairseq keeps state of its own search too.
-Therefore one thread at a time may run a model (:func:`one_thread`).
+During a pass the captures are attached to the attention modules, where fairseq also keeps the state of its search.  So
+only one thread at a time may run a model (:func:`one_thread`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairseq_norm_plugin.maps.block import Block
 
 Value = TypeVar("Value")
 
-# not on the modules: a lock could neither be copied nor pickled with them
+# not stored on the modules, because a lock can neither be copied nor pickled
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _locks_lock = Lock()
 
@@ -30,18 +30,18 @@ class Listener(Protocol):
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
-    stream: Optional[Tensor]  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of one
+    stream: Optional[Tensor]  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of a pass
 
 
 class MapCapture(Generic[Value]):
-    """Collects ``compute(block)`` of certain layers during one forward pass.
+    """Collects ``compute(block)`` for certain layers during one forward pass.
 
     Args:
         block: the block type (capture.layers.BLOCK_TYPES).
         layers: layer numbers, from 0.
-        compute: computes what is kept from a block.
+        compute: computes from a block the value that is kept.
         needs_norms: False: ``compute`` reads ``block.alpha`` only.
-        first_pass: True: of several passes the first counts (``transformer_align`` with full context runs its decoder
+        first_pass: True: the first of several passes counts (``transformer_align`` with full context runs its decoder
             a second time, not causally); False: a second pass is an error.
     """
 
@@ -61,11 +61,11 @@ class MapCapture(Generic[Value]):
         self._taken: dict[int, Value] = {}
 
     def wants(self, block: str, layer: int) -> bool:
-        """Whether it collects this block."""
+        """Whether this capture collects the block."""
         return block == self.block and layer in self.layers
 
     def receive(self, layer: int, block: Block) -> None:
-        """Take the block of ``layer``; its attention calls this.
+        """Receive the block of ``layer``; its attention calls this.
 
         Raises:
             RuntimeError: the layer ran twice, and ``first_pass`` is False.
@@ -73,18 +73,18 @@ class MapCapture(Generic[Value]):
         if layer in self._taken:
             if self._first_pass:
                 return
-            raise RuntimeError(f"layer {layer} ran twice in one forward pass: which of its maps is meant is unclear")
+            raise RuntimeError(f"layer {layer} ran twice in one forward pass, so its map is ambiguous")
         self._taken[layer] = self._compute(block)
 
     def take(self) -> list[Value]:
-        """What was collected since the last call, in the order of ``layers``.
+        """The values collected since the last call, in the order of ``layers``.
 
         Raises:
             RuntimeError: a layer did not run.
         """
         missing = [layer for layer in self.layers if layer not in self._taken]
         if missing:
-            raise RuntimeError(f"the forward pass recorded nothing of layers {missing}: is the attention swapped in?")
+            raise RuntimeError(f"the forward pass captured no maps of layers {missing}; was the attention swapped?")
         taken = [self._taken[layer] for layer in self.layers]
         self._taken = {}
         return taken
@@ -92,27 +92,28 @@ class MapCapture(Generic[Value]):
 
 @contextmanager
 def one_thread(models: Iterable[Any]) -> Iterator[None]:
-    """Hold ``models`` for this thread: others that want one of them wait.  The same thread may enter again."""
+    """Reserve ``models`` for this thread; other threads wait.  The same thread may enter again."""
     with _locks_lock:
         locks = {id(model): _locks.setdefault(model, RLock()) for model in models}
     with ExitStack() as stack:
-        for _, lock in sorted(locks.items()):  # in one order, lest two threads wait for each other
+        for _, lock in sorted(locks.items()):  # a fixed order avoids deadlocks
             stack.enter_context(lock)
         yield
 
 
 @contextmanager
 def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any]) -> Iterator[None]:
-    """Attach ``captures`` to the attentions of a model, and detach them however the block ends.
+    """Attach ``captures`` to the attentions of a model, and always detach them at the end.
 
-    Any pass of the model feeds them, in other threads too: enter :func:`one_thread` or :func:`teacher_forcing` first.
+    Every pass of the model feeds them, also in other threads; so enter :func:`one_thread` or :func:`teacher_forcing`
+    first.
     """
     hooks = []
     for attention in attentions:
         site = attention.site
         attention.captures = tuple(c for c in captures if c.wants(site.block, site.number))
         if site.pre_norm and any(capture.needs_norms for capture in attention.captures):
-            # The attention sees its normalised input only; the residual connection takes what the norm saw.
+            # The attention sees only its normalised input; the residual connection takes the input of the norm.
             hooks.append(site.layer_norm.register_forward_pre_hook(partial(_keep_stream, attention)))
     try:
         yield
@@ -130,9 +131,9 @@ def _keep_stream(attention: Listener, module: Any, inputs: tuple[Tensor, ...]) -
 
 @contextmanager
 def teacher_forcing(model: Any) -> Iterator[None]:
-    """Make forward passes plain causal ones, whatever generation and training set on the model, and in one thread.
+    """Make forward passes plain causal ones, in one thread, whatever generation and training have set on the model.
 
-    ``transformer_align`` may add a second, full-context pass for its supervised head; BART's attention expects the
+    ``transformer_align`` may add a second, full-context pass for its supervised head.  BART's attention expects the
     beams of a search, which a teacher-forced batch does not have.
     """
     with one_thread([model]):

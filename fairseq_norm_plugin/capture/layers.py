@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers as blocks (maps/block.py): where each attention stands, and what is around it."""
+"""fairseq's Transformer layers as blocks (maps/block.py): the place of each attention, and the layers around it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
-#: Block types, in the order in which a forward pass runs through a layer of each.
+#: Block types, in the order of a forward pass.
 BLOCK_TYPES = (ENCODER_SELF, DECODER_SELF, DECODER_CROSS)
 
 _LAYER_TYPES = {
     "encoder": (TransformerEncoderLayerBase, TransformerEncoderLayer),
     "decoder": (TransformerDecoderLayerBase, TransformerDecoderLayer),
 }
-# NormFormer's options and merged self- and encoder-decoder attention: other sums than the maps' equations
+# NormFormer's options; they compute other sums than the maps' equations
 _CHANGED_SUMS = {
     "attn_ln": "--scale-attn",
     "c_attn": "--scale-heads",
@@ -52,12 +52,12 @@ class Site:
 
     @property
     def layer_norm(self) -> Any:
-        """The layer norm module of the attention: after its residual connection, or before it (:attr:`pre_norm`)."""
+        """The layer norm of the attention: after its residual connection, or before it all (:attr:`pre_norm`)."""
         return self.layer.encoder_attn_layer_norm if self.block == DECODER_CROSS else self.layer.self_attn_layer_norm
 
     @property
     def pre_norm(self) -> bool:
-        """Whether layer norms stand before attention and network (``--encoder-normalize-before``, …)."""
+        """Whether layer norms come before attention and network (``--encoder-normalize-before``, …)."""
         return bool(self.layer.normalize_before)
 
     def __str__(self) -> str:
@@ -67,43 +67,46 @@ class Site:
         """Check that the maps' equations hold for this block.
 
         Raises:
-            InputError: the layer or its attention is another than fairseq's Transformer's, or has an option that
-                changes the sums; the text names it.
+            InputError: the layer or its attention is not that of fairseq's Transformer, or has an option that changes
+                the sums; the message names it.
         """
         stack = self.block.partition(".")[0]
         if type(self.layer) not in _LAYER_TYPES[stack]:
             raise InputError(
-                f"{self}: is a {type(self.layer).__name__}: expected fairseq's Transformer{stack.capitalize()}Layer; "
-                f"recurrent and convolutional {stack}s have no such attention"
+                f"{self}: the layer is a {type(self.layer).__name__}, but maps need fairseq's "
+                f"Transformer{stack.capitalize()}Layer (recurrent and convolutional {stack}s have no such attention)"
             )
         for attribute, option in _CHANGED_SUMS.items():
             if getattr(self.layer, attribute, None) is not None:
-                raise InputError(f"{self}: trained with {option}, which changes the sums that the maps decompose")
+                raise InputError(f"{self}: the model was trained with {option}, which the maps do not support")
         if getattr(self.layer, "cross_self_attention", False):
             raise InputError(
-                f"{self}: trained with --cross-self-attention: it has no encoder-decoder attention of its own"
+                f"{self}: the model was trained with --cross-self-attention, so it has no separate encoder-decoder "
+                f"attention"
             )
         attention = self.attention
         if attention is None:
-            raise InputError(f"{self}: has no encoder-decoder attention (--no-cross-attention): expected one a layer")
+            raise InputError(f"{self}: the layer has no encoder-decoder attention (--no-cross-attention)")
         if not isinstance(attention, MultiheadAttention) or type(attention).__name__ not in (
             "MultiheadAttention",
             "NormAttention",
         ):
             raise InputError(
-                f"{self}: its attention is a {type(attention).__name__}: expected fairseq's MultiheadAttention"
+                f"{self}: the attention is a {type(attention).__name__}, but maps need fairseq's MultiheadAttention"
             )
         if attention.bias_k is not None or attention.add_zero_attn:
-            raise InputError(f"{self}: its attention adds a key (add_bias_kv, add_zero_attn) that is no source token")
+            raise InputError(
+                f"{self}: the attention adds a key that belongs to no source token (add_bias_kv, add_zero_attn)"
+            )
         if getattr(attention, "use_xformers", False):
             raise InputError(
-                f"{self}: its attention runs in xFormers (--…-xformers-att-config), which keeps no weights"
+                f"{self}: the attention runs in xFormers (--…-xformers-att-config), which does not give weights"
             )
         weight = getattr(attention.out_proj, "weight", None)
         if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
             raise InputError(
-                f"{self}: the output projection is a {type(attention.out_proj).__name__} without a weight matrix: "
-                f"expected a linear layer; use the checkpoint from before quantisation"
+                f"{self}: the output projection is a {type(attention.out_proj).__name__} without a weight matrix; "
+                f"give the checkpoint from before quantisation"
             )
 
     def parameters(self) -> list[Tensor]:
@@ -113,14 +116,14 @@ class Site:
         return [parameter for module in modules for parameter in module.parameters()]
 
     def weights(self) -> BlockWeights:
-        """The block's parameters, in float32 at least.
+        """The block's parameters, at least in float32.
 
         Raises:
             InputError: a layer norm has no weights.
         """
         layer, projection = self.layer, self.attention.out_proj
         feed_forward = None
-        # In a decoder layer with encoder-decoder attention the network follows that, not self-attention.
+        # In a decoder layer with encoder-decoder attention, the network follows that attention, not self-attention.
         if self.block != DECODER_SELF or layer.encoder_attn is None:
             final = self._norm(layer.final_layer_norm)
             feed_forward = FeedForward(
@@ -145,8 +148,8 @@ class Site:
         weight, bias, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
         if not (isinstance(weight, Tensor) and isinstance(bias, Tensor) and isinstance(eps, float)):
             raise InputError(
-                f"{self}: its layer norm is a {type(module).__name__} without weight, bias and eps: expected a "
-                f"LayerNorm; only kinds attn_w and attn_n can be computed"
+                f"{self}: the layer norm is a {type(module).__name__} without weight, bias and eps, so only kinds "
+                f"attn_w and attn_n can be computed"
             )
         return Norm(at_least_float32(weight), at_least_float32(bias), eps)
 
@@ -163,24 +166,24 @@ def sites(model: Any) -> Iterator[Site]:
 
 def _layers(model: Any, stack: str) -> list[Any]:
     module = getattr(model, stack, None)
-    layers = getattr(getattr(module, "sentence_encoder", module), "layers", None)  # RoBERTa's are one further in
-    # By index: in training, iterating over the layers of a model with LayerDrop leaves some out.
+    layers = getattr(getattr(module, "sentence_encoder", module), "layers", None)  # RoBERTa's are one level deeper
+    # By index, because in training an iteration over layers with LayerDrop skips some of them.
     return [] if layers is None else [layers[number] for number in range(len(layers))]
 
 
 def mixing_positions(type_: str, real: Tensor) -> Tensor:
-    """The positions that have something to mix, bool [B, T]: they are no pads and see more than themselves.
+    """The positions that have something to mix, bool [B, T]: not padding, and they see more than themselves.
 
     Args:
         type_: block type (:data:`BLOCK_TYPES`).
-        real: which target positions are no pads, bool [B, T].
+        real: which target positions are not padding, bool [B, T].
     """
-    if type_ == DECODER_SELF:  # the first position sees itself alone
+    if type_ == DECODER_SELF:  # the first position sees only itself
         return real & (real.cumsum(1) > 1)
     return real if type_ == DECODER_CROSS else real & (real.sum(1, keepdim=True) > 1)
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:
-    """In float32 at least: maps of fp16 models are computed in float32."""
+    """The tensor at least in float32, because maps of fp16 models are computed in float32."""
     tensor = tensor.detach()
     return tensor if tensor.dtype == torch.float64 else tensor.float()

@@ -1,4 +1,4 @@
-"""Recorded quantities of a batch: which ones of each block, their mean over an ensemble, their cut to sentences."""
+"""Records the quantities of a batch: takes them from each block, averages over an ensemble, cuts out sentences."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
 
-#: Key of a hypothesis under which its recorded quantities lie.
+#: Key of a hypothesis for its recorded quantities.
 MAPS_KEY = "norm_maps"
-#: Quantities that take the maps of all blocks up to a layer -> the kind of those maps.
+#: Quantities that need the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
-#: Kinds whose map ``--print-alignment`` can carry through beam search, step by step.
+#: Kinds that ``--print-alignment`` can carry through beam search step by step.
 STEPWISE_KINDS = DEFAULT_KINDS
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
     """The quantities that records of ``kinds`` hold (alignment_eval.maps.sentence).
 
-    The mean of α‖f(x)‖ over an ensemble does not follow from the means of its factors: it is recorded itself.
+    The mean of α‖f(x)‖ over an ensemble does not follow from the means of its factors, so it is recorded itself.
     """
     names = {name for kind in kinds for name in KINDS[kind]}
     if models > 1 and "transformed_norm" in names:
@@ -45,13 +45,13 @@ def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordedMaps:
-    """Which quantities of which layers are recorded.
+    """The quantities and layers that are recorded.
 
     Attributes:
         layers: layer numbers, from 0.
         quantities: names (:func:`recorded_quantities`).
-        nbest: how many of the best hypotheses.
-        source_words: from a sentence's id and its row of source tokens to the word of each token, -1 for pads and
+        nbest: the number of best hypotheses that are recorded.
+        source_words: gives for a sentence's id and its row of source tokens the word of each token, -1 for padding and
             tokens of no word; kinds that merge subwords need it.
     """
 
@@ -62,7 +62,7 @@ class RecordedMaps:
 
 
 def layer_capture(kind: str, layer: int, heads: Optional[Sequence[int]]) -> MapCapture[Tensor]:
-    """A capture of one layer's map [B, T, S] of a kind of :data:`STEPWISE_KINDS` over ``heads`` (default: all)."""
+    """A capture of a layer's map [B, T, S], of a kind in :data:`STEPWISE_KINDS`, over ``heads`` (default: all)."""
     return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
 
 
@@ -71,16 +71,16 @@ def _layer_map(block: Block, kind: str, heads: Optional[Sequence[int]]) -> Tenso
 
 
 class Recorder:
-    """Takes the recorded quantities of a batch out of one encoder pass and any number of decoder passes.
+    """Takes the recorded quantities of a batch from one encoder pass and any number of decoder passes.
 
     Args:
         model: the model.
         recorded: what is recorded.
         sample: the batch.
-        first_pass: of several decoder passes take the first, not an error.
+        first_pass: take the first of several decoder passes, instead of raising an error.
 
     Raises:
-        InputError: the model has no blocks of a type that a kind needs.
+        InputError: the model does not have a block type that a kind needs.
     """
 
     def __init__(
@@ -110,15 +110,15 @@ class Recorder:
 
     @property
     def captures(self) -> list[MapCapture[Any]]:
-        """What to attach to the model's attentions."""
+        """The captures to attach to the model's attentions."""
         return [self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
 
     def select(self, order: Sequence[int]) -> None:
-        """Say which sentences of the batch the next decoder pass has."""
+        """Set the sentences of the batch that the next decoder pass has."""
         self._order = list(order)
 
     def take(self) -> list[Quantities]:
-        """The quantities of the last decoder pass, a dictionary a layer; arrays [B, …]."""
+        """The quantities of the last decoder pass, one dictionary per layer; arrays [B, …]."""
         layers = self._cross.take()
         for name, (encoder, decoder_self, decoder_cross) in self._rollouts.items():
             if name not in self._encoders:
@@ -138,16 +138,16 @@ class Recorder:
                 result[name] = transformed_norms(block.factor)
             elif name not in result:
                 part, _, kind = name.partition("_")
-                # without the column of the residual, which is no source token
+                # without the column of the residual, which belongs to no source token
                 map_ = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., : block.alpha.size(-1)]
                 result[name] = map_
         return result
 
 
 class BatchMaps:
-    """Quantities of a batch, the mean over the models that were added; float32 on the CPU.
+    """Quantities of a batch, averaged over the models that were added; float32 on the CPU.
 
-    Each array is [B, L, …] with the axes of ``alignment_eval.maps.sentence.QUANTITIES`` after the batch axis.
+    Each array is [B, L, …], with the axes of ``alignment_eval.maps.sentence.QUANTITIES`` after the batch axis.
     """
 
     def __init__(self) -> None:
@@ -155,14 +155,14 @@ class BatchMaps:
         self._models = 0
 
     def add(self, layers: Sequence[Quantities]) -> None:
-        """Add one model's quantities, a dictionary a layer."""
+        """Add one model's quantities, one dictionary per layer."""
         for name in layers[0]:
             stacked = torch.stack([layer[name] for layer in layers], dim=1).float()
             self._sums[name] = self._sums[name] + stacked if name in self._sums else stacked
         self._models += 1
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
-        """The arrays of each sentence, pads cut off: ``source[i]`` and ``target[i]`` are its columns and rows."""
+        """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
         means = {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
         return [
             {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
@@ -176,7 +176,7 @@ def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray
 
 
 def real_positions(tokens: Tensor, pad: int) -> list[slice]:
-    """Where the tokens of each row of ``tokens`` [B, N] that are no pads stand (pads are on one side)."""
+    """The positions of the tokens of each row of ``tokens`` [B, N] that are not padding (padding is on one side)."""
     real = tokens.ne(pad)
     starts = real.int().argmax(dim=1).tolist()
     lengths = real.sum(dim=1).tolist()
@@ -192,7 +192,7 @@ def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
     shapes = [[attention.num_heads for attention in norm_attentions(model, DECODER_CROSS)] for model in models]
     if any(shape != shapes[0] for shape in shapes) or len(set(shapes[0])) != 1:
         raise InputError(
-            f"decoder layers differ in their heads (heads of each layer, a list a model: {shapes}): expected the "
-            f"same number in every layer and model, since maps are stacked and averaged; record each model by itself"
+            f"decoder layers differ in their number of heads (one list per model: {shapes}), but maps are stacked and "
+            f"averaged over layers and models; record each model separately"
         )
     return len(shapes[0]), shapes[0][0]

@@ -1,1 +1,1 @@
-"""Beam search and forced scoring that carry maps."""
+"""Beam search and forced scoring with maps."""

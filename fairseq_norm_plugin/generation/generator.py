@@ -1,8 +1,8 @@
-"""Beam search and forced scoring that carry maps in their hypotheses.
+"""Beam search and forced scoring whose hypotheses carry maps.
 
-Search is fairseq's and unchanged.  The map that ``--print-alignment`` shows is computed step by step and carried
-through fairseq's own attention buffer (in float32, outside the decoder's cast to the model's dtype); what is
-recorded comes from one teacher-forced pass over the final hypotheses, under the key ``norm_maps``.
+fairseq's search is unchanged.  The map that ``--print-alignment`` shows is computed step by step and carried in
+fairseq's own attention buffer (in float32, not cast to the model's dtype).  Recorded quantities come from one
+teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Hypotheses = list[list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class PrintedMap:
-    """Which map ``--print-alignment`` shows; ``heads`` None means all.
+    """The map that ``--print-alignment`` shows; ``heads`` None means all.
 
-    ``specials`` are the ids, of source and target, that a hard alignment leaves out (sides.special_ids).
+    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
     """
 
     kind: str
@@ -60,15 +60,15 @@ class PrintedMap:
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's ensemble, whose attention is the printed map: the mean of the models' maps."""
+    """fairseq's ensemble, whose attention is the printed map, the mean over the models."""
 
     def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
         super().__init__(models)
         self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
-        self.attentions = [norm_attentions(model) for model in models]  # looked for once, not in every step
+        self.attentions = [norm_attentions(model) for model in models]  # once here, not in every step
 
     def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """fairseq's step, with the last target position's map [B, S] in the place of its attention."""
+        """fairseq's step, with the map of the last target position, [B, S], instead of its attention."""
         with ExitStack() as stack:
             for attentions, capture in zip(self.attentions, self.captures):
                 stack.enter_context(capturing(attentions, capture))
@@ -78,7 +78,7 @@ class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is unty
 
 
 class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
-    """fairseq's beam search; hypotheses carry the printed map's alignment and what is recorded."""
+    """fairseq's beam search; hypotheses carry the alignment of the printed map and the recorded quantities."""
 
     model: EnsembleModel
 
@@ -94,7 +94,7 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         self.carry(printed, recorded)
 
     def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
-        """Say what the hypotheses are to carry."""
+        """Set what the hypotheses carry."""
         if printed:
             self.model = NormEnsembleModel(list(self.model.models), printed)
         self.printed = printed
@@ -106,9 +106,9 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         prefix = kwargs.get("prefix_tokens")
         if self.printed and self.beam_size > 1 and prefix is not None and bool(prefix.eq(self.eos).any()):
             raise InputError(
-                "--prefix-size covers a whole target, where fairseq's beam search hands out the attention of other "
-                "hypotheses: expected shorter prefixes; use --score-reference for forced decoding, "
-                "or leave --print-alignment out"
+                "--prefix-size covers a whole target, and then fairseq's beam search returns the attention of other "
+                "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
+                "--print-alignment"
             )
         with one_thread(models):
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
@@ -127,7 +127,7 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
 
 
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
-    """fairseq's forced scoring; the maps come from the one pass that scores."""
+    """fairseq's forced scoring; the maps come from the scoring pass itself."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         self.carry(printed, recorded)
 
     def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
-        """Say what the hypotheses are to carry."""
+        """Set what the hypotheses carry."""
         self.printed = printed
         self.recorded = recorded
 
@@ -148,7 +148,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
     def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
         """fairseq's generate."""
         if sample.get("target") is None:
-            raise InputError("--score-reference needs references: the data set has no target side; binarise one")
+            raise InputError("--score-reference needs references, but the data set has no target side; binarise one")
         printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
         recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
         with ExitStack() as stack:
@@ -175,9 +175,9 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
 
 
 def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
-    """Turn the generator or scorer that a task of fairseq's has built into the one of this module, in place.
+    """Turn the generator or scorer that a fairseq task has built into the one of this module, in place.
 
-    Whatever the task has set on it (its end of sentence, what it strips, its search) stays.
+    Everything that the task has set on it is kept (end of sentence, stripped symbols, search).
 
     Raises:
         UsageError: it is neither fairseq's SequenceGenerator nor its SequenceScorer.
@@ -188,8 +188,8 @@ def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional
             generator.carry(printed, recorded)
             return generator
     raise UsageError(
-        f"the task builds a {type(generator).__name__}, which cannot carry maps: expected fairseq's SequenceGenerator "
-        f"or SequenceScorer"
+        f"the task builds a {type(generator).__name__}, but only fairseq's SequenceGenerator and SequenceScorer can "
+        f"carry maps"
     )
 
 
@@ -201,14 +201,14 @@ def record_hypotheses(
     pad: int,
     bos: int,
 ) -> None:
-    """Put the recorded quantities of the n-best ``hypotheses`` under their ``norm_maps``, teacher-forced.
+    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps``, by teacher forcing.
 
-    One encoder pass a model and one decoder pass a rank, without the output layer.  ``bos`` is the decoder's first
-    input: what ends a sentence, unless search began with another.
+    This takes one encoder pass per model and one decoder pass per rank, without the output layer.  ``bos`` is the
+    decoder's first input: the end-of-sentence symbol, unless the search began with another.
     """
     net_input = sample["net_input"]
     ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
-    # A sentence may have fewer hypotheses than the beam is wide.
+    # A sentence may have fewer hypotheses than the beam size.
     present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
     batches = [BatchMaps() for _ in ranks]
     for model in models:

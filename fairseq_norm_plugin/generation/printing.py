@@ -1,4 +1,4 @@
-"""What fairseq's ``--print-alignment`` prints: token-level alignments of one map, hard or soft."""
+"""Formats one map for fairseq's ``--print-alignment``: hard or soft alignments of tokens."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ SoftAlignment = list[list[str]]
 
 
 def map_rows(length: int, setting: str) -> range:
-    """The map rows of target tokens 0, 1, …: AWO takes the row that predicts a token, AWI the row it is input of.
+    """The map rows of target tokens 0, 1, …: AWO takes the row that predicts a token, AWI the row it is input to.
 
-    AWI of the last token (``</s>``) is undefined, so there is one row fewer.
+    AWI is undefined for the last token (``</s>``), so it has one row less.
     """
     return range(length) if setting == "awo" else range(1, length)
 
 
 def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, setting: str) -> HardAlignment:
-    """For each ordinary target token the ordinary source token with the largest value.
+    """Link each ordinary target token to the ordinary source token with the largest value.
 
-    Token indices count ordinary tokens only, as fairseq's do (``</s>`` is none); ties go to the first.
+    Like fairseq's, token indices count ordinary tokens only (``</s>`` is special); the first of equal values wins.
 
     Args:
-        map_: [T, S], without pads.
+        map_: [T, S], without padding.
         source: [S], true at ordinary tokens.
-        target: [T], likewise.
+        target: [T], true at ordinary tokens.
         setting: ``awo`` or ``awi``.
 
     Returns:
@@ -39,5 +39,5 @@ def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, setting: str) -
 
 
 def soft_alignment(map_: Tensor, setting: str) -> SoftAlignment:
-    """The map's rows of target tokens 0, 1, … (``</s>`` included, except in AWI), as fairseq formats them."""
+    """The map rows of target tokens 0, 1, … (``</s>`` included, except in AWI), in fairseq's format."""
     return [[f"{value:.6f}" for value in map_[row].tolist()] for row in map_rows(map_.size(0), setting)]

@@ -1,10 +1,10 @@
-"""A block of a Transformer layer, described once: every map of every block is computed from this description.
+"""A block of a Transformer layer, from which every map is computed.
 
-A block is an attention with its residual connection, its layer normalisation and, where one follows, the
-feed-forward network.  Axes: B batch, H heads, T target positions, S source positions, d head dimension, D model
-dimension, F feed-forward dimension.  Source position j reaches target position i as the vector
+A block is an attention with its residual connection, its layer normalisation and, if one follows, the feed-forward
+network.  Axes: B batch, H heads, T target positions, S source positions, d head dimension, D model dimension, F
+feed-forward dimension.  Source position j reaches target position i as the vector
 
-    z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i where j is i's own position],
+    z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i if j is i's own position],
 
 which the steps after the attention (:class:`~fairseq_norm_plugin.maps.carrier.Carrier`) carry to one of the stages
 :data:`~fairseq_norm_plugin.maps.weights.STAGES`.
@@ -24,7 +24,7 @@ from fairseq_norm_plugin.maps.carrier import Carrier
 from fairseq_norm_plugin.maps.norms import gram_factor, layer_norms
 from fairseq_norm_plugin.maps.weights import BlockWeights
 
-#: Size of the temporaries of one chunk of vectors, in bytes: large enough for the network's matrix products.
+#: Size of the temporary tensors of one chunk of vectors, in bytes: large enough for the network's matrix products.
 VECTOR_CHUNK_BYTES = 8 * 2**20
 
 
@@ -32,15 +32,15 @@ VECTOR_CHUNK_BYTES = 8 * 2**20
 class Block:
     """One block in one forward pass; the leading axis B may be missing (:meth:`sentence`).
 
-    All tensors have one dtype, float32 or float64, and so have the maps; pads are positions like others.
+    All tensors and maps have the same dtype, float32 or float64.  Padding is treated like any other position.
 
     Attributes:
         weights: the block's parameters.
-        alpha: attention weights after softmax, before dropout, [B, H, T, S]; rows add up to 1.
+        alpha: attention weights after softmax, before dropout, [B, H, T, S]; rows sum to 1.
         values: value vectors, bias included, [B, S, H, d].
-        residual: what the residual connection adds to the attention's output, [B, T, D].
+        residual: the residual that is added to the attention's output, [B, T, D].
         output: the attention's output, b_O included, [B, T, D].
-        known_factor: :attr:`factor` where it was built before (incremental decoding); ``values`` is not read then.
+        known_factor: :attr:`factor` if it was built before (incremental decoding); then ``values`` is ignored.
     """
 
     weights: BlockWeights
@@ -51,7 +51,7 @@ class Block:
     known_factor: Optional[Tensor] = None
 
     def sentence(self, index: int) -> Block:
-        """Sentence ``index`` of the batch alone, without the batch axis."""
+        """Sentence ``index`` of the batch, without the batch axis."""
         names = ("alpha", "values", "residual", "output")
         return replace(self, known_factor=None, **{name: getattr(self, name)[index] for name in names})
 
@@ -64,7 +64,7 @@ class Block:
 
     @cached_property
     def norm_factor(self) -> Tensor:
-        """The same of the vectors γ ⊙ (f − mean(f)), [B, S, H, H]; :attr:`factor` itself in a pre-norm layer."""
+        """The same for the vectors γ ⊙ (f − mean(f)), [B, S, H, H]; in a pre-norm layer :attr:`factor` itself."""
         return self.factor if self.weights.norm is None else gram_factor(self.values, self.weights.norm_gram_basis)
 
     @cached_property
@@ -74,14 +74,14 @@ class Block:
 
     @cached_property
     def own_by_head(self) -> Tensor:
-        """α^h_ii v^h_i: what each head takes from i itself, before W_O, [B, T, H, d]; zeros in cross-attention."""
+        """α^h_ii v^h_i: the part that each head takes from i itself, before W_O, [B, T, H, d]; 0 in cross-attention."""
         if self.weights.cross:
             return torch.zeros_like(self.others_by_head)
         return self.alpha.diagonal(dim1=-2, dim2=-1).transpose(-2, -1)[..., None] * self.values
 
     @cached_property
     def others_by_head(self) -> Tensor:
-        """Σ_{j≠i} α^h_ij v^h_j: what each head takes from the other positions, before W_O, [B, T, H, d]."""
+        """Σ_{j≠i} α^h_ij v^h_j: the part that each head takes from other positions, before W_O, [B, T, H, d]."""
         alpha = self.alpha
         if not self.weights.cross:
             alpha = alpha.masked_fill(torch.eye(alpha.size(-1), dtype=torch.bool, device=alpha.device), 0.0)
@@ -99,24 +99,24 @@ class Block:
 
     @cached_property
     def carrier(self) -> Carrier:
-        """The steps after the attention, with the scales of this pass."""
+        """The steps after the attention, with the scales of this forward pass."""
         return Carrier(self.weights, self.output, self.residual)
 
 
 def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[tuple[slice, Tensor]]:
-    """The vectors z_ij of one sentence carried to ``stage``, chunk by chunk of source positions.
+    """The vectors z_ij of one sentence, carried to ``stage``, in chunks of source positions.
 
-    No tensor of T·S·D elements arises.  W_O and W_1 are multiplied once per head, so that a pair of positions costs
-    the network's second projection only (Kobayashi et al. 2024; docs/maps.md has the closed form).
+    No tensor of T·S·D elements is built.  W_O and W_1 are multiplied once per head, so a pair of positions costs only
+    the network's second projection (Kobayashi et al. 2024; docs/maps.md has the closed form).
 
     Args:
         block: one sentence (:meth:`Block.sentence`).
         stage: one of :data:`~fairseq_norm_plugin.maps.weights.STAGES`.
-        chunk_bytes: size of the temporaries of a chunk, in bytes.
+        chunk_bytes: size of the temporary tensors of a chunk, in bytes.
 
     Yields:
-        Source positions as a slice, and their vectors, [positions, T, D].  In cross-attention the residual follows as
-        position S, from stage ``attnres`` on.
+        Source positions as a slice, and their vectors, [positions, T, D].  In cross-attention, from stage ``attnres``
+        on, the residual follows as position S.
 
     Raises:
         InputError: the stage needs a feed-forward network that the block does not have.

@@ -1,6 +1,6 @@
 """The steps after an attention (block.py), which carry the vector of each source position to the block's output.
 
-Each step is linear in the parts of a vector once the whole vector is known (docs/maps.md):
+If the whole vector is known, each step is linear in its parts (docs/maps.md):
 
 - The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
   s_i = sqrt(var(y_i) + eps); β belongs to no part (Kobayashi et al. 2021).
@@ -22,15 +22,15 @@ from fairseq_norm_plugin.maps.weights import BlockWeights
 
 
 class Carrier:
-    """Carries vectors of the attention's output space through the steps after it, as far as a stage (``STAGES``).
+    """Carries vectors from the attention's output space through the steps after it, up to a stage (``STAGES``).
 
-    It is linear: the carried vectors of all source positions and of the residual connection, and
-    :meth:`bias_contribution`, add up to :meth:`whole`.  The leading axis B may be missing.
+    This is linear: the carried vectors of all source positions and of the residual connection, plus
+    :meth:`bias_contribution`, sum to :meth:`whole`.  The leading axis B may be missing.
 
     Args:
         weights: the block's parameters.
         output: the attention's output, b_O included, [B, T, D].
-        residual: what the residual connection adds to it, [B, T, D].
+        residual: the residual that is added to it, [B, T, D].
     """
 
     def __init__(self, weights: BlockWeights, output: Tensor, residual: Tensor) -> None:
@@ -40,7 +40,7 @@ class Carrier:
 
     @cached_property
     def _scale(self) -> Optional[Tensor]:
-        """s_i of the layer norm that the network's input comes from, [B, T, 1]; None without one."""
+        """s_i of the layer norm before the network, [B, T, 1]; None if there is none."""
         norm = self._weights.input_norm
         return None if norm is None else norm.scale(self._sum)
 
@@ -55,7 +55,7 @@ class Carrier:
 
     @cached_property
     def _ratio(self) -> Tensor:
-        """g(p) / p of every unit, [B, T, F]; where p = 0 its limit g'(0)."""
+        """g(p) / p of every unit, [B, T, F]; at p = 0 its limit g'(0)."""
         pre, activation = self._pre, self._weights.network.activation
         zero = torch.zeros(1, dtype=pre.dtype, device=pre.device, requires_grad=True)
         with torch.enable_grad():
@@ -92,12 +92,12 @@ class Carrier:
         return whole if stage == "ffres" or final is None else final(whole)
 
     def finish(self, stream: Optional[Tensor], pre: Optional[Tensor], stage: str) -> Tensor:
-        """Divide by the scales of this pass and add up: the last step of :meth:`carry`, which overwrites its input.
+        """Divide by the scales of this pass and sum: the last step of :meth:`carry`, which overwrites its input.
 
         Args:
             stream: :meth:`BlockWeights.stream` of the vectors, [..., T, D].
-            pre: :meth:`BlockWeights.pre_activation` of them, [..., T, F].
-            stage: the stage that both were made for.
+            pre: :meth:`BlockWeights.pre_activation` of the vectors, [..., T, F].
+            stage: the stage of both.
 
         Returns:
             The vectors at ``stage``, [..., T, D].
@@ -119,7 +119,7 @@ class Carrier:
         return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
 
     def carry(self, vectors: Tensor, stage: str) -> Tensor:
-        """``vectors`` [..., T, D] of the attention's output space (B first, if there is a batch) at ``stage``.
+        """Carry ``vectors`` [..., T, D] from the attention's output space (B first, if there is a batch) to ``stage``.
 
         Raises:
             InputError: the stage needs a feed-forward network that the block does not have.
@@ -127,7 +127,7 @@ class Carrier:
         return self.finish(self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage), stage)
 
     def bias_contribution(self, stage: str) -> Tensor:
-        """The bias term at ``stage``, attributed to no token: b_O, β, b_1 and b_2, each carried on, [B, T, D].
+        """The bias term at ``stage``, attributed to no token: b_O, β, b_1 and b_2, carried to it, [B, T, D].
 
         Raises:
             InputError: the stage needs a feed-forward network that the block does not have.

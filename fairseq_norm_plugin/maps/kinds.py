@@ -1,4 +1,4 @@
-"""The map kinds of one block (docs/maps.md), and its mixing ratios.
+"""The map kinds and mixing ratios of one block (docs/maps.md).
 
 ======================================= ======================================================================
 ``attn_w``                              α (baseline)
@@ -9,9 +9,9 @@
 ``alti``                                contribution of Ferrando et al. (2022), rows normalised to 1
 ======================================= ======================================================================
 
-Norms are in the unit of the model's hidden states, ``attn_w``, ``attnres_w``, ``alti`` and mixing ratios fractions.
-Axes as in block.py.  In encoder-decoder attention, kinds with the residual have one more column, the last, which is the
-target's own.
+Norms are in the unit of the model's hidden states; ``attn_w``, ``attnres_w``, ``alti`` and mixing ratios are fractions.
+Axes as in block.py.  In encoder-decoder attention, kinds with the residual have an extra last column for the target's
+own part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NORM_KINDS = {f"{stage}_n": stage for stage in STAGES}
 BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
 #: Those with maps of single heads.
 HEAD_KINDS = ("attn_w", "attn_n", "attnresln_n")
-#: Kinds of mixing ratios: all that have an own part.
+#: Kinds of mixing ratios: all kinds that have an own part.
 MIXING_KINDS = tuple(kind for kind in BLOCK_KINDS if kind != "alti")
 
 
@@ -55,7 +55,7 @@ def head_map(block: Block, kind: str) -> Tensor:
         return head_norms(block.alpha, block.factor)
     if kind == "attnresln_n":
         return _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True)
-    raise InputError(f"kind {kind!r} has no maps of single heads: expected one of {', '.join(HEAD_KINDS)}")
+    raise InputError(f"kind {kind!r} has no maps of single heads; choose one of {', '.join(HEAD_KINDS)}")
 
 
 def layer_map(block: Block, kind: str) -> Tensor:
@@ -90,18 +90,18 @@ def layer_map(block: Block, kind: str) -> Tensor:
         return torch.stack([_norms(block.sentence(b), NORM_KINDS[kind]) for b in range(len(block.alpha))])
     if kind == "alti":
         return torch.stack([_alti(block.sentence(b)) for b in range(len(block.alpha))])
-    raise InputError(f"unknown map kind {kind!r}: expected one of {', '.join(BLOCK_KINDS)}")
+    raise InputError(f"unknown map kind {kind!r}; choose one of {', '.join(BLOCK_KINDS)}")
 
 
 def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Kind ``attn_n_merged``: ``attn_n`` with the vectors of a source word's subwords summed before the norm.
 
-    The word's norm stands in the column of its first subword, and zeros in the others, so that the sum over a word's
-    columns, which merges the subwords of every other kind, gives that norm.
+    The column of a word's first subword holds the word's norm, its other columns hold zeros.  So the sum over a word's
+    columns, which merges the subwords of all kinds, gives this norm.
 
     Args:
         block: a batch of encoder-decoder attention.
-        words: for each sentence the word of each source token, from 0; -1 for a token of no word.
+        words: for each sentence the word of each source token, from 0; -1 for a token that belongs to no word.
 
     Returns:
         Head maps [B, H, T, S] and layer map [B, T, S].
@@ -125,10 +125,11 @@ def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Te
 
 
 def mixing_ratio(block: Block, kind: str) -> Tensor:
-    """How much of a position's new vector comes from other positions (Kobayashi et al. 2021).
+    """The share of a position's new vector that comes from other positions (Kobayashi et al. 2021).
 
-    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), the vectors carried as far as the kind says.  The own part is what
-    position i takes from itself and, by kind, its residual; in encoder-decoder attention the residual alone.
+    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind.  The own part is
+    what position i takes from itself and, depending on the kind, its residual; in encoder-decoder attention it is the
+    residual only.
 
     Args:
         block: a batch.
@@ -149,7 +150,7 @@ def mixing_ratio(block: Block, kind: str) -> Tensor:
         others = layer_weights(block.alpha).sum(-1) - own
         return others if kind == "attn_w" else 0.5 * others
     if kind not in MIXING_KINDS:
-        raise InputError(f"kind {kind!r} has no mixing ratio: expected one of {', '.join(MIXING_KINDS)}")
+        raise InputError(f"kind {kind!r} has no mixing ratio; choose one of {', '.join(MIXING_KINDS)}")
     stage = NORM_KINDS[kind]
     own_vector = block.own if stage == "attn" else block.own + block.residual
     return _ratio(block.carrier.carry(block.others, stage), block.carrier.carry(own_vector, stage))
@@ -166,13 +167,13 @@ def head_mixing_ratio(block: Block, kind: str) -> Tensor:
         [B, H, T], fractions; 0 where both parts are 0.
 
     Raises:
-        InputError: another kind.
+        InputError: the kind is another.
     """
     own_alpha = block.alpha.diagonal(dim1=-2, dim2=-1)
     if kind == "attn_w":
         return block.alpha.sum(-1) - own_alpha
     if kind != "attn_n":
-        raise InputError(f"kind {kind!r} has no mixing ratio of single heads: expected attn_w or attn_n")
+        raise InputError(f"kind {kind!r} has no mixing ratio of single heads; choose attn_w or attn_n")
     triangles = block.weights.head_triangles
     return _ratio(*(torch.einsum("hed,bthd->bhte", triangles, u) for u in (block.others_by_head, block.own_by_head)))
 
@@ -185,7 +186,7 @@ def _ratio(others: Tensor, own: Tensor) -> Tensor:
 
 
 def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
-    """``norms`` [B, (H,) T, S] over the layer norm's s_i."""
+    """``norms`` [B, (H,) T, S] divided by the layer norm's s_i."""
     if block.weights.norm is None:
         return norms
     scale = block.weights.norm.scale(block.residual + block.output)
@@ -193,7 +194,7 @@ def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
 
 
 def _with_own(map_: Tensor, own: Tensor, block: Block, add: bool = False) -> Tensor:
-    """``map_`` [B, T, S] with the own part [B, T]: a column more in cross-attention, else on the diagonal."""
+    """``map_`` [B, T, S] with the own part [B, T]: as an extra column in cross-attention, else on the diagonal."""
     if block.weights.cross:
         return torch.cat([map_, own[..., None]], dim=-1)
     diagonal = map_.diagonal(dim1=-2, dim2=-1)
@@ -216,6 +217,6 @@ def _alti(sentence: Block) -> Tensor:
 
 
 def normalised_rows(map_: Tensor) -> Tensor:
-    """``map_`` [..., T, S] with each row divided by its sum; a row of zeros stays zero."""
+    """``map_`` [..., T, S] with each row divided by its sum; rows of zeros stay zero."""
     total = map_.sum(dim=-1, keepdim=True)
     return map_ / torch.where(total == 0, 1.0, total)

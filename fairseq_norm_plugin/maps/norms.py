@@ -1,15 +1,15 @@
-"""The norms of Kobayashi et al. (2020, "Attention is Not Only a Weight") as free functions on tensors.
+"""The norms of Kobayashi et al. (2020, "Attention is Not Only a Weight") as functions on tensors.
 
 Axes: B batch, H heads, T target positions, S source positions, d head dimension, D = H·d.
 α is the attention weight after softmax and before dropout, v^h_j the value vector of source token j
 in head h (bias included), W_h = W_O[:, h·d:(h+1)·d] the head's slice of the output projection (as in
 ``torch.nn.Linear.weight``), f^h(x_j) = W_h v^h_j the transformed vector.  The output bias belongs to
-no source token and is left out.  Norms are Euclidean, in the unit of the model's hidden states.
+no source token and is omitted.  Norms are Euclidean, in the unit of the model's hidden states.
 
 ‖Σ_h α^h_ij f^h(x_j)‖² = Σ_hk α^h_ij α^k_ij G_j[h,k] with the Gram matrix G_j[h,k] = f^h(x_j)·f^k(x_j), one H×H
-matrix per source token.  Its Cholesky factor, G_j = L_j L_jᵀ, is kept, so that the norm is ‖Σ_h α^h_ij L_j[h,:]‖:
-never negative, and as accurate as the norm of the summed vectors.  (A stored Gram matrix would lose digits with the
-square of the cancellation between heads.)  No tensor of B·T·S·D elements arises.
+matrix per source token.  From its Cholesky factor, G_j = L_j L_jᵀ, the norm is ‖Σ_h α^h_ij L_j[h,:]‖: never negative,
+and as accurate as the norm of the summed vectors.  (A stored Gram matrix would lose digits with the square of the
+cancellation between heads.)  No tensor of B·T·S·D elements is built.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-#: Size of the temporaries of one chunk, in bytes: about what a core's caches hold.
+#: Size of the temporary tensors of one chunk, in bytes: about the size of a core's caches.
 CHUNK_BYTES = 2 * 2**20
-# Added to the diagonal before factoring.  The first is relative to each head's own ‖f‖² (times H): small heads stay as
-# accurate as large ones.  The second, relative to the sum over heads, is for what rounding made indefinite.
+# Added to the diagonal before factoring.  The first is relative to each head's own ‖f‖² (times H), so small heads are
+# as accurate as large ones.  The second, relative to the sum over heads, is for matrices made indefinite by rounding.
 _JITTER, _LAST_JITTER = 1e-15, 1e-12
 
 
 def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
-    """M[h] = W_hᵀ W, from which G[h,k] = v^h · M[h,k] v^k; a function of the parameters alone.
+    """M[h] = W_hᵀ W, which gives G[h,k] = v^h · M[h,k] v^k; it depends on the parameters only.
 
     Args:
         w_o: output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
@@ -76,11 +76,11 @@ def _gram(values: Tensor, basis: Tensor) -> Tensor:
 
 
 def _cholesky(gram: Tensor) -> Tensor:
-    """L of the lower triangles [N, H, H]; a dead head (f = 0) has a row of exact zeros, and adds none to the others."""
+    """L of the lower triangles [N, H, H]; a dead head (f = 0) has a row of exact zeros and does not change others."""
     squares = gram.diagonal(dim1=-2, dim2=-1)  # ‖f‖²
     total = squares.sum(-1, keepdim=True)
     dead = squares <= 0  # rounding may take ‖f‖² below 0
-    result = torch.full_like(gram, float("nan"))  # what cannot be factored (NaN in the model) is NaN, never a number
+    result = torch.full_like(gram, float("nan"))  # a matrix that cannot be factored (NaN in the model) gives NaN
     for jitter in (_LAST_JITTER * total, _JITTER * gram.size(-1) * squares):
         factor, failed = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(dead, total, jitter)))
         result = torch.where(failed[:, None, None] == 0, factor, result)
@@ -96,12 +96,12 @@ def transformed_norms(factor: Tensor) -> Tensor:
     Returns:
         [B, H, S].
     """
-    # not vector_norm, which is ten times slower along an axis that is not innermost in memory
+    # vector_norm is ten times slower along an axis that is not innermost in memory
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
-    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, the norm of what a head takes from a source token.
+    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, the norm of the vector that a head takes from a source token.
 
     Args:
         alpha: attention weights, [B, H, T, S].
@@ -114,14 +114,14 @@ def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
 
 
 def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
-    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or those named), then the norm.
+    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or the named ones), then the norm.
 
-    Temporaries are as large as a chunk of :data:`CHUNK_BYTES`.
+    Temporary tensors have the size of a chunk of :data:`CHUNK_BYTES`.
 
     Args:
         alpha: attention weights, [B, H, T, S].
         factor: :func:`gram_factor` of the values, [B, S, H, H].
-        heads: the heads to sum over, one at least; default: all.
+        heads: the heads to sum over, at least one; default: all.
 
     Returns:
         [B, T, S].
@@ -130,7 +130,7 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = 
         IndexError: there is no such head.
     """
     batch, all_heads, target, source = alpha.shape
-    # L is lower triangular: head h reaches the first h + 1 coordinates, so the last head begins.
+    # L is lower triangular: head h has the first h + 1 coordinates, so the last head comes first.
     wanted = range(all_heads) if heads is None else [range(all_heads)[head] for head in heads]
     last, *others = sorted(wanted, reverse=True)
     rows = max(1, CHUNK_BYTES // max(1, (last + 1) * source * alpha.element_size()))
@@ -149,7 +149,7 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = 
 
 
 def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
-    """The mean of α over the heads (all, or those named), the baseline of Kobayashi et al. (2020).
+    """The mean of α over the heads (all, or the named ones), the baseline of Kobayashi et al. (2020).
 
     Args:
         alpha: attention weights, [B, H, T, S].
@@ -158,5 +158,5 @@ def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tenso
     Returns:
         [B, T, S].
     """
-    # stacked, not indexed by a list, which a GPU would have to wait for
+    # stacked, because indexing with a list would make a GPU wait
     return (alpha if heads is None else torch.stack([alpha[:, h] for h in heads], dim=1)).mean(dim=1)

@@ -1,4 +1,4 @@
-"""Rollout: the maps of single blocks, multiplied to maps between a layer and the model's inputs.
+"""Rollout: multiplies the maps of single blocks to maps between a layer and the model's inputs.
 
 Encoder: R_l = C_l R_{l−1} with R_0 = 1 (Abnar and Zuidema 2020).  Decoder (ALTI+, Ferrando et al. 2022b): each row of a
 layer is divided among source tokens, P_l [T, S], and the target prefix, Q_l [T, T], with P_0 = 0 and Q_0 = 1.  D_l is
@@ -6,7 +6,7 @@ the map of self-attention; that of encoder-decoder attention has source columns 
 
     P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
 
-Where the rows of every block's map add up to 1, so do those of R_l and of [P_l Q_l].  Maps are fractions.  Axes: B
+If the rows of every block's map sum to 1, so do those of R_l and of [P_l Q_l].  Maps are fractions.  Axes: B
 batch, T target positions, S source positions.
 """
 
@@ -40,7 +40,7 @@ def decoder_rollout(
 
     Args:
         self_maps: self-attention maps of all decoder layers, [B, T, T] each.
-        cross_maps: encoder-decoder maps, the residual's column last, [B, T, S + 1] each.
+        cross_maps: encoder-decoder maps with the residual in the last column, [B, T, S + 1] each.
         encoder: :func:`encoder_rollout`, [B, S, S].
 
     Returns:

@@ -17,8 +17,8 @@ from torch import Tensor
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.norms import head_gram_basis
 
-#: How far a vector is carried: the attention's sum, with the residual, with the layer norm after it, through the
-#: feed-forward network, with its residual, with the layer norm after that.
+#: The stages that a vector can be carried to: the attention's sum, with the residual, with the layer norm after it,
+#: through the feed-forward network, with its residual, with the layer norm after that.
 STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
 
 
@@ -37,15 +37,15 @@ class Norm:
     eps: float
 
     def centred(self, vectors: Tensor) -> Tensor:
-        """γ ⊙ (v − mean(v)) of ``vectors`` v, [..., D]: the linear part, before the division by :meth:`scale`."""
+        """γ ⊙ (v − mean(v)) for ``vectors`` v, [..., D]: the linear part, before the division by :meth:`scale`."""
         return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.weight
 
     def scale(self, whole: Tensor) -> Tensor:
-        """s = sqrt(var(y) + eps) of ``whole`` vectors y [..., D], with the biased variance: [..., 1]."""
+        """s = sqrt(var(y) + eps) for ``whole`` vectors y [..., D], with the biased variance: [..., 1]."""
         return (whole.var(dim=-1, unbiased=False, keepdim=True) + self.eps).sqrt()
 
     def __call__(self, whole: Tensor) -> Tensor:
-        """The normalised vectors of ``whole`` vectors y, [..., D]."""
+        """Normalise ``whole`` vectors y, [..., D]."""
         return self.centred(whole) / self.scale(whole) + self.bias
 
 
@@ -74,16 +74,16 @@ class FeedForward:
 
 @dataclass(frozen=True, eq=False)
 class BlockWeights:
-    """The parameters of a block, and what follows from them alone.
+    """The parameters of a block, and what depends only on them.
 
     Attributes:
         w_o: output projection, [D, H·d].
-        b_o: its bias, [D]; None: it has none.
+        b_o: its bias, [D]; None: no bias.
         heads: number of heads H.
-        cross: True in encoder-decoder attention, where the residual is no source position: maps have one more, last
-            column for it.  False in self-attention, where it belongs to position j = i (T = S).
+        cross: True in encoder-decoder attention, where the residual is not a source position, so maps have an extra
+            last column for it.  False in self-attention, where it belongs to position j = i (T = S).
         norm: the layer norm after the attention's residual connection; None in pre-norm layers.
-        feed_forward: the network that follows; None: no network does (decoder self-attention).
+        feed_forward: the network that follows; None: no network follows (decoder self-attention).
     """
 
     w_o: Tensor
@@ -102,15 +102,15 @@ class BlockWeights:
         """
         if self.feed_forward is None:
             raise InputError(
-                "no feed-forward network follows this block: kinds ff_n, ffres_n and ffresln_n exist for encoder "
-                "self-attention and encoder-decoder attention"
+                "this block has no feed-forward network, which kinds ff_n, ffres_n and ffresln_n need; they exist for "
+                "encoder self-attention and encoder-decoder attention"
             )
         check_activation(self.feed_forward.activation)
         return self.feed_forward
 
     @property
     def input_norm(self) -> Optional[Norm]:
-        """The norm whose output the network reads: :attr:`norm`, in pre-norm layers the network's own, or None."""
+        """The norm whose output the network reads: :attr:`norm`, or in pre-norm layers the network's own; or None."""
         return self.norm if self.norm is not None or self.feed_forward is None else self.feed_forward.norm
 
     @cached_property
@@ -120,20 +120,20 @@ class BlockWeights:
 
     @cached_property
     def norm_gram_basis(self) -> Tensor:
-        """The same of W_O followed by :meth:`Norm.centred`; :attr:`gram_basis` itself in a pre-norm layer."""
+        """The same for W_O followed by :meth:`Norm.centred`; in a pre-norm layer :attr:`gram_basis` itself."""
         if self.norm is None:
             return self.gram_basis
         return head_gram_basis(self.norm.centred(self.w_o.t()).t(), self.heads)
 
     @cached_property
     def head_triangles(self) -> Tensor:
-        """R_h with ‖R_h u‖ = ‖W_h u‖, [H, d, d]: the norm of a head's vector from d numbers instead of D."""
+        """R_h with ‖R_h u‖ = ‖W_h u‖, [H, d, d]: gives the norm of a head's vector from d numbers instead of D."""
         w_h = self.w_o.view(len(self.w_o), self.heads, -1).transpose(0, 1)
         triangles: Tensor = torch.linalg.qr(w_h, mode="r").R
         return triangles
 
     def stream(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
-        """What ``vectors`` add to the residual stream at ``stage``, before the division by s_i.
+        """The part that ``vectors`` add to the residual stream at ``stage``, before the division by s_i.
 
         Args:
             vectors: vectors of the attention's output space, [..., D].
@@ -147,7 +147,7 @@ class BlockWeights:
         return vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
 
     def pre_activation(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
-        """What ``vectors`` add to the pre-activation of the network, before the division by s_i.
+        """The part that ``vectors`` add to the pre-activation of the network, before the division by s_i.
 
         Args:
             vectors: vectors of the attention's output space, [..., D].
@@ -172,7 +172,7 @@ class BlockWeights:
         """W_O of each head followed by :meth:`stream` and by :meth:`pre_activation`, for vectors u W as rows.
 
         Returns:
-            [H, d, D] and [H, d, F]; None where those give None.
+            [H, d, D] and [H, d, F]; None if those give None.
 
         Raises:
             InputError: as for :attr:`network`.
@@ -185,21 +185,21 @@ class BlockWeights:
 
 
 def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
-    """Check that ``activation`` g is elementwise with g(0) = 0, as the closed form of its shares needs (docs/maps.md).
+    """Check that ``activation`` g is elementwise with g(0) = 0; its closed form needs this (docs/maps.md).
 
     Raises:
-        InputError: it is not elementwise, or g(0) is not 0.
+        InputError: g is not elementwise, or g(0) is not 0.
     """
     name = getattr(activation, "__name__", repr(activation))
     probe = torch.tensor([0.0, -1.5, 0.75])
     together, alone = activation(probe.clone()), torch.cat([activation(x[None]) for x in probe])
     if together.shape != probe.shape or not torch.allclose(together, alone):
         raise InputError(
-            f"activation {name} is not elementwise: kinds ff_n, ffres_n and ffresln_n need an elementwise one (relu, "
-            f"gelu, swish, tanh, linear)"
+            f"activation {name} is not elementwise, but kinds ff_n, ffres_n and ffresln_n need an elementwise one "
+            f"(relu, gelu, swish, tanh, linear)"
         )
     if alone[0] != 0:
         raise InputError(
-            f"activation {name} has g(0) = {float(alone[0]):g}: kinds ff_n, ffres_n and ffresln_n divide g(p) among "
-            f"the parts of p, which needs g(0) = 0 (relu, gelu, swish, tanh, linear)"
+            f"activation {name} has g(0) = {float(alone[0]):g}, but kinds ff_n, ffres_n and ffresln_n need g(0) = 0 "
+            f"(relu, gelu, swish, tanh, linear)"
         )

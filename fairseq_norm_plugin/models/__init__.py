@@ -1,1 +1,1 @@
-"""The fairseq models; fairseq imports this folder itself."""
+"""Models for fairseq, which imports this folder itself."""

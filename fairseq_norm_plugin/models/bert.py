@@ -1,7 +1,7 @@
-"""BERT's encoder as a fairseq model (``--arch bert``): RoBERTa's, with the eps of BERT's layer norms.
+"""BERT's encoder as a fairseq model (``--arch bert``): RoBERTa with the eps of BERT's layer norms.
 
-fairseq fixes eps at 1e-5; BERT's is 1e-12, and its embeddings are so small that the difference is 6e-3 of their layer
-norm.  As a model of its own the eps is stored in the checkpoint, holds under any task, and a fairseq without this
+fairseq fixes eps at 1e-5, but BERT's is 1e-12, and its embeddings are so small that this changes their layer norm by
+6e-3.  As a separate model, BERT stores eps in the checkpoint, so it holds for any task, and a fairseq without this
 plugin refuses the checkpoint instead of computing something else.
 """
 
@@ -21,18 +21,18 @@ class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
 
     @classmethod
     def hub_models(cls) -> dict[str, str]:
-        """None: scripts/convert_bert.py makes the checkpoints."""
+        """No models: scripts/convert_bert.py makes the checkpoints."""
         return {}
 
     @staticmethod
     def add_args(parser: argparse.ArgumentParser) -> None:
-        """RoBERTa's options, and the eps."""
+        """Add RoBERTa's options and eps."""
         RobertaModel.add_args(parser)
         parser.add_argument("--layer-norm-eps", type=float, help="eps of every layer norm (default: 1e-12)")
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> Any:
-        """fairseq's build, then the eps."""
+        """Build fairseq's model, then set eps."""
         model = super().build_model(args, task)
         for module in model.modules():
             if hasattr(module, "normalized_shape"):  # torch's LayerNorm, or apex's
@@ -42,6 +42,6 @@ class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
 
 @register_model_architecture("bert", "bert")  # type: ignore[untyped-decorator]
 def bert_architecture(args: Any) -> None:
-    """RoBERTa base, with BERT's eps."""
+    """RoBERTa base with BERT's eps."""
     args.layer_norm_eps = getattr(args, "layer_norm_eps", 1e-12)
     base_architecture(args)

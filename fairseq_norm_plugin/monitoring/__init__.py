@@ -1,1 +1,1 @@
-"""AER and mixing ratios on every validation."""
+"""AER and mixing ratios in every validation."""

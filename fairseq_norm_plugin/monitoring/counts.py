@@ -1,7 +1,7 @@
-"""The counts behind AER and mixing ratios of a validation, of a batch, from the criterion's own forward pass.
+"""Counts for AER and mixing ratios of a validation batch, from the criterion's own forward pass.
 
-What a batch adds to fairseq's logging output are plain counts, so that their sums over batches and processes are
-exact; keys that begin with ``_`` are not printed.
+A batch adds plain counts to fairseq's logging output, so that sums over batches and processes are exact.  fairseq does
+not print keys that begin with ``_``.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _QUANTITIES = ("head_attn_w", "layer_attn_n")
 
 
 class Listening:
-    """A criterion that takes down what its forward pass shows; call it as the criterion itself.
+    """A criterion that records its forward pass; call it like the criterion itself.
 
     Args:
-        criterion: fairseq's.
-        monitor: what is to be taken down.
+        criterion: fairseq's criterion.
+        monitor: defines what is recorded.
     """
 
     def __init__(self, criterion: Any, monitor: Monitor) -> None:
@@ -71,11 +71,11 @@ class Listening:
 
 
 class Monitor:
-    """Counts of validation batches that hold gold, and the figures that follow from them.
+    """Counts validation batches that have gold, and derives the metrics from the counts.
 
     Args:
         options: what is monitored.
-        blocks: number of layers of each block type that mixing ratios are logged of.
+        blocks: the block types whose mixing ratios are logged, with their numbers of layers.
         pads: the padding symbols of source and target.
     """
 
@@ -89,10 +89,10 @@ class Monitor:
     def observe(
         self, criterion: Any, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> tuple[Any, Callable[[], Tally]]:
-        """Run the criterion; its result, and what counts the maps of that pass.
+        """Run the criterion; return its result, and a function that counts the maps of this pass.
 
         Raises:
-            InputError: the model lacks blocks that are asked for.
+            InputError: the model does not have blocks that an option needs.
         """
         first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
         recorder = Recorder(model, self._recorded, sample, first_pass)
@@ -107,10 +107,10 @@ class Monitor:
 
         Args:
             sample: the batch, with gold.
-            quantities: what was recorded of it, a dictionary a layer.
+            quantities: its recorded quantities, one dictionary per layer.
 
         Raises:
-            InputError: a map holds NaN or infinite values, or is not of its sentence's size.
+            InputError: a map holds NaN or infinite values, or does not have the size of its sentence.
         """
         pairs: list[GoldPair] = sample[GOLD_KEY]
         maps = BatchMaps()
@@ -124,14 +124,14 @@ class Monitor:
             sentence = replace(pair.sentence, layers=self.options.layers, arrays=arrays)
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
-                raise InputError(f"sentence {sentence.id}: its maps hold NaN or infinite values: expected finite ones")
+                raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
             for setting, extraction in self._extractions.items():
                 linked = choose(stacked, sentence, extraction).linked(*pair.gold.sure.shape)
                 hits[setting] = hits[setting] + pair.gold.hits(linked)
         return {**self._frame(pairs, scored=True), **self._by_name(hits)}
 
     def failed(self, sample: dict[str, Any]) -> Tally:
-        """The counts of a batch whose maps could not be had."""
+        """The counts of a batch whose maps could not be computed."""
         nothing = self._by_name(dict.fromkeys(SETTINGS, self._no_hits))
         mixing = dict.fromkeys(self.figures.mixing_keys(), 0)
         return {**self._frame(sample[GOLD_KEY], scored=False), **nothing, **mixing}
@@ -181,7 +181,7 @@ def _mixing_sums(captures: Sequence[MapCapture[Tally]]) -> Tally:
 
 
 def monitored_layers(model: nn.Module) -> dict[str, int]:
-    """Block type -> number of layers, of the blocks of ``model`` that maps can be computed of.
+    """Block type -> number of layers, for the blocks of ``model`` that have maps.
 
     Raises:
         InputError: a block lacks parameters that the maps need.

@@ -1,4 +1,4 @@
-"""A validation subset whose sentences have gold alignments: they travel inside the samples."""
+"""A validation subset with gold alignments, which are part of its batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairseq_norm_plugin.texts import SideReader
 
 logger = logging.getLogger(__name__)
 
-#: The key of a batch under which its :class:`GoldPair` stand, in the order of ``batch["id"]``.
+#: The key of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``.
 GOLD_KEY = "gold"
 
 
@@ -29,9 +29,9 @@ class GoldPair:
 
     Attributes:
         sentence: its status is ``ok`` if its words are certain.
-        gold: None if they are not: the sentence then counts as one without links.
+        gold: None if the words are not certain; the sentence then counts as a hypothesis without links.
         sure: number of sure links.
-        gold_size: number of sentences in the whole gold, which says of a validation whether it saw all.
+        gold_size: number of sentences in the whole gold, to check whether a validation saw all of them.
     """
 
     sentence: SentenceMaps
@@ -44,7 +44,7 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
     """A data set of sentence pairs whose batches hold the gold of their sentences.
 
     Args:
-        dataset: fairseq's.
+        dataset: fairseq's data set.
         pairs: the gold of each sentence, by id.
     """
 
@@ -77,30 +77,30 @@ def with_gold(
     options: ReadOptions,
     readers: tuple[SideReader, SideReader],
 ) -> GoldDataset:
-    """Join a subset and its gold.
+    """Add the gold to a subset.
 
     Args:
         dataset: fairseq's data set of sentence pairs.
         subset: its name, for messages.
-        path: gold alignments, line k those of sentence k.
+        path: gold alignments; line k belongs to sentence k.
         options: how to read them.
         readers: of its source and target.
 
     Raises:
-        InputError: the gold cannot be read, has another number of sentences than the subset, or links words that a
-            sentence has not.
+        InputError: the gold cannot be read, has another number of sentences than the subset, or links a word beyond a
+            sentence.
     """
     if not Path(path).is_file():
         raise InputError(
-            f"{path}: the gold of subset {subset} (--aer-gold) is not there: expected a file; a checkpoint remembers "
-            f"the option of its training, --model-overrides \"{{'aer_gold': None}}\" forgets it"
+            f"{path}: no such file, but --aer-gold names it for subset {subset}; a checkpoint keeps this option of "
+            f"its training, --model-overrides \"{{'aer_gold': None}}\" removes it"
         )
     alignments = read_gold(path, options, warn=logger.warning)
     gold = alignments.links.to_sentences()
     if len(gold) != len(dataset):
         raise InputError(
-            f"{path}: {len(gold)} sentences in the gold, {len(dataset)} in subset {subset}: expected as many, line k "
-            f"the gold of line k; was the subset binarised from the gold's own text (fairseq-preprocess --testpref)?"
+            f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
+            f"from the text of the gold (fairseq-preprocess --testpref)"
         )
     unknown = UnknownTokens("--aer-source-text", "--aer-target-text")
     pairs = []

@@ -1,4 +1,4 @@
-"""The figures of a validation: their names, the counts that they follow from, and how fairseq logs them."""
+"""The metrics of a validation: their names, the counts they come from, and how fairseq logs them."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ from alignment_eval.scoring.aer import METRICS, Counts
 
 #: Kind of map -> its letter in the names of metrics.
 KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
-#: The three counts of a map's links, as AER needs them; |S| is the same for all.
+#: The three counts of a map's links that AER needs; |S| is the same for all maps.
 LINKS = ("links", "links_sure", "links_possible")
-#: Keys of the other counts of a batch: sure links, sentences that are scored and that could not be, sentences of the
-#: gold, batches.
+#: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches.
 SURE, SENTENCES, FAILED = "_aer_sure", "_aer_scored", "_aer_not_scored"
 GOLD, BATCHES = "_aer_gold_size", "_aer_batches"
 
 
 def metric_name(layer: int, kind: str, setting: str) -> str:
-    """The name of the AER of a layer's map: ``aer_l1_n_awo``."""
+    """The name of the AER of a layer's map, such as ``aer_l1_n_awo``."""
     return f"aer_l{layer}_{KIND_LETTERS[kind]}_{setting}"
 
 
 def mixing_name(block: str, layer: int, kind: str) -> str:
-    """The name of the mean mixing ratio of a block, ``mixing_decoder_cross_l1_attnres_n``; its sum has a ``_`` more."""
+    """The name of a block's mean mixing ratio, ``mixing_decoder_cross_l1_attnres_n``; its sum has a ``_`` before it."""
     return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
 
 
 def positions_key(block: str, layer: int) -> str:
-    """The key of the number of positions that a block's mixing ratios are of."""
+    """The key of the number of positions that a block's mixing ratios are averaged over."""
     return f"_mixing_{block}_{layer}_positions"
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Which figures are logged.
+    """The metrics that are logged.
 
     Attributes:
         extraction: kind, layer and setting of ``aer``.
         layers: decoder layers whose AER is logged.
         mixing: kinds of mixing ratios.
-        blocks: block type -> number of layers, of those that mixing ratios are logged of.
+        blocks: the block types whose mixing ratios are logged -> number of layers.
     """
 
     extraction: ExtractionOptions
@@ -58,16 +57,16 @@ class Figures:
 
     @property
     def main(self) -> str:
-        """The name of the layer's metric that ``aer`` is the same as."""
+        """The name of the layer metric that equals ``aer``."""
         (map_,) = self.extraction.maps
         return metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
 
     def names(self, setting: str) -> list[list[str]]:
-        """Names of the AERs of a setting, by the axes [layer, kind] of the counts."""
+        """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
         return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self.layers]
 
     def mixing_blocks(self) -> Iterator[tuple[str, int]]:
-        """Block type and layer of each block that mixing ratios are logged of."""
+        """Block type and layer of each block whose mixing ratios are logged."""
         for block, count in self.blocks.items() if self.mixing else ():
             yield from ((block, layer) for layer in range(count))
 
@@ -80,12 +79,12 @@ class Figures:
         return keys
 
     def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the figures that follow from them.
+        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
 
-        ``inf`` stands for an AER, and NaN for a share or a mean, that monitoring failed to get.
+        If monitoring has failed, AER is ``inf``, and other metrics are NaN.
         """
         outputs = [output for output in logging_outputs if BATCHES in output]
-        if not outputs:  # a batch of training, or of a subset without gold
+        if not outputs:  # a training batch, or a batch of a subset without gold
             return
         for key in outputs[0]:
             if key.startswith(("_aer_", "_mixing_")):
@@ -103,7 +102,7 @@ class Figures:
 
 
 def _sum(meters: Any, key: str) -> int:
-    # Counts travel between processes as float64, exact up to 2 to the power of 53.
+    # Processes exchange counts as float64, which is exact up to 2 to the power of 53.
     return round(float(meters[key].sum))
 
 

@@ -1,7 +1,7 @@
-"""What monitoring adds to a norm task in training and validation: the mixin, and the rule for errors.
+"""The mixin that adds monitoring to a norm task in training and validation.
 
-A monitor that fails does not end a training run of days: the batch is validated again without it, the error is
-logged once a validation, and the AER of that validation is ``inf``, which is never the best.
+A monitor that fails does not end a long training run.  The batch is validated again without it, the first error of each
+validation is logged, and the AER of that validation is ``inf``, which is never the best.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ logger = logging.getLogger(__name__)
 class MonitorMixin:
     """Adds AER to the validation of subsets that have gold; list it before the norm task's mixin.
 
-    What it rests on: fairseq-train and fairseq-validate build the model, then the criterion, then load the
-    validation subsets; ``valid_step`` is the only place that sees a batch; ``reduce_metrics`` gets the sums over
-    all processes; ``post_validate`` runs before fairseq-train looks up the best-checkpoint metric, which it does in
-    every subset.
+    This relies on the following: fairseq-train and fairseq-validate build the model, then the criterion, then load the
+    validation subsets; only ``valid_step`` sees a batch; ``reduce_metrics`` gets the sums over all processes;
+    ``post_validate`` runs before fairseq-train reads the best-checkpoint metric, which it does in every subset.
     """
 
     cfg: Any
@@ -43,15 +42,15 @@ class MonitorMixin:
         self._errors = 0
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
-        """The norm task's model; remembered until the criterion is built, which checks the options against it."""
+        """The norm task's model; it is kept until the criterion is built, when the options are checked against it."""
         self._built = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         return self._built
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's; the options of monitoring are checked here, before anything is trained.
+        """fairseq's criterion; this checks the options of monitoring before training starts.
 
         Raises:
-            UsageError: one of them is wrong.
+            UsageError: an option is wrong.
         """
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         if self.cfg.aer_gold is not None and self._built is not None:
@@ -68,10 +67,10 @@ class MonitorMixin:
         return criterion
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's; a subset that has gold gets it.
+        """Load fairseq's data set, with gold if the subset has any.
 
         Raises:
-            InputError: the gold does not fit the subset.
+            InputError: the gold does not match the subset.
         """
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._monitor.options.gold:
@@ -82,12 +81,12 @@ class MonitorMixin:
         return result
 
     def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
-        """fairseq's; errors are counted anew."""
+        """Begin fairseq's validation, and reset the number of errors."""
         super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
         self._errors = 0
 
     def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:
-        """fairseq's; adds the batch's counts to its logging output."""
+        """fairseq's step; adds the counts of the batch to its logging output."""
         monitor = self._monitor
         if monitor is None or GOLD_KEY not in sample:
             return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
@@ -96,7 +95,7 @@ class MonitorMixin:
             loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
         except Exception as error:
             self._note(error, monitor, sample)
-            # If it was the model's own error, it comes again.
+            # If the model itself caused the error, this raises it again.
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
             return loss, sample_size, {**logging_output, **monitor.failed(sample)}
         return loss, sample_size, {**logging_output, **self._counted(listening, monitor, sample)}
@@ -115,21 +114,21 @@ class MonitorMixin:
             raise error
         if not self._errors:
             logger.error(
-                "monitoring failed in this validation, its AER is inf (--aer-strict stops instead); "
-                "first in sentences %s: %s: %s",
+                "monitoring failed in this validation, so its AER is inf (with --aer-strict training stops); "
+                "first error, in sentences %s: %s: %s",
                 *(sample["id"].tolist(), type(error).__name__, error),
                 exc_info=error,
             )
         self._errors += 1
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """fairseq's; logs the monitor's figures."""
+        """Reduce fairseq's metrics, and log those of the monitor."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self._monitor is not None:
             self._monitor.figures.log(logging_outputs)
 
     def post_validate(self, model: nn.Module, stats: dict[str, Any], agg: Any) -> None:
-        """Called when a subset was validated, with what will be printed of it."""
+        """Hook that fairseq calls after the validation of a subset, with the metrics that it will print."""
         if hasattr(super(), "post_validate"):
             super().post_validate(model, stats, agg)  # type: ignore[misc]
         if self._monitor is None:
@@ -139,8 +138,8 @@ class MonitorMixin:
             self._errors = 0
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
-            logger.warning("AER of %s of the gold's %s sentences: the others were skipped or failed", scored, size)
+            logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
         metric = str(self.cfg.aer_best_metric)
         if metric.startswith("aer"):
-            # fairseq-train reads it in every subset and is steered by the first; the others have none.
+            # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)

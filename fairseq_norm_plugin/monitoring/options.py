@@ -1,4 +1,4 @@
-"""The options of monitoring in training, and what they mean once checked."""
+"""The options of monitoring in training, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from alignment_eval.maps.sentence import DEFAULT_KINDS
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
 from fairseq_norm_plugin.options import extraction_options, parse_kinds, parse_numbers, resolve
 
-#: Kinds of mixing ratios that every block has: no feed-forward network follows decoder self-attention.
+#: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in MIXING_KINDS if not NORM_KINDS.get(kind, "").startswith("ff"))
 
 
@@ -28,26 +28,27 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
         default=None,
         metadata={
             "help": "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation "
-            "of SUBSET then logs aer (of --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}"
+            "of SUBSET logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}"
         },
     )
     aer_gold_base: Optional[str] = field(
-        default=None, metadata={"help": "indices of the gold count from 0 or 1; required with --aer-gold"}
+        default=None, metadata={"help": "index base of the gold, 0 or 1; required with --aer-gold"}
     )
     aer_gold_format: Optional[str] = field(
-        default=None, metadata={"help": f"format of the gold: {', '.join(GOLD_FORMATS)}; default: told from the file"}
+        default=None,
+        metadata={"help": f"format of the gold: {', '.join(GOLD_FORMATS)}; default: detected from the file"},
     )
     aer_gold_swap: bool = field(
-        default=False, metadata={"help": "the gold links target to source: exchange its indices"}
+        default=False, metadata={"help": "the gold has target-source links: exchange the indices"}
     )
     aer_source_text: Optional[str] = field(
         default=None,
         metadata={
-            "help": "source text of subsets that have gold: SUBSET=FILE, several separated by commas; tells which "
-            "words unknown subwords are pieces of, as --norm-source-text does"
+            "help": "source text of subsets that have gold: SUBSET=FILE, several separated by commas; it shows which "
+            "words unknown subwords belong to, like --norm-source-text"
         },
     )
-    aer_target_text: Optional[str] = field(default=None, metadata={"help": "likewise, target text"})
+    aer_target_text: Optional[str] = field(default=None, metadata={"help": "the same for target text"})
     aer_layers: Optional[str] = field(
         default=None, metadata={"help": "decoder layers whose AER is logged, counted from 0, e.g. 0,2; default: all"}
     )
@@ -60,10 +61,10 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     )
     aer_strict: bool = field(
         default=False,
-        metadata={"help": "stop training when monitoring fails; default: log the error, AER is inf in that validation"},
+        metadata={"help": "stop training when monitoring fails; default: log the error and set AER to inf"},
     )
-    # What else a validation is steered by: interpolations, so that the task sees it.  Of a field of type bool fairseq
-    # takes the text of the interpolation for its value, which is true.
+    # Other options that steer a validation, as interpolations, so that the task sees them.  They cannot be of type
+    # bool: fairseq would read the text of the interpolation as the value true.
     aer_valid_subset: str = II("dataset.valid_subset")
     aer_combine_valid_subsets: Any = field(default=II("dataset.combine_valid_subsets"))
     aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
@@ -77,11 +78,11 @@ class MonitorOptions:
 
     Attributes:
         gold: subset -> file of its gold alignments.
-        source_text: subset -> file of its source text, of those that are given.
-        target_text: likewise.
-        reading: how to read them.
-        extraction: kind, layer and setting of ``aer``; its rule is that of every figure.
-        layers: whose AER is logged, that of ``extraction`` among them.
+        source_text: subset -> file of its source text, if given.
+        target_text: the same for the target text.
+        reading: how to read the gold.
+        extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
+        layers: the layers whose AER is logged, including that of ``extraction``.
         mixing: kinds of mixing ratios.
         strict: whether an error in monitoring stops training.
     """
@@ -104,7 +105,7 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
     """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads.
 
     Raises:
-        UsageError: an option is missing, names what is not there, or another makes its figure wrong.
+        UsageError: an option is missing or wrong, or another option would make the AER wrong.
     """
     gold = _files_of_subsets(cfg.aer_gold, "--aer-gold")
     texts = []
@@ -112,21 +113,20 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
         texts.append({} if value is None else _files_of_subsets(value, option))
         for subset in texts[-1]:
             if subset not in gold:
-                raise UsageError(f"{option} {value}: subset {subset!r} has no gold: expected one of {', '.join(gold)}")
+                raise UsageError(f"{option} {value}: subset {subset!r} has no gold; choose one of {', '.join(gold)}")
     _check_validation(cfg, gold)
     if cfg.aer_gold_base not in ("0", "1"):
         found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
         raise UsageError(
-            f"--aer-gold-base {found}: expected 0 or 1, what the indices of the gold count from; a wrong one gives a "
-            f"wrong AER"
+            f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
         )
     if cfg.aer_gold_format not in (None, *GOLD_FORMATS):
-        raise UsageError(f"--aer-gold-format {cfg.aer_gold_format!r}: expected one of {', '.join(GOLD_FORMATS)}")
+        raise UsageError(f"--aer-gold-format {cfg.aer_gold_format!r}: choose one of {', '.join(GOLD_FORMATS)}")
     options = resolve(cfg, layers, heads)
     if options.kind not in DEFAULT_KINDS or options.heads is not None:
         raise UsageError(
-            f"--aer-gold with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}: monitoring reads whole "
-            f"layers, by {' or '.join(DEFAULT_KINDS)}; leave --norm-heads out"
+            f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; monitoring "
+            f"reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and omit --norm-heads"
         )
     wanted = set(range(layers))
     if cfg.aer_layers is not None:
@@ -148,41 +148,42 @@ def _files_of_subsets(text: str, option: str) -> dict[str, str]:
     for part in str(text).split(","):
         subset, equals, path = part.partition("=")
         if not (subset and equals and path) or subset in files:
-            raise UsageError(f"{option} {text!r}: expected SUBSET=FILE, each subset once, several separated by commas")
+            raise UsageError(f"{option} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
         files[subset] = path
     return files
 
 
 def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
-    """Check that validation shows the gold's subsets, whole, and the one that steers first."""
+    """Check that validation covers the gold's subsets completely, and that the first subset can choose checkpoints."""
     subsets = str(cfg.aer_valid_subset).split(",")
     for subset in gold:
         if subset not in subsets:
             raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not validated: --valid-subset is "
-                f"{cfg.aer_valid_subset}, expected {subset} in it, such as --valid-subset {subset},valid"
+                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {cfg.aer_valid_subset}; add "
+                f"it, such as --valid-subset {subset},valid"
             )
     if cfg.aer_combine_valid_subsets:
         raise UsageError(
-            "--aer-gold with --combine-valid-subsets: sentences of all subsets in one would have the ids of others; "
-            "leave the latter out"
+            "--aer-gold does not work with --combine-valid-subsets, which changes the ids of sentences; omit "
+            "--combine-valid-subsets"
         )
     if cfg.aer_max_valid_steps is not None:
         raise UsageError(
-            f"--aer-gold with --max-valid-steps {cfg.aer_max_valid_steps}: the AER would be that of a part of the "
-            f"gold; leave the latter out"
+            f"--aer-gold does not work with --max-valid-steps {cfg.aer_max_valid_steps}, because the AER would cover "
+            f"only a part of the gold; omit --max-valid-steps"
         )
     metric = str(cfg.aer_best_metric)
     if not metric.startswith("aer"):
         return
     if subsets[0] not in gold:
         raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {cfg.aer_valid_subset} steers, and "
-            f"it has no gold: expected --valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {cfg.aer_valid_subset} chooses the "
+            f"checkpoint, but it has no gold; give --valid-subset "
+            f"{','.join([*gold, *(s for s in subsets if s not in gold)])}"
         )
     lower = not any(metric.endswith(name) for name in ("precision", "recall"))
     if lower == bool(cfg.aer_maximize_best):
         raise UsageError(
-            f"--best-checkpoint-metric {metric}: the {'smaller' if lower else 'larger'} the better: "
-            f"{'leave out' if lower else 'expected'} --maximize-best-checkpoint-metric"
+            f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
+            f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"
         )

@@ -1,1 +1,1 @@
-"""What a run writes: its identity, its parts, its writers."""
+"""Output of a run: its identity, its parts, its writers."""

@@ -1,4 +1,4 @@
-"""Word alignments: parts of lines, and the file that a run of one shard makes of them."""
+"""Writes word alignments: parts of lines, which a run with one shard merges into a file."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, check_s
 
 
 def parts_directory(alignments: Path) -> Path:
-    """Where the parts of the alignments file ``alignments`` are."""
+    """The directory with the parts of the alignments file ``alignments``."""
     return alignments.with_name(f"{alignments.name}.parts")
 
 
 def manifest_file(alignments: Path) -> Path:
-    """Where the manifest of a finished alignments file ``alignments`` of a run of one shard is."""
+    """The manifest of the finished alignments file ``alignments`` of a run with one shard."""
     return alignments.with_name(f"{alignments.name}.manifest.json")
 
 
 def finished_file(file: Path) -> Optional[Manifest]:
-    """The manifest of an alignments file that a run of one shard has finished, None where there is none.
+    """The manifest of an alignments file that a run with one shard has finished; None if there is none.
 
     Raises:
         InputError: the manifest cannot be read.
@@ -46,10 +46,10 @@ def finished_file(file: Path) -> Optional[Manifest]:
 
 
 def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, of whatever run.
+    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run.
 
     Raises:
-        InputError: they cannot be read.
+        InputError: the earlier output cannot be read.
     """
     if shards == 1 and finished_file(file) is not None:
         return np.arange(_lines(file))
@@ -63,7 +63,7 @@ def _lines(file: Path) -> int:
 
 @dataclass(frozen=True)
 class AlignmentLine:
-    """The line of a sentence in an alignments file; blank, with the reason as status, if it is not aligned."""
+    """The line of a sentence in an alignments file; if it is not aligned, the line is blank and ``status`` says why."""
 
     id: int
     line: str
@@ -76,10 +76,10 @@ class AlignmentLine:
 
 
 class AlignmentParts(ShardParts[AlignmentLine]):
-    """Word alignments; a run of one shard makes its alignments file of them at the end, with its manifest beside it.
+    """Word alignments; a run with one shard merges them into its alignments file at the end, with a manifest beside it.
 
     Raises:
-        InputError: see :class:`ShardParts`; or a run of one shard has its file already.
+        InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
     """
 
     def __init__(self, file: Path, manifest: Manifest, existing: IfExists) -> None:
@@ -89,7 +89,7 @@ class AlignmentParts(ShardParts[AlignmentLine]):
 
     @property
     def path(self) -> Path:
-        """Where the output is, for messages."""
+        """The output, for messages."""
         return self.file if self.manifest.shards == 1 else self.directory
 
     def _begun(self, manifest: Manifest) -> Optional[Manifest]:
@@ -100,11 +100,11 @@ class AlignmentParts(ShardParts[AlignmentLine]):
         """The manifest of the file, if the same run has finished it before.
 
         Raises:
-            InputError: the file exists and is not of the same run, or no file can be written there.
+            InputError: the file exists and belongs to another run, or no file can be written there.
         """
         check_new(self.file, overwrite=True, parents=True)
         if is_stream(self.file):
-            raise InputError(f"{self.file}: is not a regular file: expected the name of a file")
+            raise InputError(f"{self.file}: this is not a regular file; give the name of a file")
         if self._existing.overwrite or not os.path.lexists(self.file):
             return None
         finished = finished_file(self.file) if self._existing.resume else None
@@ -118,7 +118,7 @@ class AlignmentParts(ShardParts[AlignmentLine]):
         return super()._begun_ids() if self._finished is None else np.ones(self.manifest.size, dtype=np.bool_)
 
     def _complete(self) -> None:
-        """Of a run of one shard, make the alignments file, its manifest first, and remove the parts."""
+        """In a run with one shard, write the manifest and the alignments file, then remove the parts."""
         if self.manifest.shards > 1:
             return
         if self._finished is None:
@@ -145,7 +145,7 @@ class AlignmentParts(ShardParts[AlignmentLine]):
 
 
 class ExtractedAlignments:
-    """A :class:`SentenceWriter` of word alignments: the links of the best hypotheses."""
+    """A :class:`SentenceWriter` of word alignments, the links of the best hypotheses."""
 
     def __init__(self, parts: AlignmentParts, options: ExtractionOptions) -> None:
         self._parts = parts
@@ -157,7 +157,7 @@ class ExtractedAlignments:
 
     @property
     def manifest(self) -> Manifest:
-        """What is written, and how far."""
+        """The manifest of what is written so far."""
         return self._parts.manifest
 
     def write(self, sentences: Sequence[SentenceMaps]) -> None:

@@ -1,4 +1,4 @@
-"""What identifies a run: model, data, and every option that changes the numbers."""
+"""The identity of a run: model, data, and every option that changes the numbers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.texts import SideReader
 
-#: Attributes of fairseq's modules that change no number outside of training: what is dropped or quantised there, limits
-#: of lengths (the task's are in the signature), and what generation and tracing switch.
+#: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
+#: (those of the task are in the signature), and switches of generation and tracing.
 _SILENT_ATTRIBUTES = re.compile(
     r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
 )
@@ -39,7 +39,7 @@ def run_signature(
     input_options: Mapping[str, Any],
     generation: Any,
 ) -> dict[str, Any]:
-    """What every output of a run depends on.
+    """The signature of a run: everything that every output depends on.
 
     Args:
         task: name of the task's class.
@@ -47,7 +47,7 @@ def run_signature(
         plan: the sentences of the run.
         models: the models of the ensemble.
         readers: of source and target.
-        input_options: further options of the task that change what the model is given.
+        input_options: more options of the task that change the input of the model.
         generation: fairseq's options of generation.
     """
     languages = (cfg.source_lang, cfg.target_lang)
@@ -85,7 +85,7 @@ def run_info(
     dtype: str,
     nbest: int,
 ) -> RunInfo:
-    """What the records of a run say of themselves; ``signature`` is that of :func:`run_signature`."""
+    """The run information for records; ``signature`` comes from :func:`run_signature`."""
     signature = {**signature, "kinds": list(kinds), "layers": list(layers), "dtype": dtype}
     return RunInfo(
         signature=signature,
@@ -101,7 +101,7 @@ def run_info(
 
 
 def alignments_manifest(signature: Mapping[str, Any], plan: Plan, extraction: ExtractionOptions) -> Manifest:
-    """What a shard's word alignments say of themselves, before their first part."""
+    """The manifest of a shard's word alignments before the first part."""
     signature = {**signature, "extraction": extraction.fields()}
     return Manifest(
         content="alignments",
@@ -113,7 +113,7 @@ def alignments_manifest(signature: Mapping[str, Any], plan: Plan, extraction: Ex
 
 
 def generation_options(args: Any) -> dict[str, Any]:
-    """The generation options of a run (fairseq's GenerationConfig in any of its forms), as JSON knows them."""
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
     if dataclasses.is_dataclass(args) and not isinstance(args, type):
         options = dataclasses.asdict(args)
     else:
@@ -131,21 +131,21 @@ def model_hash(models: Sequence[nn.Module]) -> str:
     for model in models:
         for name, tensor in sorted(model.state_dict().items()):
             if name.endswith("._float_tensor"):
-                continue  # fairseq 0.12.2 keeps one float of uninitialised memory with sinusoidal positions
+                continue  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
             digest.update(name.encode())
             digest.update(_bytes(tensor))
     return digest.whole
 
 
 def architecture_hash(models: Sequence[nn.Module]) -> str:
-    """Hash of what models compute with their parameters: numbers of heads, scales, activations, order of layer norms.
+    """Hash of how models use their parameters: numbers of heads, scales, activations, order of layer norms.
 
-    It is read from the modules, whose plain attributes say so, not from options: those hold paths and training too.
+    It covers the plain attributes of the modules.  The options would not do, because they also hold paths and training.
     """
     digest = ContentHash(size=8)
     for model in models:
         for name, module in model.named_modules():
-            if not isinstance(module, (FairseqDropout, nn.ModuleList)):  # they do nothing, or drop layers in training
+            if not isinstance(module, (FairseqDropout, nn.ModuleList)):  # these act in training only
                 facts = [name, type(module).__name__, dict(sorted(_facts(module)))]
                 digest.update(json.dumps(facts).encode())
     return digest.whole
@@ -179,7 +179,7 @@ def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -
     digest = ContentHash(size=8)
     root = Path(directory)
     source, target = languages
-    if source is None:  # text of one language
+    if source is None:  # monolingual text
         patterns = (f"{subset}.bin", f"{subset}.idx", "dict.txt")
     else:
         patterns = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt")

@@ -1,4 +1,4 @@
-"""The profile of the model that a run of fairseq-generate translates or scores with."""
+"""The profile of the model in a run of fairseq-generate."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RunProfile:
 
     Attributes:
         path: its file.
-        content: what the file holds; records carry it along.
-        maps: what is read while translating: without a lexicon.
+        content: the content of the file; records store it.
+        maps: the maps that are read while translating, without a lexicon.
     """
 
     path: Path
@@ -33,15 +33,15 @@ class RunProfile:
     maps: ExtractionOptions
 
     def announce(self) -> None:
-        """Say on the standard error what the alignments are read from."""
-        print(f"--norm-alignments: maps {self.maps.map_names} by {self.path}", file=sys.stderr)
+        """Print to standard error which maps the alignments are read from."""
+        print(f"--norm-alignments: maps {self.maps.map_names} from {self.path}", file=sys.stderr)
 
 
 def profile_of_run(cfg: Any, models: Sequence[nn.Module]) -> Optional[RunProfile]:
-    """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None without.
+    """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none.
 
     Raises:
-        InputError: it cannot be read, or is of another model.
+        InputError: the profile cannot be read, or belongs to another model.
     """
     named = cfg.norm_profile
     if named == NO_PROFILE or not (named or cfg.norm_checkpoint):
@@ -50,7 +50,7 @@ def profile_of_run(cfg: Any, models: Sequence[nn.Module]) -> Optional[RunProfile
     if not named and not path.is_file():
         return None
     if next(models[0].parameters()).dtype != torch.float32:
-        warn_on_stderr(f"{path}: is not used: it is of the model in float32, and this run is of another type")
+        warn_on_stderr(f"{path}: the profile is ignored, because it was made in float32 and this run has another type")
         return None
     profile = read_profile(path, model_hash(models))
     return RunProfile(path, path.read_text(encoding="utf-8"), profile.streamed.forward)

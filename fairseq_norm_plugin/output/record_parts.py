@@ -1,4 +1,4 @@
-"""Records: Parquet parts, compressed and written while the next batches are computed."""
+"""Writes records as Parquet parts in the background, while the next batches are computed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from alignment_eval.records.store import RunInfo, arrow_schema, parquet_writer, 
 from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts
 from fairseq_norm_plugin.output.writer_thread import BackgroundThread
 
-# What is written at once (a row group), and how many such lots may wait for the disk or for compression.
+# Size of a row group, and how many row groups may wait to be compressed and written.
 _BUFFER_BYTES = 8 * 2**20
 _WAITING = 2
 
 
 class RecordParts(ShardParts[SentenceMaps]):
-    """Records of all hypotheses, as Parquet, compressed and written by a thread while the next batches are computed.
+    """Records of all hypotheses, as Parquet; a background thread compresses and writes them.
 
-    What goes wrong there is raised by the next :meth:`write`, or by :meth:`commit`: a part that failed never counts.
+    Errors of the thread re-raise in the next :meth:`write` or in :meth:`commit`, so a failed part never counts.
     """
 
     def __init__(self, directory: Path, info: RunInfo, quantities: Sequence[str], existing: IfExists) -> None:
@@ -52,7 +52,7 @@ class RecordParts(ShardParts[SentenceMaps]):
     def _drop(self) -> None:
         if self._thread is not None:
             self._thread.abandon()
-        with suppress(OSError, pa.ArrowException):  # a full disk is no reason to keep half a part on it
+        with suppress(OSError, pa.ArrowException):  # the part is removed even if the disk is full
             if self._writer is not None:
                 self._writer.close()
         self._buffer, self._buffered = [], 0

@@ -1,4 +1,4 @@
-"""One run of generation or forced scoring: which sentences are expected, and that each of them came once."""
+"""A run of generation or forced scoring: plans the expected sentences and checks that each arrives once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run over a data set is to yield, known before its first batch.
+    """The sentences that a run over a data set will yield, known before its first batch.
 
-    ``batches`` are the ids to come, of this shard, without the ``kept`` ones that were written before; ``skipped`` the
-    ids (of all shards) that fairseq left out, with the reason.  ``size`` is the data set's, ``subset`` its name;
-    ``batching`` decides the distribution over shards and what ``--sampling`` draws.
+    ``batches`` are the expected ids of this shard, without those that were written before; ``kept`` is the number of
+    the latter.  ``skipped`` are the ids (of all shards) that fairseq skipped, with the reason.  ``size`` is the size of
+    the data set, ``subset`` its name.  ``batching`` decides the distribution over shards and what ``--sampling`` draws.
     """
 
     subset: str
@@ -47,9 +47,9 @@ class Plan:
         batching: Mapping[str, Any],
         written: Sequence[int] | NDArray[np.int64] = (),
     ) -> Plan:
-        """The plan of fairseq's ``iterator``, made with the arguments ``batching``, when ``written`` ids are done.
+        """The plan for fairseq's ``iterator`` with the arguments ``batching``, when ``written`` ids are done.
 
-        Batches stay as they are: values would change in their last digits with other companions.
+        Sentences stay in their batches: in other batches the last digits of values would change.
 
         Raises:
             InputError: no sentence is left to process.
@@ -58,8 +58,8 @@ class Plan:
         batches = iterator.frozen_batches
         if not batches:
             raise InputError(
-                f"subset {subset} leaves no sentence to process ({size} sentences, {len(skipped)} skipped as too "
-                f"long): expected at least one; raise --max-source-positions or --max-target-positions"
+                f"subset {subset} has no sentence to process ({size} sentences, {len(skipped)} skipped as too "
+                f"long); raise --max-source-positions or --max-target-positions"
             )
         shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
         batches = batches[shard::shards]
@@ -80,7 +80,7 @@ class Plan:
         )
 
     def iterator(self, whole: Any) -> Any:
-        """fairseq's iterator ``whole``, or one over what is left of it."""
+        """fairseq's iterator ``whole``, or one over the remaining sentences."""
         if not self.kept:
             return whole
         return EpochBatchIterator(
@@ -92,7 +92,7 @@ class Plan:
         )
 
     def stubs(self, layers: tuple[int, ...]) -> list[SentenceMaps]:
-        """Sentences without maps for what was skipped; the first shard records those of all."""
+        """Stubs for the skipped sentences; the first shard records those of all shards."""
         if self.shard != 0:
             return []
         empty = SentenceSide((), np.empty(0, dtype=np.int32))
@@ -103,9 +103,9 @@ class Plan:
 
 
 class Output:
-    """Takes the sentences of a run to its writers, in parts of so many sentences.
+    """Passes the sentences of a run to its writers, in parts of ``part_sentences`` sentences.
 
-    Checks that each expected id came once, and finishes the writers after the last.
+    It checks that each expected id arrives once, and finishes the writers after the last one.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Output:
         self._start = time.monotonic()
         stubs = plan.stubs(layers)
         if stubs:
-            logger.warning("%d of %d sentences were skipped: no maps for them", len(stubs), plan.size)
+            logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)
         self._write(stubs)
         self._finish_if_complete()
 
@@ -135,11 +135,11 @@ class Output:
         """Add a batch: ``sentences`` are all recorded hypotheses of the sentences ``ids``.
 
         Raises:
-            InputError: an id came before, or is not this shard's.
+            InputError: an id arrived before, or does not belong to this shard.
         """
         strange = [id_ for id_ in ids if not (id_ < len(self._expected) and self._expected[id_])]
         if strange or len(set(ids)) != len(ids):
-            raise InputError(f"sentence {(strange or ids)[0]} came twice or was not asked for: expected each id once")
+            raise InputError(f"sentence {(strange or ids)[0]} is a duplicate or does not belong to this shard")
         self._write(sentences)
         self._expected[list(ids)] = False
         self._left -= len(ids)
@@ -162,7 +162,7 @@ class Output:
             self._report()
 
     def _report(self) -> None:
-        """Say on stderr how many sentences took how long; fairseq's own log goes to stdout."""
+        """Print the number of sentences and the time to stderr; fairseq's own log goes to stdout."""
         plan, seconds = self._plan, time.monotonic() - self._start
         kept = f", {plan.kept} kept from before" if plan.kept else ""
         rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""

@@ -1,4 +1,4 @@
-"""A run of generation or forced scoring that writes its maps: opened with the generator, ended by its last sentence."""
+"""The session of a run that writes maps: opened with the generator, finished by the last sentence."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class OutputOptions:
     """What a run writes, and where.
 
     Attributes:
-        records: directory of records, if they are wanted.
-        alignments: file of word alignments, if they are wanted.
-        kinds: map kinds that are recorded, for either.
-        layers: decoder layers that are recorded, from 0.
+        records: directory for records; None: no records.
+        alignments: file for word alignments; None: no alignments.
+        kinds: the map kinds to record, for both.
+        layers: the decoder layers to record, from 0.
         heads: number of heads of a layer.
         dtype: type of the values in records.
         extraction: how links are read from the maps; None without ``alignments``.
-        texts: the texts of source and target, where they are given.
-        if_exists: what becomes of earlier output.
+        texts: the texts of source and target, if given.
+        if_exists: what to do with earlier output.
         part_sentences: sentences in a part.
-        profile: content of the model's profile, which records carry along.
+        profile: content of the model's profile, which records store.
     """
 
     records: Optional[Path]
@@ -61,18 +61,18 @@ class OutputOptions:
 
 
 class RecordingSession:
-    """Takes what the hypotheses of a run carry to its records and word alignments.
+    """Writes the maps that the hypotheses of a run carry, as records and word alignments.
 
     Args:
-        plan: the sentences to come.
+        plan: the expected sentences.
         readers: of their source and target.
         options: what is written.
-        signature: what every output depends on (identity.run_signature).
-        models: how many models there are.
+        signature: the signature of the run (identity.run_signature).
+        models: number of models in the ensemble.
 
     Raises:
-        InputError: earlier output is in the way (:class:`~fairseq_norm_plugin.output.shard_parts.ShardParts`).
-        UsageError: a run that samples cannot be resumed.
+        InputError: earlier output exists (:class:`~fairseq_norm_plugin.output.shard_parts.ShardParts`).
+        UsageError: the run samples, so it cannot be resumed.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class RecordingSession:
     ) -> None:
         self._source, self._target = readers
         self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
-        logger.info("subword marks: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
+        logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))
         self.recorded = RecordedMaps(
@@ -103,19 +103,19 @@ class RecordingSession:
         return self._output.finished
 
     def source_words(self, id_: int, tokens: Tensor) -> list[int]:
-        """The word of each token of a row of source tokens, -1 for pads and special tokens."""
+        """The word of each token of a row of source tokens, -1 for padding and special tokens."""
         return list(self._source.spell(id_, tokens).side.words)
 
     def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
-        """Write a batch; after the last one the run's output is finished.
+        """Write a batch; the last one finishes the run's output.
 
         Args:
             sample: the batch.
             hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
 
         Raises:
-            InputError: a sentence came twice or was not asked for, a given text is not its text, or a map or the score
-                of a hypothesis is NaN or infinite.
+            InputError: a sentence is a duplicate or does not belong to this shard, a given text does not match it, or
+                a map or score is NaN or infinite.
         """
         ids = sample["id"].tolist()
         sentences = [
@@ -132,7 +132,7 @@ class RecordingSession:
         source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
         if self._forced:
             target = self._target.spell(id_, hypothesis["tokens"])
-        else:  # the model's own words are what it spells: its <unk> is a piece of nothing else
+        else:  # in the model's own translation, <unk> is the word itself and not a piece of another
             target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
         if rank == 0:
             self._unknown.add(source, target)
@@ -155,8 +155,8 @@ def _check_finite(sentence: SentenceMaps) -> None:
     wrong = [name for name, array in values.items() if not np.isfinite(array).all()]
     if wrong:
         raise InputError(
-            f"sentence {sentence.id}: {', '.join(wrong)} with NaN or infinite values: expected finite ones; does the "
-            f"checkpoint hold NaN, or does --fp16 overflow?"
+            f"sentence {sentence.id}: {', '.join(wrong)} has NaN or infinite values; check whether the checkpoint "
+            f"holds NaN, or omit --fp16, which may overflow"
         )
 
 
@@ -164,7 +164,7 @@ def _open_writers(
     plan: Plan, options: OutputOptions, signature: Mapping[str, Any], recorded: RecordedMaps
 ) -> list[SentenceWriter]:
     writers: list[SentenceWriter] = []
-    with ExitStack() as opened:  # if one is refused, the others let go of their shard
+    with ExitStack() as opened:  # if one writer is refused, the others release their shard
         if options.records is not None:
             info = run_info(
                 signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
@@ -180,8 +180,8 @@ def _open_writers(
         sampling = signature["generation"].get("sampling")
         if plan.kept and sampling and not all(writer.manifest.finished for writer in writers):
             raise UsageError(
-                "--norm-records-resume with --sampling: what is drawn depends on all that was drawn before: "
-                "begin anew with --norm-records-overwrite"
+                "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
+                "start again with --norm-records-overwrite"
             )
         opened.pop_all()
     return writers
@@ -190,11 +190,11 @@ def _open_writers(
 def ids_in_all(
     records: Optional[str], alignments: Optional[str], batching: Mapping[str, Any]
 ) -> NDArray[np.int64] | tuple[()]:
-    """The ids that every output of this shard holds; whether they are of this run is checked with the model.
+    """The ids that every output of this shard has; a later check, with the model, compares the run.
 
     Args:
-        records: directory of records, if they are wanted.
-        alignments: file of word alignments, if they are wanted.
+        records: directory for records; None: no records.
+        alignments: file for word alignments; None: no alignments.
         batching: fairseq's arguments of the batch iterator.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The output of one shard, in parts that are whole or not there; what is in a part is for subclasses to say."""
+"""Writes the output of one shard in atomic parts; subclasses define the content of a part."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ _PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
 
 @dataclass(frozen=True)
 class IfExists:
-    """What to do with what a shard has written before; refused if neither.  ``options`` are what to ask for it with."""
+    """What to do with earlier output of a shard: resume, overwrite or, by default, refuse.
+
+    ``options`` are the names of the two options, for messages; ``output_option`` is the option that names the output.
+    """
 
     resume: bool = False
     overwrite: bool = False
     options: tuple[str, str] = ("--norm-records-resume", "--norm-records-overwrite")
-    output_option: Optional[str] = None  # default: that of the content
+    output_option: Optional[str] = None  # default: the option of the content
 
 
 def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences in a shard's parts, of whatever run.
+    """The ids of the sentences in a shard's parts, of any run.
 
     Raises:
         InputError: the directory holds something else, or a part cannot be read.
@@ -51,21 +54,21 @@ def part_ids(directory: Path, manifest: Manifest) -> NDArray[np.int64]:
     """The ids of the sentences in the parts that a manifest lists.
 
     Raises:
-        InputError: a part cannot be read, or holds sentences that the data set has not.
+        InputError: a part cannot be read, or holds sentences that are not in the data set.
     """
     ids = [np.array(_PART_IDS[manifest.content](directory / part.name), dtype=np.int64) for part in manifest.parts]
     found = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ids]))
     strange = found[(found < 0) | (found >= manifest.size)]
     if len(strange):
         raise InputError(
-            f"{directory / manifest.name}: its parts hold the sentences {abbreviate(strange.tolist(), len(strange))}: "
-            f"expected ids from 0 to {manifest.size - 1}; remove it and run its shard again"
+            f"{directory / manifest.name}: the parts hold sentences {abbreviate(strange.tolist(), len(strange))}, "
+            f"which are not in 0 to {manifest.size - 1}; remove the file and run its shard again"
         )
     return found
 
 
 class Written(Protocol):
-    """What parts are made of: something of a sentence."""
+    """An item of a part: the output for one sentence."""
 
     @property
     def id(self) -> int:
@@ -73,7 +76,7 @@ class Written(Protocol):
 
     @property
     def ok(self) -> bool:
-        """Whether there are maps of it."""
+        """Whether the sentence has maps."""
 
 
 Item = TypeVar("Item", bound=Written)
@@ -82,14 +85,14 @@ Item = TypeVar("Item", bound=Written)
 class ShardParts(ABC, Generic[Item]):
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
-    :meth:`write` adds sentences, :meth:`commit` makes a part of what was added, :meth:`finish` declares the shard
-    finished.  Sentences that its parts hold already are not taken again.  From construction until :meth:`finish` or
-    :meth:`abandon` no other process can write the same shard.
+    :meth:`write` adds sentences, :meth:`commit` makes a part of them, :meth:`finish` declares the shard finished.
+    Sentences that are already in its parts are ignored.  From construction until :meth:`finish` or :meth:`abandon` no
+    other process can write the same shard.
 
     Raises:
-        InputError: the directory is a file or holds shards of another run; this shard was begun before, and
-            ``existing`` does not say what is to become of it; another process is writing it; or it cannot be written
-            (while writing, too).
+        InputError: the directory is a file or holds shards of another run; this shard has earlier output, and
+            ``existing`` does not say what to do with it; another process is writing it; or it cannot be written (also
+            raised while writing).
     """
 
     def __init__(self, directory: Path, manifest: Manifest, existing: IfExists) -> None:
@@ -97,14 +100,14 @@ class ShardParts(ABC, Generic[Item]):
         self._existing = existing
         self._part: Optional[NewFile] = None
         self._ids = self._skipped = 0
-        self._begun(manifest)  # refuses before anything is made
+        self._begun(manifest)  # refuses before anything is created
         self._transient = not directory.exists()
         with writing_errors(directory):
             directory.mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(directory / manifest.name)
         atexit.register(self.abandon)
         try:
-            begun = self._begun(manifest)  # again: what another process wrote in between
+            begun = self._begun(manifest)  # again, because another process may have written in between
             self._stale = begun if existing.overwrite else None
             self.manifest = manifest if begun is None or existing.overwrite else begun
             self._written = self._begun_ids()
@@ -114,12 +117,12 @@ class ShardParts(ABC, Generic[Item]):
 
     @property
     def path(self) -> Path:
-        """Where the output is, for messages."""
+        """The output, for messages."""
         return self.directory
 
     @property
     def written(self) -> NDArray[np.bool_]:
-        """Of which ids the sentences were there at the beginning, [size]."""
+        """Which sentences were already written at the beginning, [size]."""
         return self._written
 
     def write(self, sentences: Sequence[Item]) -> None:
@@ -136,7 +139,7 @@ class ShardParts(ABC, Generic[Item]):
                 self._add(new)
 
     def commit(self) -> None:
-        """Make a part of what was added since the last one."""
+        """Make a part of the sentences added since the last part."""
         if self._part is not None:
             with writing_errors(self.path):
                 self._close(self._part.path)
@@ -158,7 +161,7 @@ class ShardParts(ABC, Generic[Item]):
         self._end()
 
     def abandon(self) -> None:
-        """Remove the unfinished part and let go of the shard (also when the interpreter ends before :meth:`finish`)."""
+        """Remove the unfinished part and release the shard (also at the end of the interpreter)."""
         try:
             if self._part is not None:
                 self._drop()
@@ -172,14 +175,14 @@ class ShardParts(ABC, Generic[Item]):
         self._lock.release()
         atexit.unregister(self.abandon)
         if self._transient:
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # the directory is not empty
                 self.directory.rmdir()
 
     def _complete(self) -> None:
-        """What else is done with a finished shard."""
+        """Hook that is called when the shard is finished."""
 
     def _clear(self) -> None:
-        """Remove what is to be overwritten, and what killed runs left of this shard."""
+        """Remove output that is to be overwritten, and leftovers of killed runs of this shard."""
         remove_left_over_files(self.directory, self.manifest.file_names)
         if self._stale is not None:
             self._remove(self._stale)
@@ -201,7 +204,7 @@ class ShardParts(ABC, Generic[Item]):
         written[part_ids(self.directory, self.manifest)] = True
         return written
 
-    def _open(self, path: Path) -> None:  # not all parts are written bit by bit
+    def _open(self, path: Path) -> None:  # optional: some parts are written only when they are closed
         """Begin a part at ``path``."""
 
     @abstractmethod
@@ -210,17 +213,17 @@ class ShardParts(ABC, Generic[Item]):
 
     @abstractmethod
     def _close(self, path: Path) -> None:
-        """Have the whole part at ``path``."""
+        """Complete the part at ``path``."""
 
     def _drop(self) -> None:
-        """Let go of the part, which will not be ended."""
+        """Discard the part, which will not be completed."""
 
 
 def begun_manifest(directory: Path, manifest: Manifest, existing: IfExists) -> Optional[Manifest]:
-    """What the shard of ``manifest`` has written before.
+    """The manifest of the shard's earlier output, if there is any.
 
     Raises:
-        InputError: there is something that must not be continued or replaced.
+        InputError: there is earlier output that must not be continued or replaced.
     """
     begun = None
     option = existing.output_option or CONTENTS[manifest.content]
@@ -232,45 +235,45 @@ def begun_manifest(directory: Path, manifest: Manifest, existing: IfExists) -> O
             if not (existing.resume or existing.overwrite):
                 state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
                 raise InputError(
-                    f"{where}: this shard of the same run is {state} already: give {existing.options[0]} to "
-                    f"keep what is there, {existing.options[1]} to begin anew, or name another place with {option}"
+                    f"{where}: this shard is already {state}; give {existing.options[0]} to continue it, "
+                    f"{existing.options[1]} to start again, or name another place with {option}"
                 )
     return begun
 
 
 def check_same_run(where: Path, other: Manifest, manifest: Manifest, option: str) -> None:
-    """Check that what ``where`` says of earlier output is of the run of ``manifest``.
+    """Check that the earlier output ``other`` at ``where`` belongs to the run of ``manifest``.
 
     Raises:
-        InputError: it is of another; ``option`` names the output.
+        InputError: it belongs to another run; ``option`` is the option that names the output.
     """
     if other.signature_hash != manifest.signature_hash or other.size != manifest.size:
         fields = differing(other.signature, manifest.signature) or "size"
         raise InputError(
-            f"{where}: is of another run (its {fields} differ): expected output of this run, or none; name another "
-            f"place with {option}, or remove that one"
+            f"{where}: this is output of another run (different: {fields}); name another place with {option}, or "
+            f"remove it"
         )
 
 
 class SentenceWriter(Protocol):
-    """Takes the recorded sentences of a shard."""
+    """Writes the recorded sentences of a shard."""
 
     @property
     def manifest(self) -> Manifest:
-        """What is written, and how far."""
+        """The manifest of what is written so far."""
 
     @property
     def path(self) -> Path:
-        """Where the output is, for messages."""
+        """The output, for messages."""
 
     def write(self, sentences: Sequence[SentenceMaps]) -> None:
         """Add sentences, all hypotheses of each."""
 
     def commit(self) -> None:
-        """Make a part of what was added since the last one."""
+        """Make a part of the sentences added since the last part."""
 
     def finish(self) -> None:
         """Make the last part and declare the shard finished."""
 
     def abandon(self) -> None:
-        """Let go of the shard, with the parts that it has."""
+        """Release the shard, with the parts that it has."""

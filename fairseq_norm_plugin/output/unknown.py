@@ -1,4 +1,4 @@
-"""Tokens that the model's dictionary lacks: how many a run met, and in which sentences they hide the words."""
+"""Counts unknown tokens, and the sentences whose words they make uncertain."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fairseq_norm_plugin.tokens import Spelling
 
 logger = logging.getLogger(__name__)
 
-#: A share of unknown tokens above which text and model hardly belong together (words given for subwords, say).
+#: A larger share of unknown tokens suggests that the text does not suit the model, such as words instead of subwords.
 SUSPICIOUS_UNKNOWN = 0.05
 
-_ADVICE = "; is the text split into the subwords that the model knows?"
+_ADVICE = "; check that the text is split into the model's subwords"
 
 
 class UnknownTokens:
     """Counts the unknown tokens of sentence pairs.
 
     Args:
-        source_option: the option that takes the source text, for the advice.
-        target_option: likewise, of the target.
+        source_option: the option for the source text, for the advice.
+        target_option: the option for the target text.
     """
 
     def __init__(self, source_option: str, target_option: str) -> None:
@@ -41,7 +41,7 @@ class UnknownTokens:
             self._uncertain[name] += not side.certain
 
     def warn(self) -> None:
-        """Log what was counted, if there was anything."""
+        """Log the counts, if there are unknown tokens."""
         for name, tokens in self._tokens.items():
             if unknown := self._unknown[name]:
                 share = unknown / tokens
@@ -52,8 +52,8 @@ class UnknownTokens:
         if self._left_out:
             options = [option for name, option in self._options.items() if self._uncertain[name]]
             logger.warning(
-                "%d of %d sentences (%.1f %%) have no links: %s in them may be a piece of a word, which would shift "
-                "all later words; give the text that was binarised (%s)",
+                "%d of %d sentences (%.1f %%) get no links, because %s in them may be a piece of a word, which would "
+                "shift all later words; give the text that was binarised (%s)",
                 *(self._left_out, self._sentences, 100 * self._left_out / self._sentences, UNKNOWN),
                 ", ".join(options),
             )

@@ -1,4 +1,4 @@
-"""Work that is done behind the main thread's back, but not behind its knowledge."""
+"""A background thread for writing, whose errors re-raise in the caller."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class BackgroundThread:
-    """Does jobs one after the other in a thread of its own, at most ``waiting`` of them begun or to come.
+    """Runs jobs one after the other in a background thread; at most ``waiting`` of them are running or queued.
 
-    What a job raises is raised again by the next :meth:`put` and by every call after it, :meth:`finish` among them:
-    no job's failure goes unnoticed.  An interpreter that ends does the jobs that wait first; it never hangs for them.
+    An exception of a job re-raises in the next :meth:`put` and in every later call, including :meth:`finish`.  When the
+    interpreter ends, it first runs the queued jobs; it does not hang.
     """
 
     def __init__(self, waiting: int) -> None:
@@ -20,9 +20,9 @@ class BackgroundThread:
         self._jobs: deque[Future[None]] = deque()
 
     def put(self, job: Callable[[], None]) -> None:
-        """Have ``job`` done; waits while as many as may wait do."""
+        """Queue ``job``; wait while the queue is full."""
         while self._jobs and (self._jobs[0].done() or len(self._jobs) >= self._waiting):
-            self._jobs[0].result()  # one that failed stays the first, and every later call raises its error again
+            self._jobs[0].result()  # a failed job stays the first, so that every later call raises its error again
             self._jobs.popleft()
         self._jobs.append(self._executor.submit(job))
 
@@ -33,5 +33,5 @@ class BackgroundThread:
         self._executor.shutdown()
 
     def abandon(self) -> None:
-        """Forget the jobs that were not begun, wait for the one that was, and end the thread; raises nothing."""
+        """Drop the queued jobs, wait for the running one, and end the thread; raises nothing."""
         self._executor.shutdown(wait=True, cancel_futures=True)

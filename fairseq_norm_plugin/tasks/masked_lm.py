@@ -1,4 +1,4 @@
-"""The task ``masked_lm_norm``: masked language models (RoBERTa, BERT), their text unmasked, for analysis."""
+"""The task ``masked_lm_norm``: analysis of masked language models (RoBERTa, BERT) on unmasked text."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 
 @dataclass
 class MaskedLMNormConfig(MaskedLMConfig):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's options of masked language models; those of masking and of blocks are not read."""
+    """fairseq's options of masked language models; options of masking and of blocks are ignored."""
 
 
 @register_task("masked_lm_norm", dataclass=MaskedLMNormConfig)
 class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]
-    """fairseq's ``masked_lm`` for reading maps: every line of the text is a sample ``<s> … </s>``, nothing masked."""
+    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>`` without masks."""
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
-        """fairseq's model with its self-attention swapped (attention.py)."""
+        """fairseq's model with its self-attention swapped (capture/attention.py)."""
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)
         swap_attention(model, required=ENCODER_SELF)
         disable_encoder_fast_path(model)
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: this task masks nothing."""
-        raise UsageError("--task masked_lm_norm is for analysis, it masks no token: train with --task masked_lm")
+        """Refuse training, because this task masks no tokens."""
+        raise UsageError("--task masked_lm_norm is for analysis and masks no tokens; train with --task masked_lm")
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """The lines of subset ``split``.
+        """Load the lines of subset ``split``.
 
         Raises:
             InputError: there is no such subset.
@@ -52,8 +52,8 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]
         text = data_utils.load_indexed_dataset(f"{directory}/{split}", self.source_dictionary, combine=combine)
         if text is None:
             raise InputError(
-                f"{directory}: no subset {split}: expected {split}.bin and {split}.idx, which fairseq-preprocess "
-                f"--only-source makes"
+                f"{directory}: the directory has no subset {split}; make {split}.bin and {split}.idx with "
+                f"fairseq-preprocess --only-source"
             )
         tokens = PrependTokenDataset(text, self.source_dictionary.bos())
         self.datasets[split] = NestedDictionaryDataset(

@@ -1,4 +1,4 @@
-"""The tasks of multilingual and pretrained models: M2M-100, NLLB-200 and mBART (docs/models.md)."""
+"""Tasks for multilingual and pretrained models: M2M-100, NLLB-200 and mBART (docs/models.md)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fairseq_norm_plugin.tasks.norm_mixin import NormMixin
 
 
 class ArgparseMixin:
-    """Gives a norm task's options to a task of fairseq's that takes its options from argparse; list it first.
+    """Adds a norm task's options to a fairseq task that takes its options from argparse; list it first.
 
-    Such a task gets all options of the command, of whatever group, in one Namespace; it is ``cfg`` here.
+    Such a task gets the options of all groups in one Namespace, which is ``cfg`` here.
     """
 
     #: The dataclass of the options that are added.
@@ -33,13 +33,13 @@ class ArgparseMixin:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """fairseq's, and :attr:`added_options`."""
+        """Add fairseq's arguments and those of :attr:`added_options`."""
         super().add_args(parser)  # type: ignore[misc]
         gen_parser_from_dataclass(parser, cls.added_options())
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """fairseq's; ``cfg`` and ``args`` are the options under either name."""
+        """Set up fairseq's task; its options are available as ``cfg`` and as ``args``."""
         fill_interpolations(args, cls.added_options)
         task = super().setup_task(args, **kwargs)  # type: ignore[misc]
         task.cfg = task.args = args
@@ -52,10 +52,10 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """fairseq's.
+        """Set up fairseq's task.
 
         Raises:
-            UsageError: the model has no such language.
+            UsageError: the model does not have a language.
         """
         if args.lang_pairs is not None and (args.source_lang or args.target_lang):
             pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
@@ -65,13 +65,13 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @property
     def language_tags(self) -> list[str]:
-        """``__de__`` or ``[de]``, with every kind of data that has tags of its own."""
+        """``__de__`` or ``[de]``, for every kind of data that has its own tags."""
         style, specs = self.args.lang_tok_style, self.args.langtoks_specs
         return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
 
     @property
     def input_options(self) -> dict[str, Any]:
-        """How languages are named to the model."""
+        """The options that decide how the model is told the languages."""
         names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
         return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
 
@@ -94,27 +94,27 @@ class TranslationFromPretrainedBARTNormTask(
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """fairseq's.
+        """Set up fairseq's task.
 
         Raises:
-            UsageError: the model has no such language, or its languages are not given.
+            UsageError: the model does not have a language, or its languages are not given.
         """
         if not args.langs:
-            raise UsageError("--langs is missing: expected the languages of the pretrained model, in its order")
+            raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
         known = args.langs.split(",")
         _check_languages(args, known, "--langs")
         task = super().setup_task(args, **kwargs)
-        _check_languages(args, known, "--langs")  # now those that fairseq told from the data, too
+        _check_languages(args, known, "--langs")  # now also those that fairseq has detected from the data
         return task
 
     @property
     def language_tags(self) -> list[str]:
-        """``[de_DE]`` for every language."""
+        """``[de_DE]`` for each language."""
         return [f"[{language}]" for language in self.langs]
 
     @property
     def input_options(self) -> dict[str, Any]:
-        """How languages are named to the model."""
+        """The options that decide how the model is told the languages."""
         return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
 
 
@@ -123,6 +123,6 @@ def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None
         if language is not None and language not in known:
             some = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
             raise UsageError(
-                f"{option} {language}: the model's languages ({origin}) are {some}: expected one of those "
-                f"{len(known)}, spelled as in training"
+                f"{option} {language} is not one of the model's {len(known)} languages ({origin}: {some}); give one "
+                f"of them, spelled as in training"
             )

@@ -1,4 +1,4 @@
-"""The hooks of fairseq's by which the plugin adds maps to any translation task."""
+"""The fairseq hooks through which the plugin adds maps to any translation task."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 
 class NormMixin:
-    """Adds the maps to a translation task; list it before the task's own class.
+    """Adds maps to a translation task; list it before the task's own class.
 
-    The call order of fairseq-generate is what this rests on: ``build_model``, ``load_dataset``,
-    ``get_batch_iterator``, ``build_generator``, then ``inference_step`` a batch, with no hook at the end.  So the
-    plan of the run is made with the iterator, its session is opened with the generator, and finished in the step
-    that brings the last expected sentence.
+    This relies on the call order of fairseq-generate: ``build_model``, ``load_dataset``, ``get_batch_iterator``,
+    ``build_generator``, then ``inference_step`` for each batch, with no hook at the end.  So the plan of a run is made
+    with the iterator, its session is opened with the generator, and the step with the last expected sentence finishes
+    it.
 
-    A task whose data sets hold language tags says so in :attr:`language_tags` and :attr:`input_options`.
+    A task whose data sets have language tags overrides :attr:`language_tags` and :attr:`input_options`.
     """
 
     cfg: Any
@@ -59,36 +59,36 @@ class NormMixin:
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's; only training and validation build one, which tells them from generation."""
+        """fairseq's criterion; only training and validation build one, so this call identifies them."""
         self._training = True
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
 
     @property
     def language_tags(self) -> Sequence[str]:
-        """The tokens by which the task names languages to the model; they belong to no word."""
+        """The tokens that tell the model the languages; they belong to no word."""
         return ()
 
     @property
     def input_options(self) -> dict[str, Any]:
-        """Further options of the task that change what the model is given."""
+        """More options of the task that change the input of the model."""
         return {}
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
-        """What the token ids of source and target mean; errors as for :func:`options.vocabularies`."""
+        """The vocabularies of source and target; errors as for :func:`options.vocabularies`."""
         return vocabularies(self.cfg, self.source_dictionary, self.target_dictionary, self.language_tags)
 
     def filter_indices_by_size(
         self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
     ) -> Any:
-        """fairseq's; keeps which sentences it leaves out."""
+        """fairseq's filter; remembers which sentences it skips."""
         kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)  # type: ignore[misc]
         reason = f"skipped: longer than max_positions={max_positions}"
         self._skipped = {int(id_): reason for id_ in np.setdiff1d(indices, kept)}
         return kept
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, without its loss of the last batch outside of training.
+        """fairseq's iterator, which outside of training no longer loses the last batch.
 
         fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
         """
@@ -97,7 +97,7 @@ class NormMixin:
         self._skipped = {}
         iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
-        if self._training or subset is None:  # fairseq-interactive's sentences are of no subset
+        if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
         _ = iterator.frozen_batches  # some tasks filter their sentences only now
         resumed = self.cfg.norm_records_resume
@@ -113,7 +113,7 @@ class NormMixin:
         extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
         **kwargs: Any,
     ) -> Any:
-        """fairseq's generator or scorer; one that carries maps if any are asked for."""
+        """fairseq's generator or scorer; it carries maps if an option needs them."""
         style = getattr(args, "print_alignment", None)
         wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
         if not (style or wanted):
@@ -121,7 +121,7 @@ class NormMixin:
                 models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
             )
         if seq_gen_cls is not None:
-            raise UsageError(f"a norm task brings its own generator: {seq_gen_cls.__name__} cannot be used with maps")
+            raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         layers, heads = layers_and_heads(models)
         profile = profile_of_run(self.cfg, models) if wanted else None
@@ -143,7 +143,7 @@ class NormMixin:
         plan = self._plan
         if plan is None:
             raise UsageError(
-                "--norm-records and --norm-alignments need sentence ids, which fairseq-generate alone gives: "
+                "--norm-records and --norm-alignments need sentence ids, which only fairseq-generate gives; "
                 "binarise the text with fairseq-preprocess and use fairseq-generate"
             )
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
@@ -152,14 +152,14 @@ class NormMixin:
         signature = run_signature(name, self.cfg, plan, models, readers, self.input_options, args)
         self._session = RecordingSession(plan, readers, options, signature, len(models))
         if self._session.finished:
-            # Nothing is left to do, and fairseq-generate knows no other way to end well at this point.
+            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
             raise SystemExit(0)
         return self._session.recorded
 
     def inference_step(
         self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
     ) -> Hypotheses:
-        """fairseq's; takes what the hypotheses carry to the run's output."""
+        """fairseq's step; writes the maps that the hypotheses carry to the run's output."""
         hypotheses: Hypotheses = super().inference_step(generator, models, sample, **kwargs)  # type: ignore[misc]
         if self._session is not None and not self._training:
             self._session.write(sample, hypotheses)

@@ -20,4 +20,4 @@ class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # ty
 
 @register_task("translation_norm", dataclass=TranslationNormConfig)
 class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task whose models show their maps, in training too."""
+    """fairseq's ``translation`` task with maps, also during training."""

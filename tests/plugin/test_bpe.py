@@ -15,7 +15,7 @@ DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 BAD = {
     "three pieces": (b"#version: 0.2\nb a</w>\nthree pieces here\n", "line 3 .*three pieces here"),
     "no version": (b"#version: x\nb a</w>\n", "x"),
-    "no pieces": (b"", "expected"),
+    "no pieces": (b"", "invalid line 1"),
     "no UTF-8": (b"\xff \xff\n", "utf-8"),
 }
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoint_options import EVALUATED, check_options
+from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 PLAIN = {"arch": "transformer", "encoder_layers": 3, "adaptive_softmax_cutoff": None, "data": "/home/me/data (old)"}
@@ -55,7 +56,7 @@ def call(victim):
 def test_text_that_fairseq_would_evaluate_is_not_loaded(evil, tmp_path, options):
     victim = tmp_path / "victim"
     path = evil(**{name: value(victim) if callable(value) else value for name, value in options.items()})
-    with pytest.raises(InputError, match=r"evil\.pt: (option|architecture) .*expected"):
+    with pytest.raises(InputError, match=r"evil\.pt: (option|architecture) "):
         fnp.load(path, DEMO, "de", "en")
     assert not victim.exists()
 
@@ -89,7 +90,7 @@ def test_only_architectures_that_the_plugin_reads(options):
 @pytest.mark.parametrize("options", [{"encoder_layers": "three"}, {"dropout": "9**9"}, {"encoder_embed_dim": "__x__"}])
 def test_numbers_are_numbers(options):
     (name,) = options
-    with pytest.raises(InputError, match=rf"c\.pt: option {name} is .*expected a number"):
+    with pytest.raises(InputError, match=facts(f"c.pt: option {name} is … not a number")):
         check_options(legacy(**options), "c.pt")
 
 
@@ -132,5 +133,5 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path):
 @pytest.mark.parametrize("content", [[], {}, {"model": {}}, {"model": []}, {"cfg": None}])
 def test_a_file_without_weights_is_named(tmp_path, content):
     torch.save(content, tmp_path / "empty.pt")
-    with pytest.raises(InputError, match=r"empty\.pt: no weights in it"):
+    with pytest.raises(InputError, match=facts("empty.pt: … no weights")):
         fnp.load(tmp_path / "empty.pt", DEMO, "de", "en")

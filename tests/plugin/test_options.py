@@ -7,6 +7,7 @@ import pytest
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from fairseq_norm_plugin.options import NormConfig, resolve
+from tests.facts import facts
 
 CFG = NormConfig()
 
@@ -40,26 +41,26 @@ def test_an_alignments_file_alone_records_only_its_map():
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"norm_layer": 3}, r"--norm-layer 3: the model has 3, counted from 0: expected 0 to 2"),
-        ({"norm_layer": -1}, r"--norm-layer -1: the model has 3"),
-        ({"norm_heads": "0,4"}, r"--norm-heads 4: the model has 4, counted from 0: expected 0 to 3"),
-        ({"norm_heads": "0,0"}, r"--norm-heads '0,0': names a number twice"),
-        ({"norm_heads": "a"}, r"--norm-heads 'a': expected numbers separated by commas"),
-        ({"norm_records": "x", "norm_record_layers": "7"}, r"--norm-record-layers 7"),
+        ({"norm_layer": 3}, "--norm-layer 3: the model has 3, counted from 0 … 0 to 2"),
+        ({"norm_layer": -1}, "--norm-layer -1: the model has 3"),
+        ({"norm_heads": "0,4"}, "--norm-heads 4: the model has 4, counted from 0 … 0 to 3"),
+        ({"norm_heads": "0,0"}, "--norm-heads '0,0' … duplicate"),
+        ({"norm_heads": "a"}, "--norm-heads 'a' … numbers separated by commas"),
+        ({"norm_records": "x", "norm_record_layers": "7"}, "--norm-record-layers 7"),
         (
             {"norm_records": "x", "norm_record_kinds": "attn_q"},
-            r"--norm-record-kinds 'attn_q': expected some of attn_w",
+            "--norm-record-kinds 'attn_q' … attn_w",
         ),
-        ({"norm_records": "x", "norm_record_kinds": ""}, r"expected some of attn_w, attn_n"),
-        ({"norm_alignments": "x", "norm_heads": "0,1"}, r"one head or the whole layer, not --norm-heads 0,1"),
-        ({"norm_alignments": "x", "norm_rule": "shift-att", "norm_null": "allow"}, r"always masks"),
-        ({"norm_alignments": "x", "norm_null": "perhaps"}, r"unknown null 'perhaps'"),
+        ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
+        ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
+        ({"norm_alignments": "x", "norm_rule": "shift-att", "norm_null": "allow"}, "always masks"),
+        ({"norm_alignments": "x", "norm_null": "perhaps"}, "unknown null 'perhaps'"),
         (
             {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
-            r"--norm-alignments reads attn_n of layers 1, which .* leaves out",
+            "--norm-alignments reads attn_n of layers 1",
         ),
     ],
 )
 def test_bad_options_are_named(change, text):
-    with pytest.raises(UsageError, match=text):
+    with pytest.raises(UsageError, match=facts(text)):
         resolve(replace(CFG, **change), layers=3, heads=4)

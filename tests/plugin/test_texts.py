@@ -10,6 +10,7 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.texts import SideReader, TextLines, side_readers, surface
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
+from tests.facts import facts
 
 
 def dictionary_of(*symbols):
@@ -46,7 +47,7 @@ def test_lines_of_a_text(tmp_path):
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_text_of_another_length(tmp_path, size):
     (tmp_path / "t").write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=rf"t: 3 lines, but the binarised data has {size} sentences: expected"):
+    with pytest.raises(InputError, match=facts(f"3 lines, but the binarised data has {size} sentences")):
         TextLines(tmp_path / "t", size)
 
 
@@ -64,7 +65,7 @@ def test_the_text_of_another_sentence_is_named(tmp_path, vocabulary, ids):
     (tmp_path / "t").write_text("xa b\nx a b c\n")
     reader = SideReader(vocabulary, None, "src", TextLines(tmp_path / "t", 2))
     assert reader.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
-    with pytest.raises(InputError, match="t:2: 4 words, but the binarised sentence has 3, in 3 tokens"):
+    with pytest.raises(InputError, match=facts("t:2 … 4 words, but the binarised sentence has 3 … in 3 tokens")):
         reader.spell(1, ids)
 
 

@@ -9,6 +9,7 @@ import pytest
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
+from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
@@ -101,9 +102,9 @@ def test_few_sentences_are_a_warning(files: Files, call: Call) -> None:
     [
         (("first",), 2, "the following arguments are required: SYSTEM"),
         (("-", "-"), 2, "several inputs are -: expected at most one input from the standard input"),
-        (("first", "second", "--resamples", "99"), 2, "99 resamples: expected 100 to 1000000"),
+        (("first", "second", "--resamples", "99"), 2, "99 resamples … 100 to 1000000"),
         (("first", "second", "--source", "s"), 2, "only one of --source and --target is given"),
-        (("first", "nothing"), 1, "nothing: no such file: expected a text file; check the path"),
+        (("first", "nothing"), 1, "nothing: no such file … check the path"),
         (("first", "short"), 1, "short has 1 sentences, gold has 30: expected the same number"),
     ],
 )
@@ -111,7 +112,7 @@ def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected:
     files("short", "0-0\n")
     status, out, err = call("compare", *STATED, *arguments)
     assert (status, out) == (expected, "")
-    assert message in err
+    assert says(err, message)
 
 
 def test_help_has_an_example(align_eval) -> None:

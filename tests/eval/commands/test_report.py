@@ -11,6 +11,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated
 from tests.eval.report.pages import Page
+from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
@@ -135,7 +136,7 @@ def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_p
     out = tmp_path / "report.html"
     status, printed, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (status, printed) == (1, "")
-    assert "sentence 0 (line 1): 3 source words in the records, but the gold links source word 3" in messages
+    assert says(messages, "sentence 0 (line 1) … 3 source words in the records, but the gold links source word 3")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
     status, _, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
     assert status == 1
@@ -172,8 +173,8 @@ def test_a_large_page_is_warned_of(
     [
         (["--max-sentences", "0"], 2, "at most 0 sentences in the page: expected 1 or more"),
         (["--kinds", "x"], 2, "unknown map kind 'x'"),
-        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' with rule 'shift-att'"),
-        (["--resamples", "1"], 2, "1 resamples: expected 100 to 1000000"),
+        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
+        (["--resamples", "1"], 2, "1 resamples … 100 to 1000000"),
     ],
 )
 def test_bad_options(
@@ -187,7 +188,7 @@ def test_bad_options(
     command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "report.html", *options)
     got, printed, messages = call("report", *command)
     assert (got, printed) == (status, "")
-    assert text in messages
+    assert says(messages, text)
     assert not (tmp_path / "report.html").exists()
 
 

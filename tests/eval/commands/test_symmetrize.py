@@ -8,6 +8,7 @@ import pytest
 from alignment_eval.cli import main
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import score
+from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
 FORWARD = "0-0 1-1 1-2 5-5\n\n0-1\n"
@@ -86,16 +87,12 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
         (
             ("fwd", "rev", "--method", "grow-diag-final-and", "--variant", "lilt"),
             2,
-            "method grow-diag-final-and of variant lilt: expected grow-diag-final, which ",
+            "method grow-diag-final-and … grow-diag-final, which",
         ),
         (("-", "-", "--method", "union"), 2, "several inputs are -: expected at most one"),
-        (("fwd", "none", "--method", "union"), 1, "none: no such file: expected a text file"),
-        (
-            ("fwd", "short", "--method", "union"),
-            1,
-            "fwd has 3 sentences, short has 1: expected the same number, a bl",
-        ),
-        (("fwd", "talp", "--method", "union"), 1, "talp:1: a possible link (p): expected sure links only"),
+        (("fwd", "none", "--method", "union"), 1, "none: no such file"),
+        (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, short has 1: expected the same number, a bl"),
+        (("fwd", "talp", "--method", "union"), 1, "talp:1 … a possible link (p)"),
         (
             ("fwd", "rev", "--method", "union", "--output", "rev"),
             1,
@@ -104,9 +101,9 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
         (
             ("fwd", "rev", "--method", "union", "--source", "text", "--target", "text"),
             1,
-            "fwd:1: link 5-5 is outside its sentence pair of 5 and 5 words, as are 1 of 5 links: expected 0-based",
+            "fwd:1: link 5-5 is outside its sentence pair … 5 and 5 words … 1 of 5 links … 0-based",
         ),
-        (("one", "one", "--method", "union", "--forward-base", "0"), 1, "or --forward-unused-zero if it is 0-based"),
+        (("one", "one", "--method", "union", "--forward-base", "0"), 1, "or --forward-unused-zero if … is 0-based"),
     ],
 )
 def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
@@ -114,7 +111,7 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
         Path(name).write_text(text)
     status, out, err = call("symmetrize", *arguments)
     assert (status, out) == (expected, "")
-    assert message in err
+    assert says(err, message)
     assert Path("rev").read_text() == REVERSE
 
 

@@ -14,6 +14,7 @@ from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceMaps
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 Pairs = list[tuple[DirectedLinks, "DirectedLinks | None"]]
@@ -107,5 +108,5 @@ def test_other_words_in_the_other_direction(make_sentence: Factory, both: Bidire
     method = AlignmentMethod(FORWARD, REVERSE, both)
     one = make_sentence(3, source="a b </s>", target="x </s>")
     other = replace(make_sentence(4, source="x y </s>", target="a b </s>"), id=3)
-    with pytest.raises(InputError, match=r"sentence 3 \(line 4\): 2 source and 1 target words"):
+    with pytest.raises(InputError, match=facts("sentence 3 (line 4) … 2 source and 1 target words")):
         list(align_corpus(pairs_of({3: (one, other)}, method), method))

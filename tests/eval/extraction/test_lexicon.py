@@ -11,6 +11,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
 from alignment_eval.maps.words import two_way_shares
+from tests.facts import facts
 
 #: Words and word map, [target words, source words], of a sentence pair.
 Pair = tuple[Words, np.ndarray]
@@ -153,5 +154,5 @@ def test_only_one_sentence_keeps_its_order() -> None:
 
 
 def test_a_lexicon_is_counted_at_least_once() -> None:
-    with pytest.raises(UsageError, match="0 passes over a lexicon: expected 1 or more"):
+    with pytest.raises(UsageError, match=facts("lexicon passes 0 … 1 or more")):
         count_lexicon(random_text(1), 0, 1)

@@ -7,6 +7,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.lexicon_match import FEW_WORDS, check_match
+from tests.facts import facts
 
 GERMAN = [f"wort{number}" for number in range(50)]
 ENGLISH = [f"word{number}" for number in range(50)]
@@ -44,17 +45,17 @@ def test_too_few_words_to_say(lexicon: Lexicon) -> None:
     [
         (
             (changed(GERMAN, 26), ENGLISH),
-            r"of the text's 100 source words, 52 \(52%\) are not in this lexicon: expected",
+            "of the text's 100 source words, 52 (52%) are not in the lexicon",
         ),
-        ((GERMAN, changed(ENGLISH, 40)), r"of the text's 100 target words, 80 \(80%\) are not"),
-        ((ENGLISH, GERMAN), r"source words, 100 \(100%\) are not in this lexicon: .*of the same languages"),
+        ((GERMAN, changed(ENGLISH, 40)), "of the text's 100 target words, 80 (80%) are not"),
+        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the lexicon … of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
-            r"the lexicon: of .*100 target words, 6 \(6%\) are in this lexicon in another case only",
+            "the lexicon: of … 100 target words, 6 (6%) are in the lexicon in another case only",
         ),
     ],
     ids=["source", "target", "languages exchanged", "case"],
 )
 def test_other_text(lexicon: Lexicon, pair: Words, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         check_match(lexicon, [pair, pair])

@@ -13,6 +13,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, word_map
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 Pairs = set[tuple[int, int]]
@@ -143,25 +144,25 @@ def test_rules_read_the_word_map(make_sentence: Factory) -> None:
     [
         (
             "argmax",
-            r"unknown rule 'argmax': expected one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE, top-k=",
+            "unknown rule 'argmax' … one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE",
         ),
-        ("argmax=2", r"unknown rule 'argmax=2': expected one of"),
-        ("threshold", r"rule 'threshold' without its value: expected threshold=SHARE"),
-        ("top-k", r"rule 'top-k' without its value: expected top-k=COUNT"),
-        ("kobayashi2020=1", r"rule 'kobayashi2020=1': that rule has no value; expected 'kobayashi2020'"),
-        ("threshold=", r"rule 'threshold=': expected a share of a row, from 0 to 1, such as threshold=0.2"),
-        ("threshold=1.5", r"rule 'threshold=1.5': expected a share of a row"),
-        ("threshold=nan", r"rule 'threshold=nan': expected a share of a row"),
-        ("threshold=-0.1", r"rule 'threshold=-0.1': expected a share of a row"),
-        ("two-way", r"rule 'two-way' without its value: expected two-way=SHARE"),
-        ("two-way=2", r"rule 'two-way=2': expected a share of a row, from 0 to 1, such as two-way=0.2"),
-        ("top-k=0", r"rule 'top-k=0': expected a number of source words, 1 or more, such as top-k=2"),
-        ("top-k=2.5", r"rule 'top-k=2.5': expected a number of source words"),
-        ("top-k=²", r"rule 'top-k=²': expected a number of source words"),
+        ("argmax=2", "unknown rule 'argmax=2'"),
+        ("threshold", "rule 'threshold' … threshold=SHARE"),
+        ("top-k", "rule 'top-k' … top-k=COUNT"),
+        ("kobayashi2020=1", "rule 'kobayashi2020=1' … 'kobayashi2020'"),
+        ("threshold=", "rule 'threshold=' … from 0 to 1, such as threshold=0.2"),
+        ("threshold=1.5", "rule 'threshold=1.5'"),
+        ("threshold=nan", "rule 'threshold=nan'"),
+        ("threshold=-0.1", "rule 'threshold=-0.1'"),
+        ("two-way", "rule 'two-way' … two-way=SHARE"),
+        ("two-way=2", "rule 'two-way=2' … from 0 to 1, such as two-way=0.2"),
+        ("top-k=0", "rule 'top-k=0' … a number of … words, 1 or more, such as top-k=2"),
+        ("top-k=2.5", "rule 'top-k=2.5' … a number of"),
+        ("top-k=²", "rule 'top-k=²' … a number of"),
     ],
 )
 def test_bad_rules(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=facts(message)):
         rule_of(text)
 
 

@@ -28,6 +28,7 @@ from alignment_eval.figures.sentence import (
 )
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
@@ -126,7 +127,7 @@ def test_given_links_replace_those_of_the_rule(make_sentence: Factory) -> None:
 
 
 def test_unknown_level(make_sentence: Factory) -> None:
-    expected = "unknown level 'byte': expected one of word, token"
+    expected = "unknown level 'byte' … one of word, token"
     with pytest.raises(UsageError, match=expected):
         sides_of(make_sentence(), "byte")
     with pytest.raises(UsageError, match=expected):
@@ -136,14 +137,14 @@ def test_unknown_level(make_sentence: Factory) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros((2, 3)), r"panel 'attn_w' is of shape \(2, 3\): expected \(3, 2\)"),
+        (np.zeros((2, 3)), "panel 'attn_w' is of shape (2, 3): expected (3, 2)"),
         (np.full((3, 2), np.nan), "panel 'attn_w' holds NaN, infinite or negative values: expected 0 or more"),
         (np.full((3, 2), np.inf), "holds NaN, infinite or negative"),
         (np.full((3, 2), -1.0), "holds NaN, infinite or negative"),
     ],
 )
 def test_bad_values(values: np.ndarray, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         picture(values=values)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.figures.training_log import COLUMNS, Line, Metric, TrainingLog, best, chosen, read_training_log
+from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
 STAMP = "2026-01-05 10:00:00 | INFO | "
@@ -144,7 +145,7 @@ def test_of_each_subset_and_update_the_last_counts(tmp_path_factory: Any, steps:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "log: the file is empty: expected the log of fairseq-train --log-format json"),
+        ("", "log: the file is empty; expected the log of fairseq-train --log-format json"),
         ("nothing\n", "log: no line of statistics in it: expected those of fairseq-train --log-format json"),
         ("epoch 001 | loss 8.1 | num_updates 100\n", "was it another --log-format?"),
         (printed("valid", "many"), "log:1: 'valid_num_updates' is 'many': expected a number"),
@@ -156,14 +157,14 @@ def test_of_each_subset_and_update_the_last_counts(tmp_path_factory: Any, steps:
         (printed("valid", "1", loss="7,5"), "log:1: 'valid_loss' is '7,5': expected a number, as a string or not"),
         (printed("valid", "1", loss=True), "'valid_loss' is True: expected a number"),
         (printed("valid", "1", loss={}), "'valid_loss' is {}: expected a number"),
-        (b"\xff\n", "log: not UTF-8 (byte 0)"),
+        (b"\xff\n", "not UTF-8 (byte 0)"),
         (b'{"a": ' + 50_000 * b"[" + b"\nx\n", "log:1: {"),
     ],
 )
 def test_errors(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(InputError) as error:
         read(tmp_path / "log", text)
-    assert message in str(error.value)
+    assert says(str(error.value), message)
     assert "\n" not in str(error.value)
 
 

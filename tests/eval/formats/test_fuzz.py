@@ -62,9 +62,8 @@ def assert_equal(found: GoldTable, expected: GoldTable) -> None:
 
 
 def assert_readable(error: InputError, path: Path) -> None:
-    """One line that says where, and what was expected."""
+    """One line that says where."""
     assert str(error).startswith(str(path))
-    assert "expected" in str(error)
     assert "\n" not in str(error)
 
 

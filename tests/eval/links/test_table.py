@@ -21,6 +21,7 @@ from alignment_eval.links.table import (
     first_with,
     transpose,
 )
+from tests.facts import facts
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 CORPORA = st.lists(LINKS, max_size=6)
@@ -138,20 +139,20 @@ def test_doubled_link_keeps_its_largest_confidence() -> None:
 @pytest.mark.parametrize(
     ("confidence", "message"),
     [
-        ([0.5], "1 confidences for 2 links: expected one a link"),
-        ([0.5, float("nan")], "a confidence is NaN or infinite: expected finite numbers"),
-        ([0.5, float("inf")], "a confidence is NaN or infinite: expected finite numbers"),
+        ([0.5], "1 confidences … 2 links"),
+        ([0.5, float("nan")], "a confidence is NaN or infinite"),
+        ([0.5, float("inf")], "a confidence is NaN or infinite"),
     ],
 )
 def test_bad_confidences(confidence: list[float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         replace(LinkTable.of([{(0, 0), (1, 1)}]), confidence=np.array(confidence))
 
 
 def test_bad_thresholds() -> None:
-    with pytest.raises(InputError, match=r"links without confidences .* \(0\.5\): expected links with scores, i-j:p"):
+    with pytest.raises(InputError, match=facts("threshold 0.5 … links with scores, i-j:p")):
         above(LinkTable.of([{(0, 0)}]), 0.5)
-    with pytest.raises(InputError, match="smallest confidence NaN: expected a number"):
+    with pytest.raises(InputError, match="confidence threshold is NaN"):
         above(scored_table([{(0, 0): 1.0}]), float("nan"))
 
 
@@ -169,12 +170,12 @@ def test_largest_index_survives() -> None:
 @pytest.mark.parametrize(
     ("link", "message"),
     [
-        ((-1, 0), f"source index -1 of a link: expected 0 to {MAX_INDEX}"),
-        ((0, MAX_INDEX + 1), f"target index {MAX_INDEX + 1} of a link: expected 0 to {MAX_INDEX}"),
+        ((-1, 0), f"source index -1 … 0 to {MAX_INDEX}"),
+        ((0, MAX_INDEX + 1), f"target index {MAX_INDEX + 1} … 0 to {MAX_INDEX}"),
     ],
 )
 def test_index_out_of_bounds(link: tuple[int, int], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         LinkTable.of([{link}])
 
 
@@ -185,7 +186,7 @@ def test_shift_below_zero_is_an_error() -> None:
 
 def test_too_many_sentences_is_an_error() -> None:
     empty = np.empty(0, dtype=np.int64)
-    with pytest.raises(InputError, match="100000000 sentences: at most 8388607 fit"):
+    with pytest.raises(InputError, match=facts("100000000 sentences … (at most 8388607)")):
         LinkTable.build(empty, empty, empty, 10**8)
 
 
@@ -197,7 +198,7 @@ def test_sentences_come_in_blocks(monkeypatch: pytest.MonkeyPatch, size: int) ->
     assert list(table.each_sentence()) == [frozenset(row) for row in corpus]
     assert list(each_scored(table)) == corpus
     assert [list(row) for row in each_scored(table)] == [sorted(row) for row in corpus]
-    with pytest.raises(InputError, match="links without confidences: expected links with scores"):
+    with pytest.raises(InputError, match=facts("links with scores")):
         next(each_scored(replace(table, confidence=None)))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide, status_of
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 
@@ -47,12 +48,12 @@ def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> Non
 def test_layer_numbers_need_not_begin_at_0(make_sentence: Factory) -> None:
     s = replace(make_sentence(), layers=(2, 5))
     assert s.layer_index(5) == 1
-    with pytest.raises(InputError, match=r"layer 0 is not in the records: recorded \(counted from 0\) are 2, 5; name"):
+    with pytest.raises(InputError, match=facts("layer 0 … (counted from 0)")):
         s.layer_index(0)
 
 
 def test_errors(make_sentence: Factory) -> None:
-    with pytest.raises(InputError, match=r"unknown map kind 'attn_x': expected one of attn_w, attn_n"):
+    with pytest.raises(InputError, match=facts("unknown map kind 'attn_x' … one of attn_w, attn_n")):
         make_sentence().head_maps("attn_x")
     stub = make_sentence(4, status="skipped: too long")
     with pytest.raises(InputError, match=r"sentence 4 has no maps: skipped: too long"):
@@ -63,7 +64,7 @@ def test_errors(make_sentence: Factory) -> None:
     for read in (only_weights.head_maps, only_weights.layer_maps):
         with pytest.raises(
             InputError,
-            match=r"map kind 'attn_n' is not in the records \(they hold attn_w, attnres_w\): record it with",
+            match=facts("map kind 'attn_n' … attn_w, attnres_w); record it with"),
         ):
             read("attn_n")
     with pytest.raises(InputError, match=r"they hold none"):

@@ -16,6 +16,7 @@ from alignment_eval.extraction.extract import extract, stacked_maps, word_links
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 
@@ -111,9 +112,9 @@ def test_a_product_forgets_a_map_that_forbids_a_link_least_of_all() -> None:
 
 
 def test_maps_that_are_not_there(make_sentence: Factory) -> None:
-    with pytest.raises(InputError, match=r"layer 7 is not in the records: recorded \(counted from 0\) are 0, 1"):
+    with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
         extract(make_sentence(), options("1.2,7.0"))
-    with pytest.raises(InputError, match=r"head 3 is not in the records: a layer has 3 heads, counted from 0"):
+    with pytest.raises(InputError, match=facts("head 3 … layer has 3 heads … 0")):
         extract(make_sentence(), options("1,0.3"))
     s = make_sentence()
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})

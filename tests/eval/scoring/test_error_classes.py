@@ -22,6 +22,7 @@ from alignment_eval.scoring.error_classes import (
     error_table,
     is_punctuation,
 )
+from tests.facts import facts
 
 Sentence = tuple[tuple[list[str], list[str]], Links, Links, GoldSentence]
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
@@ -198,9 +199,9 @@ def test_refused() -> None:
     links = LinkTable.of([frozenset({(0, 1)})])
     gold = GoldTable(links, links)
     one = Words.of([["a"]])
-    with pytest.raises(InputError, match="sentence 0: a link with target word 1, but 1 words \\(counted from 0\\)"):
+    with pytest.raises(InputError, match=facts("sentence 0: a link … target word 1, but … 1 words (counted from 0)")):
         error_table(links, gold, one, one)
-    with pytest.raises(InputError, match="1 hypotheses, 1 gold sentences, texts of 1 and 2: expected as many of each"):
+    with pytest.raises(InputError, match=facts("1 hypotheses, 1 gold sentences … texts of 1 and 2")):
         error_table(links, gold, one, Words.of([["a"], ["b"]]))
     with pytest.raises(InputError, match="1 and 2 hypotheses, 1 gold sentences: expected as many"):
         confusion_table(links, LinkTable(np.empty(0, dtype=np.int64), 2), gold)

@@ -16,6 +16,7 @@ from alignment_eval.links.table import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, confirmed, linked_maps
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 NO_LINKS = GoldSentence(frozenset())
@@ -34,31 +35,31 @@ def test_each_sentence_that_has_maps_with_its_gold(make_sentence: Factory) -> No
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([0, 2], "2 sentences in the records, 3 in the gold"),
-        ([3], "sentence 3 has no gold, which has 3 sentences: expected each id from 0 to 2 once"),
-        ([0, 0, 0], "sentence 0 is a duplicate: expected each id from 0 to 2 once"),
+        ([0, 2], "2 sentences … 3"),
+        ([3], "sentence 3 has no gold … has 3 sentences … each id from 0 to 2 once"),
+        ([0, 0, 0], "sentence 0 is a duplicate … each id from 0 to 2 once"),
     ],
 )
 def test_numbers_of_sentences(make_sentence: Factory, ids: list[int], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         list(GoldCorpus([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
 
 
 def test_no_sentence_has_maps(make_sentence: Factory) -> None:
-    with pytest.raises(InputError, match=r"no sentence has maps: expected some to score"):
+    with pytest.raises(InputError, match=facts("no sentence has maps")):
         list(GoldCorpus([make_sentence(i, status="skipped") for i in range(3)], [NO_LINKS] * 3))
 
 
 @pytest.mark.parametrize(
     ("link", "texts", "message"),
     [
-        ((3, 0), None, r"sentence 1 \(line 2\): 3 source words in the records, but the gold links source word 3 "),
+        ((3, 0), None, "sentence 1 (line 2) … 3 source words in the records, but the gold links source word 3"),
         (
             (0, 9),
             None,
-            r"3 target words in the records, but the gold links target word 9 ",
+            "3 target words in the records, but the gold links target word 9 ",
         ),
-        ((0, 0), ((3, 3), (3, 4)), r"sentence 1 \(line 2\): 3 target words in the records, 4 in tgt"),
+        ((0, 0), ((3, 3), (3, 4)), "sentence 1 (line 2) … 3 target words in the records … 4 in tgt"),
     ],
 )
 def test_words_that_do_not_fit(
@@ -67,7 +68,7 @@ def test_words_that_do_not_fit(
     """The wrong BPE mark, another text, or the other direction."""
     gold = [NO_LINKS, GoldSentence(frozenset(), frozenset({link}))]
     lengths = texts and Texts("src", np.array(texts[0]), "tgt", np.array(texts[1]))
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=facts(message)) as caught:
         list(GoldCorpus([make_sentence(0), make_sentence(1)], gold, lengths))
     assert "--norm-subword-mark" in str(caught.value)
 
@@ -112,7 +113,7 @@ def test_uncertain_words_are_confirmed_by_their_number(make_sentence: Factory) -
     texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
     found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
     assert found == ["ok", "ok", "long", "unknown subwords on both sides"]
-    with pytest.raises(InputError, match=r"sentence 0 \(line 1\): 3 target words in the records, 4 in t: expected"):
+    with pytest.raises(InputError, match=facts("sentence 0 (line 1) … 3 target words in the records … 4 in t")):
         confirmed(certain, Texts("s", np.array([3]), "t", np.array([4])))
-    with pytest.raises(InputError, match=r"sentence 0 \(line 1\): 3 source words in the records, 2 in s: expected"):
+    with pytest.raises(InputError, match=facts("sentence 0 (line 1) … 3 source words in the records … 2 in s")):
         confirmed(certain, Texts("s", np.array([2]), "t", np.array([3])))

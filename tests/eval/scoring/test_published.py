@@ -89,18 +89,18 @@ def test_figures_of_wrong_readings(shared: Path, gold: GoldTable) -> None:
 
 def test_base_of_the_gold_is_told(shared: Path) -> None:
     texts = read_texts(shared / "data/gold/vilar508/test.de", shared / "data/gold/vilar508/test.en")
-    for given, reason in ((None, "index 1 is used in "), (texts, "equals its sentence's length")):
+    for given, reason in ((None, "sentences use index 1"), (texts, "equals its sentence's length")):
         warnings: list[str] = []
         assert read_gold(shared / GOLD, None, given, warnings.append).base == 1
         assert len(warnings) == 1
         assert reason in warnings[0]
-    with pytest.raises(InputError, match=r"index 1 is used in \d+ sentences and index 0 in none"):
+    with pytest.raises(InputError, match=r"\d+ sentences use index 1 .*--gold-base 1"):
         read_gold(shared / GOLD, ReadOptions(base="0"))
 
 
 def test_gold_read_in_the_wrong_direction(shared: Path) -> None:
     texts = read_texts(shared / "data/gold/vilar508/test.en", shared / "data/gold/vilar508/test.de")
-    with pytest.raises(InputError, match=r"as are 1456 of 10534 links: .* direction looks swapped: give --gold-swap"):
+    with pytest.raises(InputError, match=r"1456 of 10534 links .*exchanged.* give --gold-swap"):
         read_gold(shared / GOLD, ReadOptions(base="1"), texts)
 
 
@@ -108,10 +108,10 @@ def test_gold_read_in_the_wrong_direction(shared: Path) -> None:
 def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: GoldTable, aligner: str) -> None:
     texts = read_texts(shared / "data/gold/vilar508/test.de", shared / "data/gold/vilar508/test.en")
     path = shared / f"data/baselines/{aligner}/test.deen.reverse.talp"
-    with pytest.raises(InputError, match="the direction looks swapped: give --hyp-swap"):
+    with pytest.raises(InputError, match=r"exchanged.* give --hyp-swap"):
         read_hypothesis(path, None, texts)
     links = read_hypothesis(path).links.possible
-    assert "the direction looks swapped; if so, give --hyp-swap" in (direction_warning("h", links, gold) or "")
+    assert "give --hyp-swap" in (direction_warning("h", links, gold) or "")
     assert direction_warning("h", links.transposed(), gold) is None
 
 

@@ -16,6 +16,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.scoring import significance
 from alignment_eval.scoring.aer import METRICS, Counts, Score
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence
+from tests.facts import facts
 
 Table = NDArray[np.int64]
 
@@ -315,15 +316,15 @@ def test_ties_that_rounding_parts() -> None:
 
 @pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (1_000_001, 0), (200, -1)])
 def test_refused_options(resamples: int, seed: int) -> None:
-    with pytest.raises(UsageError, match=r"resamples: expected 100 to 1000000|seed -1: expected 0 or more"):
+    with pytest.raises(UsageError, match=r"resamples: .* 100 to 1000000|seed -1: .*0 or more"):
         Resampling(resamples, seed)
 
 
 def test_refused_counts() -> None:
     first, second = synthetic(5)
-    with pytest.raises(InputError, match="different sure links: expected counts against the same gold"):
+    with pytest.raises(InputError, match=facts("different sure links … against the same gold")):
         compare(first, [Counts(second.hypothesis, second.sure + 1, *second.arrays()[2:])], FEW)
     with pytest.raises(InputError, match="different sure links"):
         compare(first, [synthetic(4)[1]], FEW)
-    with pytest.raises(InputError, match="no sentences: expected at least one to resample"):
+    with pytest.raises(InputError, match="cannot resample without sentences"):
         confidence(synthetic(0)[0], FEW)

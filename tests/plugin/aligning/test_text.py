@@ -7,6 +7,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.aligning.text import ParallelText, Segmenter
+from tests.facts import facts
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
@@ -36,11 +37,11 @@ def test_forgetting_does_not_disturb_who_is_at_work(tmp_path):
 @pytest.mark.parametrize(
     ("one", "other", "text"),
     [
-        (b"a\nb\n", b"a\n", r"other: 1 lines, but .*one has 2: "),
-        (b"a\n", b"", r"other: the file is empty"),
-        (b"\xff\n", b"a\n", r"one: not UTF-8 \(byte 0\)"),
-        (b"a ||| b\n\n a b\n", None, r"one:3: 0 separators \|\|\|: expected one, SOURCE \|\|\| TARGET"),
-        (b"a ||| b ||| c\n", None, r"one:1: 2 separators"),
+        (b"a\nb\n", b"a\n", "other: 1 lines, but … one has 2"),
+        (b"a\n", b"", "other: the file is empty"),
+        (b"\xff\n", b"a\n", "not UTF-8 (byte 0)"),
+        (b"a ||| b\n\n a b\n", None, "one:3: 0 separators |||: expected one, SOURCE ||| TARGET"),
+        (b"a ||| b ||| c\n", None, "one:1: 2 separators"),
     ],
 )
 def test_bad_text(tmp_path, one, other, text):
@@ -49,7 +50,7 @@ def test_bad_text(tmp_path, one, other, text):
         if content is not None:
             (tmp_path / name).write_bytes(content)
             paths.append(str(tmp_path / name))
-    with pytest.raises(InputError, match=text):
+    with pytest.raises(InputError, match=facts(text)):
         ParallelText(paths)
 
 

@@ -19,6 +19,7 @@ from fairseq_norm_plugin.generation.generator import (
     NormSequenceScorer,
     PrintedMap,
 )
+from tests.facts import facts
 
 SPECIALS = ({1, 2}, {1, 2})
 LENGTHS = [(9, 4), (3, 6), (5, 1), (1, 3)]
@@ -125,7 +126,7 @@ def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
     generator = NormSequenceGenerator(
         [model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), beam_size=2
     )
-    with pytest.raises(InputError, match="use --score-reference for forced decoding"):
+    with pytest.raises(InputError, match=facts("--score-reference for forced decoding")):
         generator.generate([model], sample, prefix_tokens=sample["target"])
     generator.generate([model], sample, prefix_tokens=sample["target"][:, :1])  # a language tag, say, is fine
 

