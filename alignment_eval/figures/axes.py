@@ -1,4 +1,4 @@
-"""One map on Matplotlib Axes: the caller's, or those of a figure of its own.  Matplotlib is imported only to draw."""
+"""Draws one map on Matplotlib Axes: the caller's or new ones.  Matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 #: Inches around a map for titles, axis labels and the figure's margin.
 _AROUND = 0.9
-#: A figure is so many inches wide at least, so that a title fits.
+#: Smallest width of a figure in inches, so that a title fits.
 _NARROWEST = 3.0
 
 
 def draw_map(panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes | None = None) -> Axes:
     """Draw one map with its words and links.
 
-    A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` cuts nothing off.
+    A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` does not crop it.
 
     Args:
         panel: the map, its title and its links.
-        source: the columns; one of no word (-1) takes no marks.
+        source: the columns; a column of no word (-1) gets no marks.
         target: the rows.
-        ax: where to draw; None: on a new figure of ``matplotlib.pyplot``, as large as the sentence needs.
+        ax: the Axes to draw on; None: a new figure of ``matplotlib.pyplot``, as large as the sentence needs.
 
     Returns:
-        The Axes that were drawn on.
+        The Axes.
 
     Raises:
         InputError: as for :class:`~alignment_eval.figures.sentence.Picture`.
@@ -75,11 +75,11 @@ def _keep_labels_inside(axes: Axes) -> None:
 
 
 def _cell_of(axes: Axes, rows: int, columns: int) -> float:
-    """The side of a cell in inches, as the Axes are now."""
+    """The side of a cell in inches, for the current size of the Axes."""
     extent = axes.get_window_extent()
     return min(extent.width / columns, extent.height / rows) / _figure_of(axes).dpi
 
 
 def _figure_of(axes: Axes) -> Figure:
-    """The whole figure, also of Axes on a subfigure (Matplotlib 3.9 has no ``get_figure(root=True)``)."""
+    """The whole figure, also for Axes on a subfigure (Matplotlib 3.9 has no ``get_figure(root=True)``)."""
     return axes.figure.figure

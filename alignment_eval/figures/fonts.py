@@ -1,6 +1,6 @@
-"""Text in pictures: what is shown of it, and the fonts that have its characters.  Matplotlib is imported only to draw.
+"""Text in pictures: how it is shown, and the fonts that have its characters.  Matplotlib is imported only when needed.
 
-Matplotlib takes each character from the first font of a list that has it; here is only which fonts go on the list.
+Matplotlib takes each character from the first font of a list that has it; this module makes the list.
 """
 
 from __future__ import annotations
@@ -12,33 +12,32 @@ from pathlib import Path
 
 from alignment_eval.errors import InputError
 
-#: The font of all text; characters that it lacks are looked for in others.
+#: The font of all text; missing characters come from other fonts.
 FONT = "DejaVu Sans"
 #: Longest label, in characters.
 _LONGEST = 30
 
 
 def label_of(token: str) -> str:
-    """``token`` as it is shown (:func:`visible`), cut if it is long."""
+    """``token`` as it is shown (:func:`visible`), shortened if it is long."""
     text = visible(token)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def visible(text: str) -> str:
-    r"""``text`` with the characters that show nothing, turn text around or break files as ``\u200b``, as in Python."""
+    r"""``text`` with characters that are invisible, reorder text or break files written like ``\u200b`` in Python."""
     return "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:
-    # Of the format characters only joiners shape letters; bidirectional overrides would turn a label around.
+    # Of the format characters only joiners shape letters; bidirectional overrides would reorder a label.
     if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
         return character
     return character.encode("unicode_escape").decode()
 
 
 def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple[str, ...]:
-    """Font families for ``texts``: that of ``file`` if one is given, :data:`FONT`, and installed ones if these lack
-    characters.
+    """Font families for ``texts``: that of ``file`` if given, :data:`FONT`, and installed ones for missing characters.
 
     Raises:
         InputError: ``file`` is not a font.
@@ -50,7 +49,7 @@ def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple
     for name in families:
         missing -= _characters(font_manager.findfont(name))
     for name, path in sorted((e.name, e.fname) for e in font_manager.fontManager.ttflist if missing):
-        # not one that has a box for everything
+        # Last Resort has a box for every character
         if not name.startswith("Last Resort") and (found := missing & _characters(path)):
             families.append(name)
             missing -= found
@@ -58,17 +57,17 @@ def font_families(texts: Iterable[str], file: str | Path | None = None) -> tuple
 
 
 def _add_font(file: str | Path) -> str:
-    """Make a font file known, and give its family."""
+    """Register a font file, and return its family."""
     from matplotlib import font_manager
 
     entries = font_manager.fontManager.ttflist
     place = len(entries)
     try:
-        font_manager.get_font(str(file))  # addfont goes by the ending, this by the content
+        font_manager.get_font(str(file))  # addfont reads the ending, this the content
         font_manager.fontManager.addfont(str(file))
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{file}: cannot be read as a font: expected a TrueType or OpenType file") from error
-    # First, and as if upright and regular: whoever asks for its family gets this file and no other of the family.
+        raise InputError(f"{file}: cannot read a font; give a TrueType or OpenType file") from error
+    # First in the list, as upright and regular, so that its family always means this file.
     entry = replace(entries.pop(place), style="normal", variant="normal", weight=400, stretch="normal")
     entries.insert(0, entry)
     return entry.name
@@ -79,14 +78,14 @@ def _characters(font: str) -> Set[int]:
 
     try:
         return font_manager.get_font(font).get_charmap().keys()
-    except (OSError, RuntimeError):  # removed or broken since the list was made
+    except (OSError, RuntimeError):  # the font was removed or damaged after the list was made
         return frozenset()
 
 
 def set_in_disorder(texts: Iterable[str]) -> bool:
-    """Whether this Matplotlib sets letters of ``texts`` one by one from left to right that are written otherwise.
+    """Whether this Matplotlib draws ``texts`` wrongly, because it sets letters one by one from left to right.
 
-    Before 3.11 it neither orders right-to-left text nor shapes vowel signs with a place of their own and conjuncts.
+    Before 3.11 it neither reorders right-to-left text nor shapes spacing vowel signs and conjuncts.
     """
     import matplotlib
 

@@ -1,4 +1,4 @@
-"""Figures of a sweep: AER of every head, layer × head.  Matplotlib is imported only when one is drawn."""
+"""Draws figures of a sweep: the AER of every head, layer × head.  Matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-#: Columns of a sweep's table that say of which heads a figure is.
+#: Columns of a sweep's table that identify a figure.
 CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 
@@ -32,8 +32,8 @@ def save_heatmaps(table: pd.DataFrame, directory: str | Path) -> list[Path]:
     All share one colour scale, from the lowest to the highest AER of any head.
 
     Args:
-        table: of :func:`alignment_eval.scoring.sweep.sweep`.
-        directory: where they go; it exists.
+        table: from :func:`alignment_eval.scoring.sweep.sweep`.
+        directory: an existing directory for the figures.
 
     Returns:
         The paths written.
@@ -59,7 +59,7 @@ def heading(kind: str, setting: str, rule: str, null: str) -> str:
 
 
 def draw_heatmap(values: NDArray[np.float64], layers: Sequence[int], title: str, limits: tuple[float, float]) -> Figure:
-    """A figure of ``values`` [layers, heads] in %, the number in each cell, coloured between ``limits``."""
+    """A figure of ``values`` [layers, heads] in %, with the number in each cell, coloured between ``limits``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

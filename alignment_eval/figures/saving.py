@@ -1,4 +1,4 @@
-"""Figures become files in one way: the same figure gives the same bytes, whole or not at all."""
+"""Saves figures to files, atomically; the same figure gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alignment_eval.files import write_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Ending of a figure's file -> the key of its metadata that holds a description, and what keeps dates out.
+#: Ending of a figure's file -> the metadata key for a description, and the metadata that suppresses dates.
 _METADATA: dict[str, tuple[str, dict[str, None]]] = {
     "png": ("Description", {}),
     "svg": ("Description", {"Date": None}),
@@ -23,40 +23,41 @@ _METADATA: dict[str, tuple[str, dict[str, None]]] = {
 }
 ENDINGS = tuple(_METADATA)
 _DPI = 150
-#: Inches around what is drawn.
+#: Inches around the drawing.
 _MARGIN = 0.1
-#: Longest side of a bitmap: beyond it the resolution is lowered (vector formats have no such limit).
+#: Longest side of a bitmap; a larger one gets a lower resolution (vector formats have no such limit).
 _MAX_PIXELS = 12_000
 _NO_GLYPH = re.compile(r"Glyph ([0-9]+) .*missing from")
 
 
 def figure_ending(path: str | Path) -> str:
-    """The ending of ``path`` in small letters, without its dot.
+    """The ending of ``path`` in lower case, without its dot.
 
     Raises:
         UsageError: it is not one of :data:`ENDINGS`.
     """
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in ENDINGS:
-        raise UsageError(f"{path}: ends in {ending or 'nothing'!r}: expected a file name in .{', .'.join(ENDINGS)}")
+        raise UsageError(f"{path}: the ending {ending!r} is not one of .{', .'.join(ENDINGS)}; choose one of them")
     return ending
 
 
 def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> str:
-    """Write ``figure`` to ``path``, cut to what is drawn; its ending tells the format.
+    """Write ``figure`` to ``path``, cropped to the drawing; the ending decides the format.
 
-    Neither a date nor a random id gets in.  In SVG text stays text, in PDF fonts are embedded as TrueType.
+    The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.
 
     Args:
-        figure: what to save.
-        path: where; a file there is replaced.
-        description: goes into the file's metadata.
+        figure: the figure.
+        path: the file; an existing one is replaced.
+        description: is stored in the file's metadata.
 
     Returns:
-        The characters that none of their fonts has, drawn as boxes; none of SVG, whose text the viewer draws.
+        The characters that are in none of their fonts and are drawn as boxes; for SVG, whose text the viewer draws,
+        none.
 
     Raises:
-        UsageError: an unknown ending.
+        UsageError: the ending is unknown.
         InputError: the file cannot be written.
     """
     import matplotlib
@@ -67,7 +68,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     fixed = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "align-eval", "pdf.fonttype": 42})
     with fixed, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # "tight" draws everything once more to place it first, which only a figure that lays itself out needs.
+        # "tight" draws everything a second time to compute the layout, which only a figure with a layout engine needs
         box = "tight" if figure.get_layout_engine() else figure.get_tightbbox().padded(_MARGIN)
         figure.savefig(
             content,
@@ -82,11 +83,11 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
 
 
 def _missing_characters(caught: Iterable[warnings.WarningMessage]) -> str:
-    """The characters that Matplotlib, which warns for each label, found no glyph of; other warnings are given anew."""
+    """The characters without a glyph, from Matplotlib's warnings for each label; other warnings are raised again."""
     found = set()
     for warning in caught:
         if match := _NO_GLYPH.match(text := str(warning.message)):
             found.add(int(match[1]))
-        elif not text.startswith("Matplotlib currently does not support"):  # of a script, beside the one above
+        elif not text.startswith("Matplotlib currently does not support"):  # comes with the warning above
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return "".join(map(chr, sorted(found)))

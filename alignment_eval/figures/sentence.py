@@ -1,4 +1,4 @@
-"""Pictures of one sentence's maps, with gold and predicted links as marks.  Matplotlib is imported only to draw."""
+"""Draws the maps of a sentence, with gold and predicted links as marks.  Matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-#: The column of a word map that holds what the special source tokens have.
+#: The label of the null column of a word map, which stands for the special source tokens.
 NULL_LABEL = "(null)"
 
-#: Series -> label, marker, size as a share of a cell, whether it is filled: told apart by shape, not by colour alone.
+#: Series -> label, marker, size as a share of a cell, whether it is filled; series differ in shape, not only in colour.
 _MARKS: dict[str, tuple[str, str, float, bool]] = {
     "sure": ("gold, sure", "s", 0.86, False),
     "possible": ("gold, possible only", "D", 0.62, False),
     "predicted": ("predicted", "o", 0.46, True),
 }
 _COLOURS = {"sure": "black", "possible": "black", "predicted": "#d1450b"}
-#: So many panels are drawn large, each with a colour bar; of more each is small and only its maximum is told.
+#: Up to this number, panels are large and have a colour bar; more panels are small and show only their maximum.
 _LARGE = 4
 _POINTS = 72  # of an inch
-#: Width of a character as a share of the font size, on the large side.
+#: Width of a character as a share of the font size, a generous estimate.
 _CHARACTER = 0.75
 _SMALLEST_FONT, _LARGEST_FONT = 6.0, 10.0
 
@@ -55,15 +55,14 @@ class Picture:
     """Maps of one sentence pair as a grid of panels.
 
     Attributes:
-        title: may have several lines.
-        source: the columns; one of no word (-1) takes no marks.
+        title: the title, possibly of several lines.
+        source: the columns; a column of no word (-1) gets no marks.
         target: the rows.
-        panels: rows of panels, all of as many rows and columns as there are tokens.
+        panels: rows of panels; each panel has a row and a column for each token.
         gold: word links of the gold, None if there is none.
 
     Raises:
-        InputError: a panel is of another shape, has a value that is NaN, infinite or negative, or there is nothing
-            to draw.
+        InputError: a panel has another shape or a value that is NaN, infinite or negative; or there is nothing to draw.
     """
 
     title: str
@@ -74,24 +73,24 @@ class Picture:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text that :func:`draw` writes and that is not this module's own."""
+        """All text from the data that :func:`draw` writes."""
         return (self.title, *map(label_of, (*self.source.tokens, *self.target.tokens)))
 
     def __post_init__(self) -> None:
         shape = (len(self.target.tokens), len(self.source.tokens))
         if not all(shape) or not any(self.panels):
-            raise InputError(f"a map of {shape[0]}×{shape[1]} cells: expected one word at least on both sides")
+            raise InputError(f"cannot draw a map of {shape[0]}×{shape[1]} cells; both sides need at least one word")
         for panel in (panel for row in self.panels for panel in row):
             if panel.values.shape != shape:
-                raise InputError(f"panel {panel.title!r} is of shape {panel.values.shape}: expected {shape}")
+                raise InputError(f"panel {panel.title!r} has the shape {panel.values.shape} instead of {shape}")
             if not (np.isfinite(panel.values).all() and (panel.values >= 0).all()):
-                raise InputError(f"panel {panel.title!r} holds NaN, infinite or negative values: expected 0 or more")
+                raise InputError(f"panel {panel.title!r} has NaN, infinite or negative values; they must be 0 or more")
 
 
 def sides_of(sentence: SentenceMaps, level: str) -> tuple[SentenceSide, SentenceSide]:
     """Columns and rows of a picture of ``sentence``.
 
-    Words, with a column for null; or subword tokens, with the special ones of the source.
+    These are words, with a column for null; or subword tokens, with the special tokens of the source.
 
     Raises:
         UsageError: the level is unknown.
@@ -113,11 +112,11 @@ def panel_of(
     """The panel of the map that ``options`` name.
 
     Args:
-        sentence: it has maps.
-        options: kind, layer, head and setting of the map; its rule gives the links.
-        level: of :data:`~alignment_eval.maps.words.LEVELS`.
-        title: of the panel.
-        predicted: links to be shown instead of those of the rule.
+        sentence: a sentence that has maps.
+        options: kind, layer, head and setting of the map; the rule gives the links.
+        level: one of :data:`~alignment_eval.maps.words.LEVELS`.
+        title: the title of the panel.
+        predicted: links to show instead of those of the rule.
 
     Raises:
         InputError: as for :func:`alignment_eval.extraction.extract.extract`.
@@ -132,7 +131,7 @@ def panel_of(
 
 
 def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:
-    """The cells (column, row) of word links: all pairs of tokens of the two words."""
+    """The cells (column, row) of word links: all pairs of tokens of each two linked words."""
     return [
         (column, row)
         for i, j in sorted(links)
@@ -142,11 +141,12 @@ def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> 
 
 
 def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
-    """Draw ``picture``; the figure grows with the sentence, so that cells and text keep a readable size.
+    """Draw ``picture``; the figure grows with the sentence, so that cells and text stay readable.
 
     Args:
         picture: what to draw.
-        families: fonts, the first that has a character is taken (:func:`~alignment_eval.figures.fonts.font_families`).
+        families: fonts; each character comes from the first that has it
+            (:func:`~alignment_eval.figures.fonts.font_families`).
     """
     from matplotlib.figure import Figure
 
@@ -155,8 +155,7 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,)) -> Figure:
     cell = cell_size(rows, columns, small)  # inches, as all lengths here
     size = font_size(cell)
     width, height = cell * columns, cell * rows
-    # A panel's title takes 1.2 at least; beside a large one stands a colour bar with its numbers.
-    # So do, from the second on, its row labels.
+    # A panel's title needs at least 1.2.  A large panel also has a colour bar and, from the second on, row labels.
     labels = [[label_of(token) for token in side.tokens] for side in (picture.source, picture.target)]
     labelled = 0.2 + label_width(labels[1], size)
     pitch_x = max(width, 1.2) + (0.25 if small else 1.0 + labelled)
@@ -203,12 +202,12 @@ def font_size(cell: float) -> float:
 
 
 def label_width(labels: Sequence[str], size: float) -> float:
-    """The width of the longest label in inches, on the large side."""
+    """The width of the longest label in inches, a generous estimate."""
     return max(map(len, labels)) * _CHARACTER * size / _POINTS
 
 
 def label_axes(axes: Axes, columns: Sequence[str], rows: Sequence[str], size: float, families: Sequence[str]) -> None:
-    """Label the cells of a map: none of a side whose labels are empty, as ``families`` have the characters."""
+    """Label the columns and rows of a map with the fonts ``families``; a side without labels stays empty."""
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=size)
     axes.set_yticks(range(len(rows)), rows, fontsize=size)
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
@@ -219,14 +218,14 @@ def draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: 
     """Draw a panel of ``picture`` on ``axes``, without labels.
 
     Args:
-        axes: where.
-        picture: whose sides and gold are taken.
+        axes: the Axes to draw on.
+        picture: gives the sides and the gold.
         panel: what to draw.
         cell: the side of a cell in inches.
-        number: what the ids of the marks end in, in SVG; None: they have no id.
+        number: the end of the ids of the marks in SVG; None: no ids.
     """
     rows, columns = panel.values.shape
-    # A map of zeros alone is white, as zeros are elsewhere.
+    # A map of zeros is white, like zeros in other maps.
     axes.imshow(panel.values, cmap="Blues", vmin=0, vmax=panel.values.max() or 1, aspect="auto")
     # Lines between cells; a grid of minor ticks would be many times slower.
     axes.vlines(np.arange(0.5, columns - 1), -0.5, rows - 0.5, color="0.85", linewidth=0.4)
@@ -238,14 +237,14 @@ def draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: 
     for name in (name for name in _MARKS if name in series):
         marks = _marks(name, cells(series[name], picture.source, picture.target), cell)
         if number is not None:
-            marks.set_gid(f"{name}-{number}")  # in SVG the id of the group
+            marks.set_gid(f"{name}-{number}")  # the id of the group in SVG
         axes.add_line(marks)
     axes.set_xlim(-0.5, columns - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
 
 
 def _marks(name: str, points: Sequence[tuple[int, int]], cell: float) -> Line2D:
-    """The marks of a series at ``points`` (column, row), with a white edge that shows on dark cells."""
+    """The marks of a series at ``points`` (column, row), with a white edge that is visible on dark cells."""
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
 

@@ -1,7 +1,7 @@
-"""Figures of training: metrics by update.  Matplotlib is imported only when one is drawn.
+"""Draws training curves: metrics by update.  Matplotlib is imported only when needed.
 
-Metrics of layers get a panel for each run and subset, coloured by layer, the line by kind and setting; where there are
-none, all runs share a panel, coloured by run.  Losses have panels of their own under these.
+If there are metrics of layers, each run and subset has a panel; colours show layers, lines show kind and setting.
+Else all runs share a panel, and colours show runs.  Losses have their own panels below.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Colour = Union[str, tuple[float, ...]]
 Key = tuple[str, str, str]
 
 _KINDS = {"n": "norms", "w": "weights"}
-#: Kind and setting of a map -> line; the order of the legend.
+#: Kind and setting of a map -> line, in the order of the legend.
 _MAP_LINES: dict[tuple[Optional[str], Optional[str]], Dashes] = {
     ("n", "awo"): "-",
     ("w", "awo"): (0, (1.0, 2.0)),
     ("n", "awi"): (0, (5.0, 1.5)),
     ("w", "awi"): (0, (9.0, 2.0, 1.0, 2.0, 1.0, 2.0)),
 }
-#: What the legend says of metrics of no layer.
+#: Names of metrics without a layer in the legend.
 _OTHER_NAMES = {"aer": "aer: the chosen map"}
-#: Beyond so many names lines come again.
+#: Lines for other names; they repeat if there are more names.
 _LINES: tuple[Dashes, ...] = tuple(_MAP_LINES.values())
-#: Up to so many points on a line each is marked.
+#: A line with at most this number of points has a mark at each.
 _MARKED = 40
 _LONGEST_NAME = 36
 
@@ -48,27 +48,27 @@ class CurveStyle:
     width: float = 1.5
 
     def options(self) -> dict[str, Any]:
-        """For Matplotlib; broad lines lie under the others."""
+        """Options for Matplotlib; thick lines are drawn below the others."""
         under = 1 if self.width > 3 else 2
         return {"color": self.colour, "linestyle": self.line, "linewidth": self.width, "zorder": under}
 
 
 @dataclass(frozen=True)
 class Style:
-    """How the lines of a row of panels are drawn, and the legend that explains it."""
+    """The style of the lines in a row of panels, and their legend."""
 
     curves: dict[Key, CurveStyle]
     legend: dict[str, CurveStyle]
 
 
 def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Figure:
-    """A figure of metrics by update, with losses in panels under them.
+    """A figure of metrics by update, with panels of losses below.
 
-    AER, its precision and recall are drawn in %, all else as it was logged.  Values that are not finite leave a gap.
+    AER, its precision and recall are drawn in %, other metrics as logged.  Values that are not finite leave a gap.
 
     Args:
         metrics: columns of :data:`~alignment_eval.figures.training_log.COLUMNS`, at least one row.
-        losses: the same.
+        losses: the same for losses.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -101,15 +101,15 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Fi
 
 
 def _of_column(table: pd.DataFrame, metrics: pd.DataFrame, run: str, subset: str) -> pd.DataFrame:
-    """The rows of a run that are of a subset, or of one without a column, such as ``train``."""
+    """The rows of a run that belong to a subset, or to a subset without its own column, such as ``train``."""
     elsewhere = table["subset"].isin(metrics["subset"]) & (table["subset"] != subset)
     return table[(table["run"] == run) & ~elsewhere]
 
 
 def layer_style(table: pd.DataFrame) -> Style:
-    """Colours from dark to light by layer, lines by kind and setting; ``aer``, one of them, is a broad band below.
+    """Colours show layers, from dark to light; lines show kind and setting; ``aer`` is a thick band below the others.
 
-    The legend names layers and lines apart, so it stays short.
+    The legend lists layers and lines separately, so it stays short.
     """
     from matplotlib import colormaps
 
@@ -132,7 +132,7 @@ def layer_style(table: pd.DataFrame) -> Style:
 
 
 def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
-    """Colours by run (of all in ``every``), lines by subset and metric."""
+    """Colours show runs (all runs of ``every``), lines show subset and metric."""
     from matplotlib import colormaps
 
     runs = list((table if every is None else every)["run"].unique())
@@ -146,7 +146,7 @@ def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
 
 
 def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
-    """Black and without subset where it is one of ``subsets``, which have columns; else grey; lines by metric."""
+    """Lines show metrics; those of ``subsets``, which have columns, are black and named without subset, others grey."""
     names = list(table["metric"].unique())
     styles, legend = {}, {}
     for run, subset, metric in _keys(table):
@@ -158,7 +158,7 @@ def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
 
 
 def axis_label(names: Iterable[str]) -> str:
-    """What the values of some metrics are: ``AER %``, or their names."""
+    """The axis label for some metrics: ``AER %``, or their names."""
     metrics = [Metric.of(name) for name in names]
     if not all(metric.share for metric in metrics):
         return shortened(", ".join(metric.name for metric in metrics))
@@ -167,7 +167,7 @@ def axis_label(names: Iterable[str]) -> str:
 
 
 def shortened(name: str) -> str:
-    """A name as text of a figure: a long one by its end, nothing of it taken for mathematics or kept from a legend."""
+    """A name for a figure: only the end of a long one, escaped so that Matplotlib shows it literally and in legends."""
     name = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
     return f"{' ' * name.startswith('_')}{name}".replace("$", r"\$")
 
@@ -184,7 +184,7 @@ def _draw(axes: Axes, table: pd.DataFrame, style: Style) -> None:
 
 
 def _draw_legend(axes: Axes, style: Style) -> None:
-    """Right of the last panel of a row."""
+    """Draw the legend to the right of the last panel of a row."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], **curve.options()) for curve in style.legend.values()]
@@ -195,12 +195,12 @@ def _draw_legend(axes: Axes, style: Style) -> None:
 
 
 def _draw_title(axes: Axes, table: pd.DataFrame, run: str, subset: str) -> None:
-    """The run and subset, and the lowest AER, which gets a ring."""
+    """Write run, subset and lowest AER, and mark the latter with a ring."""
     title = shortened(f"{run}, {subset}")
     aers = [metric for metric in map(Metric.of, table["metric"].unique()) if metric.share and metric.better == "lower"]
     found = best(table[table["metric"].isin([metric.name for metric in aers])]).dropna(subset="best")
     if len(found):
-        # of an AER of a layer and the same as aer, the first says more
+        # if the same AER is that of a layer and of aer, the layer is more informative
         named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
         metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
         where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"

@@ -1,9 +1,8 @@
-"""What fairseq-train's JSON log says of each update: ``--log-format json``, as printed or as ``--log-file`` has it.
+"""Reads the JSON log of fairseq-train (``--log-format json``), printed or from ``--log-file``.
 
-A line of statistics is one JSON object, after date, level and tag where it was printed (``--log-file`` has the object
-alone, so tags are not relied on).  The key that ends in ``num_updates`` says which subset it is of:
-``test1_num_updates`` stands among the figures of ``test1``, a bare ``num_updates`` among those of the last few
-training steps (:data:`TRAIN_STEPS`).
+A line of statistics is one JSON object.  Printed lines have date, level and tag before it; ``--log-file`` has the
+object only, so tags are ignored.  The key that ends in ``num_updates`` names the subset: ``test1_num_updates`` belongs
+to ``test1``, a bare ``num_updates`` to the last few training steps (:data:`TRAIN_STEPS`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from alignment_eval.formats.text import TextFile
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Columns of a table of figures; ``value`` is as logged (AER: a fraction), NaN where it was not finite.
+#: Columns of a table of metrics; ``value`` is as logged (AER is a fraction), NaN if it was not finite.
 COLUMNS = ("run", "subset", "update", "metric", "value")
 #: The subset of fairseq's ``train_inner`` lines, which have no subset in their keys.
 TRAIN_STEPS = "train_inner"
@@ -37,15 +36,15 @@ _COUNTS = frozenset({"epoch", "update"})
 
 @dataclass(frozen=True)
 class Metric:
-    """What the name of a metric says; the name is without its subset.
+    """The parts of a metric's name, which is without its subset.
 
     Attributes:
         name: as logged, ``aer_l1_n_awo``.
-        layer: of the map that the AER is of, from 0; None where the name has none.
+        layer: the layer of the map, from 0; None if the name has none.
         kind: ``n`` (norms) or ``w`` (weights), or None.
         setting: ``awo`` or ``awi``, or None.
-        share: it is a fraction, shown as a percentage.
-        better: ``lower``, ``higher``, or None where nothing is known of it.
+        share: whether the metric is a fraction, shown as a percentage.
+        better: ``lower``, ``higher``, or None if it is unknown.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Metric:
 
     @classmethod
     def of(cls, name: str) -> Metric:
-        """Take a name apart."""
+        """Parse a name."""
         match = _AER.fullmatch(name)
         layer, kind, setting = match.group("layer", "kind", "setting") if match else (None, None, None)
         better = "lower" if _LOWER.fullmatch(name) else "higher" if _HIGHER.fullmatch(name) else None
@@ -65,7 +64,7 @@ class Metric:
         return cls(name, None if layer is None else int(layer), kind, setting, share, better)
 
     def shown(self, value: float) -> str:
-        """A value for a reader."""
+        """A value as text."""
         return f"{100 * value:.2f} %" if self.share else f"{value:g}"
 
 
@@ -74,10 +73,10 @@ class Line:
     """A line of statistics.
 
     Attributes:
-        number: of the line in its file, from 1.
-        subset: what the figures are of.
+        number: number of the line in its file, from 1.
+        subset: the subset of the metrics.
         update: the number of updates when it was logged.
-        values: metric, without the subset, to value; NaN for what was not finite.
+        values: metric, without the subset, to value; NaN if it was not finite.
     """
 
     number: int
@@ -93,8 +92,8 @@ class TrainingLog:
     Attributes:
         name: the file, for messages.
         hash: short hash of the content.
-        lines: those that count, in the order of the file: a run that went back to an earlier update has discarded
-            what came after it.
+        lines: the valid lines, in the order of the file: a run that went back to an earlier update has discarded the
+            later ones.
     """
 
     name: str
@@ -102,7 +101,7 @@ class TrainingLog:
     lines: tuple[Line, ...]
 
     def table(self, run: str) -> pd.DataFrame:
-        """One row a figure, columns :data:`COLUMNS`; ``run`` is what the run is called."""
+        """One row per metric, with :data:`COLUMNS`; ``run`` is the name of the run."""
         import pandas as pd
 
         rows = [
@@ -114,18 +113,18 @@ class TrainingLog:
 
 
 def read_training_log(path: str | Path, warn: Callable[[str], None]) -> TrainingLog:
-    """Read what fairseq-train logged.
+    """Read a log of fairseq-train.
 
-    A last line that is cut off is left out.  Where the number of updates goes back, as after resuming from an earlier
-    checkpoint, the lines from that update on are left out and those that follow count; the later of two lines of
-    the same subset and update counts.
+    An incomplete last line is dropped.  If the number of updates goes back, as after resuming from an earlier
+    checkpoint, the lines from that update on are dropped and the following lines count.  Of two lines for the same
+    subset and update, the later one counts.
 
     Args:
-        path: a file, ``-`` for standard input; other lines than those of statistics are passed over.
-        warn: takes what was left out, one sentence each.
+        path: a file, ``-`` for standard input; lines without statistics are ignored.
+        warn: called with a sentence about everything that was dropped.
 
     Raises:
-        InputError: the file cannot be read or is empty; a line of statistics is damaged; there is none.
+        InputError: the file cannot be read or is empty; a line of statistics is damaged; or there are none.
     """
     file = TextFile(path, "the log of fairseq-train --log-format json")
     kept: dict[tuple[str, int], Line] = {}
@@ -134,8 +133,8 @@ def read_training_log(path: str | Path, warn: Callable[[str], None]) -> Training
         if line.update < last:
             later = [key for key in kept if key[1] >= line.update]
             warn(
-                f"{file.name}:{line.number}: goes back from update {last} to {line.update} (a resumed run): "
-                f"{len(later)} earlier lines from update {line.update} on are left out"
+                f"{file.name}:{line.number}: the run goes back from update {last} to {line.update} (it was resumed); "
+                f"{len(later)} earlier lines from update {line.update} on are dropped"
             )
             for key in later:
                 del kept[key]
@@ -144,20 +143,20 @@ def read_training_log(path: str | Path, warn: Callable[[str], None]) -> Training
         before = kept.pop(key, line)
         if not _same(before.values, line.values):
             warn(
-                f"{file.name}:{line.number}: other figures of {line.subset} at update {line.update} than on line "
-                f"{before.number}: the later ones count"
+                f"{file.name}:{line.number}: metrics of {line.subset} at update {line.update} differ from those on "
+                f"line {before.number}; the later ones count"
             )
         kept[key] = line
     if not kept:
         raise InputError(
-            f"{file.name}: no line of statistics in it: expected those of fairseq-train --log-format json, "
-            f'… {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}; was it another --log-format?'
+            f"{file.name}: the file has no lines of statistics; give a log of fairseq-train --log-format json, with "
+            f'lines like … {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}'
         )
     return TrainingLog(file.name, file.hash.short, tuple(kept.values()))
 
 
 def _statistics(file: TextFile, warn: Callable[[str], None]) -> Iterator[Line]:
-    """The lines of statistics; of a damaged one it must be known whether it is the last."""
+    """The lines of statistics; a damaged line is an error unless it is the last."""
     damaged: InputError | None = None
     for number, text in enumerate(_lines(file), 1):
         if damaged is not None:
@@ -170,14 +169,14 @@ def _statistics(file: TextFile, warn: Callable[[str], None]) -> Iterator[Line]:
         except (ValueError, RecursionError):
             shown = match[1].decode("utf-8")
             damaged = InputError(
-                f"{file.name}:{number}: {shown[:40]}… ends in …{shown[-20:]}: expected a whole JSON object on one "
-                f"line; remove the line, if the job was stopped there"
+                f"{file.name}:{number}: {shown[:40]}… ends in …{shown[-20:]}, which is not a complete JSON object; "
+                f"remove the line, if the job was stopped there"
             )
             continue
         if isinstance(found, dict) and (line := _line(found, f"{file.name}:{number}", number)):
             yield line
     if damaged is not None:
-        warn(f"{file.name}:{number}: the last line is cut off (is the job running?): it is left out")
+        warn(f"{file.name}:{number}: the last line is incomplete and is dropped (the job may be running)")
 
 
 def _lines(file: TextFile) -> Iterator[bytes]:
@@ -186,14 +185,14 @@ def _lines(file: TextFile) -> Iterator[bytes]:
 
 
 def _line(found: Mapping[str, object], place: str, number: int) -> Line | None:
-    """The statistics in a JSON object; None if it says no number of updates: it is something else."""
+    """The statistics in a JSON object; None if it has no number of updates and so is something else."""
     keys = [key for key in found if key == _UPDATES or key.endswith(f"_{_UPDATES}")]
     if len(keys) != 1:
         return None
     prefix = keys[0][: -len(_UPDATES)]
     update = _number(found[keys[0]], keys[0], place)
     if update is None or not update.is_integer() or update < 0:
-        raise InputError(f"{place}: {keys[0]!r} is {found[keys[0]]!r}: expected a number of updates")
+        raise InputError(f"{place}: {keys[0]!r} is {found[keys[0]]!r}, not a number of updates")
     values = {}
     for key, value in found.items():
         if key in (keys[0], *_COUNTS) or not key.startswith(prefix) or isinstance(value, list):
@@ -204,7 +203,7 @@ def _line(found: Mapping[str, object], place: str, number: int) -> Line | None:
 
 
 def _number(value: object, key: str, place: str) -> float | None:
-    """A figure of fairseq: a number, mostly as a string; None for null."""
+    """A value of fairseq: a number, usually as a string; None for null."""
     if value is None:
         return None
     try:
@@ -212,7 +211,7 @@ def _number(value: object, key: str, place: str) -> float | None:
             return float(value)
     except (ValueError, OverflowError):
         pass
-    raise InputError(f"{place}: {key!r} is {value!r}: expected a number, as a string or not, or null")
+    raise InputError(f"{place}: {key!r} is {value!r}, neither a number nor null")
 
 
 def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
@@ -226,9 +225,9 @@ def chosen(table: pd.DataFrame, patterns: Sequence[str], subsets: Iterable[str] 
 
     Args:
         table: with columns :data:`COLUMNS`.
-        patterns: of metrics (``aer_l*_n_awo``, with ``*``, ``?`` and ``[…]``) in any of ``subsets``; or a metric
-            of a subset, as it stands in the log (``train_loss``), whatever ``subsets`` says.
-        subsets: None takes all but those of training, which are only taken by name.
+        patterns: patterns of metrics (``aer_l*_n_awo``, with ``*``, ``?`` and ``[…]``) in any of ``subsets``; or a
+            metric with its subset, as in the log (``train_loss``), whatever ``subsets`` is.
+        subsets: None: all but those of training, which must be named.
     """
     metric, subset = table["metric"], table["subset"]
     allowed = ~subset.isin(["train", TRAIN_STEPS]) if subsets is None else subset.isin(list(subsets))
@@ -240,8 +239,8 @@ def chosen(table: pd.DataFrame, patterns: Sequence[str], subsets: Iterable[str] 
 def best(table: pd.DataFrame) -> pd.DataFrame:
     """The best and the last value of each run, subset and metric, in the order of the table.
 
-    Of equal values the earliest is the best.  Values that are not finite do not count; ``best`` is NaN where there is
-    none, or where it is not known whether more is better.
+    The earliest of equal values is the best.  Values that are not finite are ignored.  ``best`` is NaN if there are no
+    values, or if it is unknown whether more is better.
 
     Returns:
         Columns ``run``, ``subset``, ``metric``, ``better`` (lower, higher, or empty), ``best``, ``best_update``,

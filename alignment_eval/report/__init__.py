@@ -1,5 +1,5 @@
-"""The HTML report of a run: figures and maps in one page that needs no network.
+"""The HTML report of a run: figures and maps in one page that works without a network.
 
-:mod:`~alignment_eval.report.build` computes, :mod:`~alignment_eval.report.encoding` packs what the browser unpacks,
-:mod:`~alignment_eval.report.page` writes HTML.
+:mod:`~alignment_eval.report.build` computes the content, :mod:`~alignment_eval.report.encoding` packs it for the
+browser, :mod:`~alignment_eval.report.page` writes HTML.
 """

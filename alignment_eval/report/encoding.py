@@ -1,8 +1,8 @@
-"""How the page holds its data: deflate in base64, one block a sentence, unpacked by ``report.js`` when it is shown.
+"""The data in the page: deflate in base64, one block per sentence, which ``report.js`` unpacks when it shows it.
 
-Base64 has no character that ends an element, so that no word of a sentence can break out of its block.
+Base64 has no character that ends an HTML element, so no word of a sentence can break out of its block.
 
-A sentence's block is, one after the other, all little-endian:
+A sentence's block has these parts in this order, all little-endian:
 
 ======= =================== ==================================================================================
 dtype   shape               meaning
@@ -10,10 +10,10 @@ dtype   shape               meaning
 float32 [layers, heads, S]  norm of the transformed vector, for the kinds whose head maps are weight × norm
 float32 [planes, T]         largest value of each row of each plane, to 11 significant bits
 uint8   [planes, T, S]      √(value / largest), in steps of 1 / :data:`STEPS`
-uint8   [maps, …]           predicted links [source words, target words] of each map, eight a byte, high bit first
+uint8   [maps, …]           predicted links [source words, target words] of each map, eight per byte, high bit first
 ======= =================== ==================================================================================
 
-Planes are maps of tokens from which all others follow (:func:`layout`).  T and S are target and source tokens.
+Planes are maps of tokens from which all others are computed (:func:`layout`).  T and S are target and source tokens.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from numpy.typing import NDArray
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.sentence import Array, SentenceMaps
 
-#: A stored value v of a row whose largest is m is off by at most √(v m) / STEPS + m / (2 STEPS)²: small values, which
-#: large norms may multiply, are kept more finely than large ones.
+#: The error of a stored value v in a row with the largest value m is at most √(v m) / STEPS + m / (2 STEPS)².  Small
+#: values, which large norms may multiply, are stored more precisely than large ones.
 STEPS = 127
 
 
 @dataclass(frozen=True)
 class KindLayout:
-    """Where the maps of one kind are among the planes of a sentence.
+    """The planes of a sentence that hold the maps of one kind.
 
     Attributes:
-        heads: number of head maps a layer.
-        head_plane: the plane of head 0 of layer 0; layer l has it ``l * heads`` later.
-        layer_plane: the plane of layer 0, those of other layers follow; None: the mean over the heads.
-        normed: head maps are planes times the norms.
+        heads: number of head maps per layer.
+        head_plane: the plane of head 0 of layer 0; that of layer l is ``l * heads`` later.
+        layer_plane: the plane of layer 0, followed by those of other layers; None: the mean over the heads.
+        normed: whether head maps are planes times the norms.
     """
 
     heads: int
@@ -52,9 +52,9 @@ class KindLayout:
 
 
 def layout(sentence: SentenceMaps, kinds: Sequence[str]) -> dict[str, KindLayout]:
-    """The planes for ``kinds``, from one sentence that has maps; all sentences of a run have the same.
+    """The planes for ``kinds``, from one sentence that has maps; they are the same for all sentences of a run.
 
-    ``attn_w`` and, where it follows from weights and norms, ``attn_n`` share the planes of the weights.
+    ``attn_w`` and, if it is computed from weights and norms, ``attn_n`` share the planes of the weights.
     """
     layers = len(sentence.layers)
     shared = [kind for kind in kinds if kind == "attn_w" or (kind == "attn_n" and "head_attn_n" not in sentence.arrays)]
@@ -73,8 +73,8 @@ def encode_sentence(sentence: SentenceMaps, kinds: dict[str, KindLayout], links:
     """The block of a sentence (see above).
 
     Args:
-        sentence: one that has maps.
-        kinds: of :func:`layout`.
+        sentence: a sentence that has maps.
+        kinds: from :func:`layout`.
         links: [maps, source words, target words].
     """
     planes = np.concatenate([plane.reshape(-1, *plane.shape[-2:]) for plane in _planes(sentence, kinds)])
@@ -86,7 +86,7 @@ def encode_sentence(sentence: SentenceMaps, kinds: dict[str, KindLayout], links:
 
 
 def _planes(sentence: SentenceMaps, kinds: dict[str, KindLayout]) -> Iterable[Array]:
-    """In the order of :func:`layout`."""
+    """The planes in the order of :func:`layout`."""
     if any(kind.normed or kind.layer_plane is None for kind in kinds.values()):
         yield sentence.head_maps("attn_w")
     for name, kind in kinds.items():
@@ -98,9 +98,9 @@ def _planes(sentence: SentenceMaps, kinds: dict[str, KindLayout]) -> Iterable[Ar
 
 
 def quantise(planes: Array) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Steps [..., T, S] and row maxima [..., T] of maps [..., T, S] of values that are not negative."""
+    """Steps [..., T, S] and row maxima [..., T] of maps [..., T, S] without negative values."""
     wide = planes.astype(np.float64)
-    # Rounded up to 11 significant bits: the same bytes compress, and no value lies above its row's largest.
+    # Rounded up to 11 significant bits, so that bytes repeat and compress, and no value exceeds its row's maximum.
     mantissa, exponent = np.frexp(wide.max(axis=-1))
     largest = np.ldexp(np.ceil(mantissa * 2**11) / 2**11, exponent).astype(np.float32)
     rows = np.where(largest > 0, largest, 1)[..., None]
@@ -108,5 +108,5 @@ def quantise(planes: Array) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
 
 
 def pack(content: bytes) -> str:
-    """Deflate (zlib's form) in base64."""
+    """Compress with deflate (in zlib's form) and encode in base64."""
     return base64.b64encode(zlib.compress(content, 9)).decode("ascii")

@@ -1,7 +1,7 @@
-"""The page of a report: one HTML file that asks nothing of any network.
+"""Writes the page of a report: one HTML file that needs no network.
 
-Its Content-Security-Policy admits the one script and the one style sheet by their hashes, and nothing else.  Data
-are in base64 (:mod:`alignment_eval.report.encoding`); all other text goes through jinja2's autoescape.
+Its Content-Security-Policy admits only its script and its style sheet, by their hashes.  Data are in base64
+(:mod:`alignment_eval.report.encoding`); jinja2 escapes all other text.
 """
 
 from __future__ import annotations

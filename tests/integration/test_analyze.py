@@ -91,7 +91,7 @@ def test_a_subset_that_is_not_there(command, data, checkpoint, tmp_path):
     words = (*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
     result = command(*words, check=False)
     assert result.returncode == 1
-    assert "expected a subset that fairseq-preprocess made; name it with --gen-subset" in result.stderr
+    assert "--gen-subset" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -102,7 +102,7 @@ def test_nan_in_a_model_is_an_error(command, data, checkpoint, tmp_path):
     words = (*ANALYZE, data, "--path", tmp_path / "nan.pt", "--out", tmp_path / "out", *CPU)
     result = command(*words, check=False)
     assert result.returncode == 1
-    assert "the maps of decoder.cross 1 hold NaN: expected finite ones" in result.stderr
+    assert "the maps of decoder.cross 1 hold NaN" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nan.pt"]
 
 
@@ -116,7 +116,7 @@ def test_dictionaries_of_another_model(masked_lm, command, data, tmp_path):
     (other / "dict.txt").write_text(dictionary.read_text() + "new 1\n")
     result = command(words[0], words[1], words[2], other, *words[4:], "--out", tmp_path / "out", check=False)
     assert result.returncode == 1
-    assert "its parameters do not fit the dictionaries in" in result.stderr
+    assert "the parameters do not fit the dictionaries in" in result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_the_task_of_masked_models_does_not_train(masked_lm):
     from fairseq_norm_plugin.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
 
     task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(masked_lm / "bin")))
-    with pytest.raises(UsageError, match=r"for analysis, it masks no token: train with --task masked_lm"):
+    with pytest.raises(UsageError, match="train with --task masked_lm"):
         task.build_criterion(None)
     with pytest.raises(InputError, match=r"no subset nosuch: expected nosuch\.bin"):
         task.load_dataset("nosuch")

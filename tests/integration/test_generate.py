@@ -179,7 +179,7 @@ def test_recorded_in_float16(norm, tmp_path):
         (["--norm-heads", "0,9", "--print-alignment", "hard"], "--norm-heads 9: the model has 4"),
         (["--num-shards", 2, "--print-alignment", "hard"], "--distributed-world-size N --distributed-rank k"),
         (["--num-shards", 2, "--norm-records", "{tmp}/r"], "--distributed-world-size N --distributed-rank k"),
-        (["--norm-records", "{tmp}/r", "--norm-record-kinds", "attn_q"], "expected some of attn_w, attn_n"),
+        (["--norm-records", "{tmp}/r", "--norm-record-kinds", "attn_q"], "choose from attn_w, attn_n"),
         (["--norm-records", "{tmp}/r", "--retain-dropout"], "--retain-dropout"),
         (
             ["--norm-records", "{tmp}/r", "--norm-alignments", "{tmp}/a", "--norm-record-layers", 1],

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.facts import says
+
 SENTENCES = 30
 Files = dict[str, list[str]]
 Call = Callable[..., tuple[int, str, str]]
@@ -125,7 +127,7 @@ def test_texts_exchanged(doctor: Callable[..., Any], files: Callable[..., None])
     files(gold=["1-3 2-2"] * 9, hyp=["0-2 1-0"] * 9, source=["a b"] * 9, target=["a b c"] * 9)
     result = doctor(*GOLD, "--hyp", "hyp", "--source", "target", "--target", "source")
     assert len(result["refused"]) == 2
-    assert result["notes"] == ["all links fit the texts when those are exchanged: exchange --source and --target"]
+    assert result["notes"] == ["all links fit the texts if these are exchanged; exchange --source and --target"]
 
 
 def test_a_line_is_missing(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
@@ -155,7 +157,7 @@ def test_links_of_tokens_without_their_texts(doctor: Callable[..., Any], with_te
     result = doctor(*GOLD, "--hyp", "pieces", *(TEXTS if with_texts else ()))
     assert (result["verdict"], result["changes"]) == ("outside", [])
     where = "outside the texts" if with_texts else "beyond all gold links of their sentence"
-    assert f"links of the hypothesis lie {where}: if it counts subwords" in result["notes"][-1]
+    assert f"links of the hypothesis lie {where}; if it links subwords" in result["notes"][-1]
 
 
 def test_texts_that_differ(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
@@ -163,13 +165,13 @@ def test_texts_that_differ(doctor: Callable[..., Any], files: Callable[..., None
     files(upper=[line.upper() for line in texts["source"]], other=["x y z"] * SENTENCES)
     result = doctor(*GOLD, "--hyp", "hyp", *TEXTS, "--hyp-source", "upper", "--hyp-target", "other")
     assert result["verdict"] == "sound"
-    assert [note.split(":")[0] for note in result["notes"]] == ["other is not the gold's text tokenised otherwise"]
+    assert [note.split(":")[0] for note in result["notes"]] == ["other is not the gold's text in another tokenisation"]
 
 
 def test_gold_of_another_tokenisation(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
     files(source=[line.replace(" ", "", 1) for line in texts["source"]])
     result = doctor(*GOLD, "--hyp", "hyp", *TEXTS)
-    assert any("links of the gold lie outside the texts: is this the gold's own text" in n for n in result["notes"])
+    assert any("links of the gold lie outside the texts; give the gold's own text" in n for n in result["notes"])
 
 
 def test_possible_links(doctor: Callable[..., Any], files: Callable[..., None], texts: Files) -> None:
@@ -202,7 +204,7 @@ def test_text(files: Callable[..., None], call: Call) -> None:
     paragraph = " ".join(out.split("\n  gold:")[0].split())
     assert paragraph.startswith("hyp: AER ")
     assert "% against gold as read (gold from 0, hypothesis from 0). align-eval score refuses to read " in paragraph
-    assert "Explanation: the gold counts words from 1 and was read as if from 0. Put right, AER is " in paragraph
+    assert "Explanation: the gold counts words from 1, but was read as counting from 0. Put right, AER is " in paragraph
     assert paragraph.endswith("What to do: give --gold-base 1.")
     assert max(len(line) for line in out.splitlines() if not line.startswith("  gold:")) <= 100
 
@@ -230,4 +232,4 @@ def test_errors(files: Callable[..., None], call: Call, arguments: tuple[str, ..
     files(short=["a"])
     got, out, err = call("doctor", "--gold", "gold", *arguments)
     assert (got, out) == (status, "")
-    assert f"align-eval doctor: {message}" in err
+    assert says(err, "align-eval doctor: source has 30 lines … short has 1")

@@ -6,6 +6,7 @@ import pytest
 
 from alignment_eval.doctor.texts import read_given
 from alignment_eval.errors import InputError
+from tests.facts import facts
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def test_gold_texts_in_subwords_are_joined() -> None:
     given = read_given("pieces", "target", None, None)
     assert given.lengths[0].tolist() == [2, 1]
     assert given.texts.source.tolist() == [3, 1]  # as the file has them
-    assert "pieces carries the subword mark @@" in given.notes[0]
+    assert "pieces has the subword marker @@" in given.notes[0]
 
 
 def test_another_text_is_said_to_be_one() -> None:
@@ -49,7 +50,7 @@ def test_another_text_is_said_to_be_one() -> None:
     assert "80% of its tokens" in given.notes[0]
 
 
-@pytest.mark.parametrize(("name", "message"), [("short", "source has 2 lines, short has 1"), ("mixed", "mixed: ")])
+@pytest.mark.parametrize(("name", "message"), [("short", "source has 2 lines … short has 1"), ("mixed", "mixed: ")])
 def test_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts(message)):
         read_given("source" if name == "short" else name, "short" if name == "short" else "target", None, None)

@@ -98,7 +98,7 @@ def test_no_font(fonts: font_manager.FontManager, tmp_path: Path, content: bytes
     path = tmp_path / "x.ttf"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"x\.ttf: cannot be read as a font"):
+    with pytest.raises(InputError, match=r"x\.ttf: cannot read a font"):
         font_families(["a"], path)
 
 

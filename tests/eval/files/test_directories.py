@@ -12,6 +12,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import OwnFiles, WriterLock, check_directory, new_directory
+from tests.facts import facts
 
 OWN = OwnFiles("tabulate", re.compile(r"table\.(csv|json)"), mark="table.json")
 HIDDEN = "0123456789abcdef"
@@ -77,7 +78,7 @@ def test_a_foreign_directory_stays(foreign: str, tmp_path: Path) -> None:
     else:
         (out / foreign).write_text("years of work")
     before = tree(tmp_path)
-    with pytest.raises(InputError, match="only a directory that tabulate wrote is replaced"):
+    with pytest.raises(InputError, match="not one that tabulate wrote"):
         fill(out, overwrite=True)
     assert tree(tmp_path) == before
 
@@ -85,7 +86,7 @@ def test_a_foreign_directory_stays(foreign: str, tmp_path: Path) -> None:
 def test_a_directory_without_the_mark_stays(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "table.csv").write_text("of another program")
-    with pytest.raises(InputError, match=r"'table.json' in it is missing"):
+    with pytest.raises(InputError, match=facts("has no 'table.json'")):
         fill(tmp_path / "out", overwrite=True)
     assert tree(tmp_path) == {"out/table.csv": "of another program"}
 
@@ -95,7 +96,7 @@ def test_a_link_stays(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("real")
     (tmp_path / "nowhere").symlink_to("nothing")
     for name in ("out", "nowhere"):
-        with pytest.raises(InputError, match=f"{name}: is a symbolic link"):
+        with pytest.raises(InputError, match=facts(f"{name}: … is a symbolic link")):
             fill(tmp_path / name, overwrite=True)
     assert tree(tmp_path / "real") == {"table.csv": "old", "table.json": "old"}
 
@@ -117,9 +118,9 @@ def test_the_working_directory_and_what_is_above_stay(tmp_path: Path, monkeypatc
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("text")
-    with pytest.raises(InputError, match="out: is a file: expected a directory"):
+    with pytest.raises(InputError, match="out: this is a file, not a directory"):
         check_directory(tmp_path / "out", True, OWN)
-    with pytest.raises(InputError, match="out/below: cannot be written"):
+    with pytest.raises(InputError, match="out/below: cannot write the directory"):
         fill(tmp_path / "out" / "below")
 
 
@@ -177,7 +178,7 @@ def test_a_rename_that_fails_puts_the_old_one_back(tmp_path: Path, monkeypatch: 
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(InputError, match=r"out: cannot be written \(No space left on device\)"):
+    with pytest.raises(InputError, match=r"out: cannot write the directory \(No space left on device\)"):
         fill(tmp_path / "out", overwrite=True)
     assert tree(tmp_path) == of("out", "old")
 

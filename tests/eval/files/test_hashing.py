@@ -30,5 +30,5 @@ def test_of_pieces() -> None:
 
 
 def test_of_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing: cannot be read"):
+    with pytest.raises(InputError, match="nothing: cannot read the file"):
         file_hash(tmp_path / "nothing")

@@ -47,7 +47,7 @@ def test_it_ends_with_a_killed_owner(tmp_path: Path) -> None:
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".a.align-eval-lock").symlink_to(tmp_path / "victim")
-    with pytest.raises(InputError, match="a: cannot be written"):
+    with pytest.raises(InputError, match="a: cannot create the lock file"):
         WriterLock(tmp_path / "a")
     assert not (tmp_path / "victim").exists()
 

@@ -46,7 +46,7 @@ class TestWhole:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(InputError, match=r"a: cannot be written \(No space left on device\)"):
+        with pytest.raises(InputError, match=r"a: cannot write the file \(No space left on device\)"):
             write_lines(tmp_path / "a", LINES)
         assert names(tmp_path) == []
 
@@ -86,7 +86,7 @@ class TestTemporaries:
         planted = tmp_path / ".a.0000000000000000.align-eval-tmp"
         planted.symlink_to(tmp_path / "victim")
         monkeypatch.setattr("secrets.token_hex", lambda _: "0" * 16)
-        with pytest.raises(InputError, match="a: cannot be written"):
+        with pytest.raises(InputError, match="a: cannot write the file"):
             write_lines(tmp_path / "a", LINES)
         assert (tmp_path / "victim").read_text() == "precious"
         assert planted.is_symlink()
@@ -149,7 +149,7 @@ class TestCheckNew:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "there").mkdir()
         for check in (lambda: check_new(path, overwrite), lambda: write_lines(path, LINES)):
-            with pytest.raises(InputError, match="expected the name of a file"):
+            with pytest.raises(InputError, match="give the name of a file"):
                 check()
         assert names(tmp_path) == ["there"]
 
@@ -179,7 +179,7 @@ class TestCheckNew:
             check_new(tmp_path / "a", overwrite=False)
 
     def test_a_name_too_long(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="cannot be written"):
+        with pytest.raises(InputError, match="cannot write the file"):
             check_new(tmp_path / ("a" * 300), overwrite=False)
 
 
@@ -194,7 +194,7 @@ class TestLinksAndStreams:
 
     def test_a_circle_of_links(self, tmp_path: Path) -> None:
         (tmp_path / "a").symlink_to("a")
-        with pytest.raises(InputError, match="a: cannot be written"):
+        with pytest.raises(InputError, match="a: cannot write the file"):
             write_lines(tmp_path / "a", LINES)
 
     def test_standard_output(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -234,7 +234,7 @@ class TestLinksAndStreams:
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
     def test_a_full_device(self) -> None:
-        with pytest.raises(InputError, match=r"/dev/full: cannot be written \(No space left on device\)"):
+        with pytest.raises(InputError, match=r"/dev/full: cannot write the file \(No space left on device\)"):
             write_lines("/dev/full", LINES)
 
     def test_a_pipe(self, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_errors(make_sentence: Factory) -> None:
             match=facts("map kind 'attn_n' … attn_w, attnres_w); record it with"),
         ):
             read("attn_n")
-    with pytest.raises(InputError, match=r"they hold none"):
+    with pytest.raises(InputError, match=r"they have none"):
         replace(make_sentence(), arrays={}).head_maps("attn_w")
 
 

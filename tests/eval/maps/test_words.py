@@ -118,5 +118,5 @@ def test_maps_that_are_not_there(make_sentence: Factory) -> None:
         extract(make_sentence(), options("1,0.3"))
     s = make_sentence()
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
-    with pytest.raises(InputError, match=r"head 0 is not in the records: kind 'alti' has maps of whole layers only"):
+    with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
         extract(layers_only, ExtractionOptions("alti", heads=parse_maps("0,1.0")))

@@ -17,6 +17,7 @@ from alignment_eval.links.table import GoldSentence
 from alignment_eval.scoring.aer import score
 from alignment_eval.selection.agreement import map_names
 from alignment_eval.selection.map_pairs import choose_maps_by_gold
+from tests.facts import facts
 
 PAIRS = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
 
@@ -67,7 +68,7 @@ def test_a_model_of_one_layer_has_only_that(make_sentence):
 
 def test_gold_of_other_text(make_sentence):
     sentences, gold = corpus(make_sentence, 1)
-    with pytest.raises(InputError, match="4 sentences in the records, 5 in the gold"):
+    with pytest.raises(InputError, match=facts("records have 4 sentences, the gold has 5")):
         choose_maps_by_gold(sentences, [*gold, gold[0]], range(3))
     with pytest.raises(InputError, match="the gold links target word 9"):
         choose_maps_by_gold(sentences, [GoldSentence(frozenset({(0, 9)})), *gold[1:]], range(3))

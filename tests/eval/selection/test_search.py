@@ -203,7 +203,7 @@ def test_refusals(make_sentence: Factory) -> None:
         with pytest.raises(UsageError, match=facts(text)):
             SelectionOptions(grid, **fields)
     options = SelectionOptions(grid)
-    with pytest.raises(InputError, match=r"6 sentences in the records, 7 in the gold"):
+    with pytest.raises(InputError, match=facts("records have 6 sentences, the gold has 7")):
         select(sentences, [*gold_of(sentences), GoldSentence(frozenset())], options)
     with pytest.raises(InputError, match=r"sentence 5 has no counterpart among the 5 of the other direction"):
         select_by_agreement(sentences, reversed_corpus(make_sentence)[1:], options)

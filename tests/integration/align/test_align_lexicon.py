@@ -107,7 +107,7 @@ def test_a_lexicon_of_other_text(run, files, tmp_path, exchange):
         done = run(*TWO_WAY[:-2], "--lexicon-file", lexicon, "--window", 2, *options, text=[tmp_path / "text"])
         assert done.status == 1
         assert " target words, " in done.err
-        assert "in this lexicon" in done.err
+        assert "in the lexicon" in done.err
         assert not list(tmp_path.glob("*out*[!n]"))
 
 
@@ -128,13 +128,13 @@ def test_few_pairs(run):
         (("--save-lexicon", "new", "--lexicon", 0), 2, "--save-lexicon: no lexicon is counted here"),
         (("--save-lexicon", "new", "--lexicon-file", "LEXICON"), 2, "--save-lexicon together with --lexicon-file"),
         (("--lexicon-pairs", 5, "--rule", "shift-att"), 2, "--lexicon-pairs: no lexicon is counted here"),
-        (("--lexicon-file", "LEXICON", "--rule", "shift-att"), 2, "a lexicon with rule 'shift-att' and null 'mask'"),
+        (("--lexicon-file", "LEXICON", "--rule", "shift-att"), 2, "rule 'shift-att' and null 'mask'"),
         (("--save-lexicon", "-"), 2, "--save-lexicon -: a lexicon is not text"),
         (("--save-lexicon", "OUT", "--lexicon", 1), 2, "is also the output file: expected another"),
         (("--save-lexicon", "LEXICON"), 1, "lexicon.parquet: already exists; choose another path or pass --overwrite"),
         (("--save-lexicon", "none/new"), 1, "none/new: the directory"),
-        (("--lexicon-file", "none"), 1, "none: cannot be read (No such file or directory)"),
-        (("--lexicon-file", "DAMAGED"), 1, "damaged: no lexicon file"),
+        (("--lexicon-file", "none"), 1, "none: cannot read the file (No such file or directory)"),
+        (("--lexicon-file", "DAMAGED"), 1, "damaged: not a lexicon file"),
     ],
     ids=str,
 )
@@ -154,4 +154,4 @@ def test_no_lexicon_of_a_text_without_pairs(run, tmp_path):
     (tmp_path / "text").write_text(" ||| \n")
     done = run(*TWO_WAY, "--save-lexicon", tmp_path / "lexicon", text=[tmp_path / "text"])
     assert done.status == 1
-    assert "lexicon: the lexicon was counted on no sentence pairs" in done.err
+    assert "lexicon: cannot write a lexicon without sentence pairs" in done.err

@@ -46,10 +46,10 @@ def test_a_stopped_run_is_replaced(run, stopped, extracted):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "is begun (2 parts) already: give --resume to keep what is there, --overwrite to begin anew, or name "),
+        ((), "already begun (2 parts); give --resume to continue it, --overwrite to start again"),
         (
             ("--resume", "--layer", 1),
-            "is of another run (its extraction.layer differ): expected output of this run, or none",
+            "output of another run (different: extraction.layer)",
         ),
     ],
 )
@@ -84,5 +84,5 @@ def test_a_finished_run_is_kept(run):
     assert done.err.splitlines()[-1] == before.err.splitlines()[-1]  # the signature
     done = run("--resume", "--layer", 1)
     assert done.status == 1
-    assert "out.pharaoh.manifest.json: is of another run (its extraction." in done.err
+    assert "out.pharaoh.manifest.json: this is output of another run (different: extraction." in done.err
     assert run("--overwrite").lines == before.lines

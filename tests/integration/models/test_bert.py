@@ -275,7 +275,7 @@ def test_stock_fairseq_refuses_the_checkpoint(script, tmp_path):
         ({"hidden_act": "mish"}, "hidden_act is 'mish': expected gelu or"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key': expected absolute"),
         ({"is_decoder": True}, "is_decoder is True: expected False"),
-        ({"layer_norm_eps": None}, "layer_norm_eps is None: expected a number"),
+        ({"layer_norm_eps": None}, "layer_norm_eps is None, not a number"),
         ({"vocab_size": 99}, "vocab.txt has 13 tokens: expected config.json's 99"),
         ({"num_hidden_layers": 3}, "model: the weights have no encoder.layer.2.attention.self.query.weight"),
         ({"num_hidden_layers": 1}, "16 tensors have no place in a BERT of 1 layers: encoder.layer.1."),

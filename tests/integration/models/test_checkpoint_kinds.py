@@ -133,13 +133,13 @@ def test_options_of_normformer_are_refused_by_name(norm, saved_anew, option):
         setattr(state["cfg"]["model"], option, True)
         return state
 
-    with pytest.raises(InputError, match=f"trained with --{option.replace('_', '-')}, which changes the sums"):
+    with pytest.raises(InputError, match=f"trained with --{option.replace('_', '-')}, "):
         norm(path=saved_anew(change))
 
 
 def test_a_checkpoint_of_an_unsuitable_model_is_refused(norm, trained, tmp_path):
     path = trained("lstm", arch="lstm", updates=1)
-    with pytest.raises(InputError, match=r"architecture .lstm.: expected a Transformer"):
+    with pytest.raises(InputError, match=r"architecture .lstm. .*encoder-decoder Transformer"):
         norm("--norm-records", tmp_path / "r", path=path)
     assert list(tmp_path.iterdir()) == []
 
@@ -158,7 +158,7 @@ class Malicious:
 def test_a_malicious_checkpoint_does_not_run(norm, saved_anew, tmp_path, extra):
     victim = tmp_path / "created"
     path = saved_anew(lambda state: {**state, "extra_state": {**state["extra_state"], "x": Malicious(victim)}})
-    with pytest.raises(InputError, match=r"anew\.pt: holds \S+: .* such a file could run code, so it is not loaded"):
+    with pytest.raises(InputError, match=r"anew\.pt: the file holds \S+; it could run code, so it is not loaded"):
         norm(*(str(word).replace("{tmp}", str(tmp_path)) for word in extra), path=path)
     assert [file.name for file in tmp_path.iterdir()] == ["anew.pt"]
     torch.load(path, weights_only=False)  # it is dangerous indeed
@@ -171,7 +171,7 @@ def test_a_truncated_checkpoint_is_named(norm, checkpoint, tmp_path, kept):
     whole = checkpoint.read_bytes()
     assert len(whole) > 500_000
     path.write_bytes(whole[:kept])
-    with pytest.raises(InputError, match=r"half\.pt: not a whole checkpoint file"):
+    with pytest.raises(InputError, match=r"half\.pt: the checkpoint is incomplete"):
         norm(path=path)
 
 

@@ -262,10 +262,10 @@ def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, na
 @pytest.mark.parametrize(
     ("name", "languages", "extra", "text"),
     [
-        ("m2m", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz: the model's languages \(--langs.*\) are xx, yy: exp"),
-        ("mbart", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz: the model's languages \(--langs\) are xx, yy: exp"),
-        ("mbart", ("-s", "xx", "-t", "yy"), ["--langs", ""], "--langs is missing: expected the languages of the pretr"),
-        ("m2m", (), [], "--source-lang and --target-lang are missing"),
+        ("m2m", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz is not one of .*\(--langs.*: xx, yy\)"),
+        ("mbart", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz is not one of .*\(--langs: xx, yy\)"),
+        ("mbart", ("-s", "xx", "-t", "yy"), ["--langs", ""], "--langs is missing"),
+        ("m2m", (), [], "--source-lang or --target-lang is missing"),
         ("m2m", ("-s", "xx", "-t", "yy"), ["--norm-special-tokens", "<2zz>"], "neither dictionary has <2zz>"),
     ],
 )
@@ -276,9 +276,9 @@ def test_languages_are_checked(run, tmp_path, name, languages, extra, text):
 
 
 def test_a_checkpoint_of_another_task_is_refused(run, run_generate, corpus, model_of):
-    with pytest.raises(InputError, match=r"the checkpoint knows \d+ source tokens, the task \d+: expected .*task"):
+    with pytest.raises(InputError, match=r"the checkpoint has \d+ source tokens, but the task has \d+; .*task"):
         run_generate(corpus, "--task", "translation_norm", "-s", "xx", "-t", "yy", "--path", model_of("m2m"))
-    with pytest.raises(InputError, match="the checkpoint knows"):
+    with pytest.raises(InputError, match=r"the checkpoint has \d+ "):
         run("mbart", "--langs", "xx,yy,zz")
 
 

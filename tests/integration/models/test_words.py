@@ -83,7 +83,7 @@ def test_a_dictionary_of_several_marks_must_be_told(norm, bpe, tmp_path):
     mixed = raw_data(
         tmp_path / "mixed", [*(f"▁{piece}" for piece in PIECES), *(f"{p}@@" for p in PIECES)], [("x", "y")]
     )
-    with pytest.raises(InputError, match=r"several subword marks .*state it"):
+    with pytest.raises(InputError, match=r"mixes subword markers .*specify one"):
         record(norm, mixed, path, tmp_path / "r")
     assert not (tmp_path / "r").exists()
     assert len(record(norm, mixed, path, tmp_path / "r", "--norm-subword-mark", "▁")) == 1

@@ -71,11 +71,11 @@ def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
 def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
     file = tmp_path / "lexicon"
     command_line(tmp_path, TARGETS, SOURCES, "--lexicon", "1", "--save-lexicon", file)
-    with pytest.raises(InputError, match=r"lexicon: of the text.* are not in this lexicon"):
+    with pytest.raises(InputError, match=r"lexicon: of the text.* are not in the lexicon"):
         models[0].align(SOURCES, TARGETS, lexicon_file=file)
-    with pytest.raises(InputError, match=r"nothing: cannot be read"):
+    with pytest.raises(InputError, match=r"nothing: cannot read the file"):
         models[0].align(SOURCES, TARGETS, lexicon_file=tmp_path / "nothing")
-    with pytest.raises(InputError, match=r"demo\.de: no lexicon file"):
+    with pytest.raises(InputError, match=r"demo\.de: not a lexicon file"):
         models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
     with pytest.raises(UsageError, match="lexicon 2 beside lexicon_file"):
         models[0].align("a", "x", lexicon=2, lexicon_file=file)

@@ -76,5 +76,5 @@ def test_a_block_without_a_network_says_so():
     carrier = Carrier(BlockWeights(one, None, heads=1, cross=False), one[None], one[None])
     torch.testing.assert_close(carrier.bias_contribution("attnresln"), 0 * one[None])
     for what in (carrier.whole, carrier.bias_contribution, lambda stage: carrier.carry(one[None], stage)):
-        with pytest.raises(InputError, match="no feed-forward network follows this block"):
+        with pytest.raises(InputError, match="this block has no feed-forward network"):
             what("ffres")

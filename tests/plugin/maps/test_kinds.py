@@ -165,15 +165,15 @@ def test_merging_sums_vectors_before_the_norm():
 def test_kinds_that_a_block_has_not_say_so(build, make_sample):
     blocks = capture_blocks(build(), make_sample(LENGTHS))
     decoder_self = blocks[DECODER_SELF, 0]
-    with pytest.raises(InputError, match=r"no feed-forward network follows this block: kinds ff_n, ffres_n"):
+    with pytest.raises(InputError, match=r"this block has no feed-forward network, which kinds ff_n, ffres_n"):
         layer_map(decoder_self, "ff_n")
     with pytest.raises(InputError, match=r"no feed-forward network"):
         mixing_ratio(decoder_self, "ffresln_n")
-    with pytest.raises(InputError, match=r"unknown map kind 'norm': expected one of attn_w, attn_n, .*alti"):
+    with pytest.raises(InputError, match=r"unknown map kind 'norm'; choose one of attn_w, attn_n, .*alti"):
         layer_map(decoder_self, "norm")
-    with pytest.raises(InputError, match=r"'ff_n' has no maps of single heads: expected one of attn_w, attn_n"):
+    with pytest.raises(InputError, match=r"'ff_n' has no maps of single heads; choose one of attn_w, attn_n"):
         head_map(decoder_self, "ff_n")
-    with pytest.raises(InputError, match=r"'alti' has no mixing ratio: expected one of attn_w"):
+    with pytest.raises(InputError, match=r"'alti' has no mixing ratio; choose one of attn_w"):
         mixing_ratio(decoder_self, "alti")
     with pytest.raises(InputError, match=r"no mixing ratio of single heads"):
         head_mixing_ratio(decoder_self, "attnres_n")

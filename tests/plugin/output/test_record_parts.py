@@ -48,11 +48,11 @@ def test_what_fails_in_the_background_fails_the_run(tmp_path, full_disk):
         writer.write([sentence(i)])
     time.sleep(0.2)
     for _ in range(2):  # and goes on failing
-        with pytest.raises(InputError, match=r"cannot be written \(No space left"):
+        with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
             writer.write([sentence(8)])
-    with pytest.raises(InputError, match=r"cannot be written \(No space left"):
+    with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
         writer.commit()
-    with pytest.raises(InputError, match=r"cannot be written \(No space left"):
+    with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
         writer.finish()
     assert full_disk == [0, 1, 2]
     writer.abandon()
@@ -65,7 +65,7 @@ def test_what_fails_in_the_background_last_fails_the_part(tmp_path, full_disk):
     writer.commit()
     writer.write([sentence(1)])
     writer.write([sentence(2)])
-    with pytest.raises(InputError, match=r"cannot be written \(No space left"):
+    with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
         writer.finish()
     writer.abandon()
     assert names(tmp_path) == [MANIFEST, PART.format(0)]
