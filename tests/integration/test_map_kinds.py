@@ -144,7 +144,7 @@ def test_a_head_of_a_kind_without_heads_is_refused(records, capsys):
         (("--norm-record-kinds", "attn_w,norm"), r"--norm-record-kinds 'attn_w,norm': .*attn_w, .*alti"),
         (
             ("--norm-record-kinds", "ff_n", "--norm-map", "ff_n", "--norm-heads", "0", "--norm-alignments", "a"),
-            r"ff_n: .* whole layers only",
+            r"ff_n, .* whole layers only",
         ),
     ],
 )

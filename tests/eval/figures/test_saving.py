@@ -11,6 +11,7 @@ from PIL import Image
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
+from tests.facts import facts
 
 
 def figure(text: str = "some text") -> Figure:
@@ -71,11 +72,9 @@ def test_huge_bitmaps_are_coarser(tmp_path: Path) -> None:
         assert 11_000 < image.width < 13_000
 
 
-@pytest.mark.parametrize(
-    ("name", "found"), [("a", "nothing"), ("a.jpg", "jpg"), ("a.png.gz", "gz"), (".png", "nothing")]
-)
+@pytest.mark.parametrize(("name", "found"), [("a", ""), ("a.jpg", "jpg"), ("a.png.gz", "gz"), (".png", "")])
 def test_unknown_ending(tmp_path: Path, name: str, found: str) -> None:
-    message = f"ends in '{found}': expected a file name in .png, .svg, .pdf"
+    message = facts(f"ending '{found}' … .png, .svg, .pdf")
     with pytest.raises(UsageError, match=message):
         figure_ending(name)
     with pytest.raises(UsageError, match=message):

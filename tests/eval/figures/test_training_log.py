@@ -87,13 +87,14 @@ def test_a_cut_last_line_is_told_and_left_out(tmp_path: Path) -> None:
     for end in (*range(first, len(whole), 9), *range(len(whole) - 3, len(whole))):
         log, warnings = read(tmp_path / "log", whole[:end])
         begun = '{"' in whole[first:end] and end < len(whole) - 1
-        assert warnings == [f"{tmp_path}/log:2: the last line is cut off (is the job running?): it is left out"] * begun
+        assert len(warnings) == begun
+        assert all(says(warning, f"{tmp_path}/log:2: the last line is incomplete") for warning in warnings)
         assert [update for _, update, _ in figures(log)] == ([200, 400] if end == len(whole) - 1 else [200])
 
 
 def test_a_cut_line_elsewhere_is_an_error(tmp_path: Path) -> None:
     text = printed("valid", "200", loss="7.5")[:-20] + printed("valid", "400", loss="7.25")
-    with pytest.raises(InputError, match=r"log:1: \{\"epoch\": .*: expected a whole JSON object on one line; remove"):
+    with pytest.raises(InputError, match=r"log:1: \{\"epoch\": .*not a complete JSON object; remove"):
         read(tmp_path / "log", text + "more\n")
 
 
@@ -102,10 +103,8 @@ def test_a_resumed_run(tmp_path: Path) -> None:
     lines = [printed("valid", str(update), loss=str(n)) for n, update in enumerate(updates)]
     log, warnings = read(tmp_path / "log", "".join(lines))
     assert figures(log) == [("valid", 100, {"loss": 0}), ("valid", 200, {"loss": 4}), ("valid", 300, {"loss": 5})]
-    assert warnings == [
-        f"{tmp_path}/log:5: goes back from update 400 to 200 (a resumed run): 3 earlier lines from update 200 on are "
-        f"left out"
-    ]
+    assert len(warnings) == 1
+    assert says(warnings[0], f"{tmp_path}/log:5: … from update 400 to 200 … 3 earlier lines from update 200 on")
 
 
 def test_what_came_after_the_checkpoint_of_a_resumed_run_is_discarded_in_all_subsets(tmp_path: Path) -> None:
@@ -123,7 +122,8 @@ def test_other_figures_of_the_same_update_are_told(tmp_path: Path) -> None:
     text = printed("valid", "200", loss="nan", ppl="2") * 2 + printed("valid", "200", loss="nan", ppl="3")
     log, warnings = read(tmp_path / "log", text)
     assert [values["ppl"] for _, _, values in figures(log)] == [3]
-    assert warnings == [f"{tmp_path}/log:3: other figures of valid at update 200 than on line 2: the later ones count"]
+    assert len(warnings) == 1
+    assert says(warnings[0], f"{tmp_path}/log:3: … valid at update 200 … line 2")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 6)), min_size=1, max_size=12))
@@ -146,17 +146,17 @@ def test_of_each_subset_and_update_the_last_counts(tmp_path_factory: Any, steps:
     ("text", "message"),
     [
         ("", "log: the file is empty; expected the log of fairseq-train --log-format json"),
-        ("nothing\n", "log: no line of statistics in it: expected those of fairseq-train --log-format json"),
-        ("epoch 001 | loss 8.1 | num_updates 100\n", "was it another --log-format?"),
-        (printed("valid", "many"), "log:1: 'valid_num_updates' is 'many': expected a number"),
-        (printed("valid", "1.5"), "log:1: 'valid_num_updates' is '1.5': expected a number of updates"),
-        (printed("valid", "-1"), "expected a number of updates"),
-        (printed("valid", "nan"), "expected a number of updates"),
-        (printed("valid", "inf"), "expected a number of updates"),
-        (printed("valid", None), "'valid_num_updates' is None: expected a number of updates"),
-        (printed("valid", "1", loss="7,5"), "log:1: 'valid_loss' is '7,5': expected a number, as a string or not"),
-        (printed("valid", "1", loss=True), "'valid_loss' is True: expected a number"),
-        (printed("valid", "1", loss={}), "'valid_loss' is {}: expected a number"),
+        ("nothing\n", "log: … no lines of statistics … fairseq-train --log-format json"),
+        ("epoch 001 | loss 8.1 | num_updates 100\n", "--log-format json"),
+        (printed("valid", "many"), "log:1: 'valid_num_updates' is 'many', neither a number nor null"),
+        (printed("valid", "1.5"), "log:1: 'valid_num_updates' is '1.5', not a number of updates"),
+        (printed("valid", "-1"), "not a number of updates"),
+        (printed("valid", "nan"), "not a number of updates"),
+        (printed("valid", "inf"), "not a number of updates"),
+        (printed("valid", None), "'valid_num_updates' is None, not a number of updates"),
+        (printed("valid", "1", loss="7,5"), "log:1: 'valid_loss' is '7,5', neither a number nor null"),
+        (printed("valid", "1", loss=True), "'valid_loss' is True, neither a number"),
+        (printed("valid", "1", loss={}), "'valid_loss' is {}, neither a number"),
         (b"\xff\n", "not UTF-8 (byte 0)"),
         (b'{"a": ' + 50_000 * b"[" + b"\nx\n", "log:1: {"),
     ],

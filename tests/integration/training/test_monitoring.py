@@ -214,14 +214,14 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"aer_gold": "test"}, "expected SUBSET=FILE"),
+        ({"aer_gold": "test"}, "give SUBSET=FILE"),
         ({"aer_gold": "test=a,test=b"}, "each subset once"),
         ({"aer_gold": "test1=g"}, "subset 'test1' is not in --valid-subset test,valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
-        ({"aer_gold_base": "2"}, "--aer-gold-base is '2': expected 0 or 1"),
+        ({"aer_gold_base": "2"}, "--aer-gold-base is '2'; give 0 or 1"),
         ({"aer_gold_format": "x"}, "--aer-gold-format 'x': .*talp, naacl, pharaoh"),
-        ({"aer_combine_valid_subsets": True}, "--aer-gold with --combine-valid-subsets"),
-        ({"aer_max_valid_steps": 3}, "--max-valid-steps 3: the AER would be that of a part"),
+        ({"aer_combine_valid_subsets": True}, "omit --combine-valid-subsets"),
+        ({"aer_max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: the model has 2, counted from 0; choose 0 to 1"),
         ({"aer_layers": "0,7"}, "--aer-layers 7: the model has 2"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
@@ -229,11 +229,11 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"aer_mixing": "alti"}, "--aer-mixing 'alti': choose from attn_w, attn_n, attnres_w"),
         ({"aer_mixing": "ffresln_n"}, "--aer-mixing 'ffresln_n': choose from .*, attnresln_n$"),
         ({"aer_source_text": "valid=f"}, "--aer-source-text valid=f: subset 'valid' has no gold; choose one of test"),
-        ({"aer_target_text": "test"}, "--aer-target-text 'test': expected SUBSET=FILE"),
+        ({"aer_target_text": "test"}, "--aer-target-text 'test': give SUBSET=FILE"),
         ({"aer_best_metric": "aer", "aer_valid_subset": "valid,test"},
          "first subset of --valid-subset valid,test .*has no gold; give --valid-subset test,valid"),
-        ({"aer_best_metric": "aer", "aer_maximize_best": True}, "the smaller the better: leave out --maximize"),
-        ({"aer_best_metric": "aer_recall"}, "the larger the better: expected --maximize-best-checkpoint-metric"),
+        ({"aer_best_metric": "aer", "aer_maximize_best": True}, "smaller is better; omit --maximize"),
+        ({"aer_best_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_told_before_training(train_config, changes, message):
@@ -265,7 +265,7 @@ def test_the_task_sees_how_validation_is_set_up(train_config):
         (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
         (lambda lines: ["0-1", *lines[1:]], r"gold.talp"),  # an index 0 under base 1
         (lambda lines: ["99-1", *lines[1:]],
-         r"subset test: sentence 0 \(line 1\): \d source words .* but the gold links source word 98"),
+         r"subset test: sentence 0 \(line 1\) has \d source words .* but the gold links source word 98"),
         (lambda lines: ["1-", *lines[1:]], r"gold.talp:1: '1-' "),
     ],
 )  # fmt: skip
