@@ -145,8 +145,8 @@ WORDS = [f"{letter}{number}" for letter in "abcdefgh" for number in range(10)]
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda word: word.replace("a", "A"), "are in this lexicon in another case only"),
-        (lambda word: f"{word}-", "are not in this lexicon"),
+        (lambda word: word.replace("a", "A"), "are in the lexicon in another case only"),
+        (lambda word: f"{word}-", "are not in the lexicon"),
     ],
     ids=["case", "tokenisation"],
 )
