@@ -72,7 +72,7 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
     options = ["--reverse-swap"] if stated else []
     status, _, err = call("symmetrize", "fwd", "rev", "--method", "union", *options)
     assert status == 0
-    advice = "omit --reverse-swap" if stated else "give --reverse-swap"
+    advice = "leave --reverse-swap out" if stated else "give --reverse-swap"
     assert err.startswith(
         f"warning: rev: 0 of its 3 links are in fwd, but 3 with source and target exchanged: one of the two looks "
         f"swapped; if so, {advice}\n"

@@ -91,7 +91,7 @@ def test_words_of_a_correction() -> None:
     assert Correction.of("gold-base", 1).fault == "the gold counts words from 1, but was read as counting from 0"
     assert Correction.of("hyp-base", 0).remedy == "give --hyp-base 0"
     assert Correction.of("hyp-swap", True).fault == "the hypothesis has its links in target-source order"
-    assert Correction.of("hyp-swap", False).remedy == "leave --hyp-swap out"
+    assert Correction.of("hyp-swap", False).remedy == "omit --hyp-swap"
 
 
 @pytest.mark.parametrize(

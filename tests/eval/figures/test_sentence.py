@@ -127,7 +127,7 @@ def test_given_links_replace_those_of_the_rule(make_sentence: Factory) -> None:
 
 
 def test_unknown_level(make_sentence: Factory) -> None:
-    expected = "unknown level 'byte' … one of word, token"
+    expected = facts("unknown level 'byte' … one of word, token")
     with pytest.raises(UsageError, match=expected):
         sides_of(make_sentence(), "byte")
     with pytest.raises(UsageError, match=expected):

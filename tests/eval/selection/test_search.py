@@ -211,7 +211,7 @@ def test_refusals(make_sentence: Factory) -> None:
         select_by_agreement(sentences[:-1], reversed_corpus(make_sentence), options)
     wrong = [replace(make_sentence(s.id), layers=(1, 4)) if s.id == 4 else s for s in sentences]
     with pytest.raises(
-        InputError, match=r"sentence 4 \(line 5\): 2 source and 2 target words, but the other direction"
+        InputError, match=r"sentence 4 \(line 5\) has 2 source and 2 target words, but 3 and 3 in the other direction"
     ):
         select_by_agreement(sentences, wrong, options)
     with pytest.raises(InputError, match=r"no sentence has maps in both directions"):

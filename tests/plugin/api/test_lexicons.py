@@ -35,5 +35,5 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     assert set(cache.read(one)[0].source.numbers) == {"c", "d"}
     assert len(read) == 4
     one.unlink()
-    with pytest.raises(InputError, match="one: cannot be read"):
+    with pytest.raises(InputError, match="one: cannot read the file"):
         cache.read(one)
