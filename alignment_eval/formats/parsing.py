@@ -31,7 +31,7 @@ _SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, _NUMBER))
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
 NAACL_LINE = re.compile(
-    rb"^[ \t]*([0-9]{1,6})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?"
+    rb"^[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?"
     rb"(?:[ \t]+(" + _NUMBER + rb"))?[ \t]*$",
     re.MULTILINE,
 )
@@ -217,8 +217,9 @@ def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> Raw
         count = chunk.count(b"\n")
         # Only a piece with an error is checked line by line.
         possible = np.array([row[3] == b"P" for row in rows], dtype=np.bool_)
-        columns = np.array([row[:3] for row in rows], dtype="S6").astype(np.int64).reshape(len(rows), 3).T
-        confidence = np.array([row[4] or b"1" for row in rows], dtype=np.bytes_).astype(np.float64)
+        columns = np.array([row[:3] for row in rows], dtype="S7").astype(np.int64).reshape(len(rows), 3).T
+        # one by one: an array of texts takes for each row the room of the longest
+        confidence = np.array([float(row[4] or 1) for row in rows], dtype=np.float64)
         scored = scored or any(row[4] for row in rows)
         wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible) or not np.isfinite(confidence).all()
         if wrong or len(rows) != count:
