@@ -1,4 +1,4 @@
-"""``align-eval compare``: are systems better or worse than a baseline, or were other sentences drawn?"""
+"""``align-eval compare``: differences of systems from a baseline, with paired significance tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from alignment_eval.scoring.significance import Difference, Resampling, compare
 from alignment_eval.signature import signature
 
 _EPILOG = """\
-Example, after make demo: do norms align otherwise than attention weights?
+Example, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
   align-eval compare --gold data/demo/demo.talp --gold-base 1 --format text \\
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
     parser.epilog = _EPILOG
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
-    group.add_argument("baseline", metavar="BASELINE", help="what the others are compared with")
-    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="compared with the baseline, each for itself")
+    group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
+    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with the baseline")
     add_hypothesis_reading(group)
     add_gold_arguments(parser)
     add_text_arguments(parser)
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare every system with the baseline; nothing is printed before all have been."""
+    """Compare every system with the baseline, then print all results."""
     check_standard_input([args.gold, args.baseline, *args.systems, args.source, args.target])
     resampling = resampling_of(args)
     texts = texts_of(args)
@@ -118,7 +118,7 @@ def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _row(label: str, difference: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts of one metric: percentages, percentage points and p-values."""
+    """One metric as text: percentages, percentage points and p-values."""
     interval = difference["interval"]
     return (
         label,

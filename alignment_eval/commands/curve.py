@@ -1,4 +1,4 @@
-"""``align-eval curve``: AER and loss by update, out of the logs of fairseq-train."""
+"""``align-eval curve``: AER and loss by update, from the logs of fairseq-train."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``curve``."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "logs", nargs="+", metavar="LOG", help="log of fairseq-train --log-format json, one a run (-: standard input)"
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="log of fairseq-train --log-format json, one a run (-: standard input)",
     )
     group = parser.add_argument_group("what is drawn")
     metrics = f"names of metrics, without subset (default: {','.join(_METRICS)}: all AERs)"
@@ -82,14 +85,14 @@ def _check_usage(args: argparse.Namespace) -> None:
     """Check the options before anything is read.
 
     Raises:
-        UsageError: one contradicts another, or a log is given twice.
-        InputError: a file is there already.
+        UsageError: two contradict each other, or a log is a duplicate.
+        InputError: an output file exists.
     """
     check_standard_input(args.logs)
     figure_ending(args.output)
     twice = [path for n, path in enumerate(args.logs) if path in args.logs[:n]]
     if twice:
-        raise UsageError(f"{twice[0]} is given twice: expected each log once")
+        raise UsageError(f"{twice[0]} is a duplicate: expected each log once")
     if args.csv is not None and args.csv == args.output:
         raise UsageError(f"-o and --csv are both {args.csv}: expected two files")
     for path in (args.output, args.csv):
@@ -98,7 +101,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_names(paths: Sequence[str]) -> list[str]:
-    """What the runs are called: the files' names without ending, or the paths where those are not told apart by it."""
+    """Names of the runs: the file names without ending, or the paths if two names are the same."""
     stems = ["stdin" if path == STANDARD else Path(path).stem for path in paths]
     return stems if len(set(stems)) == len(stems) else list(paths)
 
@@ -136,18 +139,18 @@ def _concatenated(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _check_metrics(table: pd.DataFrame, patterns: Iterable[str], subsets: Sequence[str] | None, option: str) -> None:
-    """Check that every pattern is good for something, and that the values of a panel can share an axis.
+    """Check that every pattern matches a metric, and that the metrics of a panel can share an axis.
 
     Raises:
         UsageError: they are not.
     """
     for pattern in patterns:
         if not len(chosen(table, [pattern], subsets)):
-            raise UsageError(f"{option}: {pattern} fits no metric: expected names or patterns of metrics in the logs")
+            raise UsageError(f"{option}: {pattern} matches no metric: expected names or patterns that the logs have")
     shares = {Metric.of(name).share: name for name in table["metric"].unique()}
     if len(shares) > 1:
         raise UsageError(
-            f"{option}: {shares[True]} is drawn in % and {shares[False]} is not: expected metrics that share an axis; "
+            f"{option}: {shares[True]} is drawn in %, {shares[False]} is not: expected metrics that can share an axis; "
             f"draw one of them with --loss or in another picture"
         )
     for subset in subsets or ():

@@ -1,4 +1,4 @@
-"""``align-eval doctor``: which misreading of the files, if any, explains a high AER."""
+"""``align-eval doctor``: the misreading of the files, if any, that explains a high AER."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EPILOG = f"""\
 Example, after make demo:
   align-eval doctor --gold data/demo/demo.talp --gold-base 0 out/demo/hyp.pharaoh
 
-Give the options that align-eval score got.  Criterion of an explanation:
+Pass the same options as to align-eval score.  Criterion for an explanation:
 {textwrap.fill(CRITERION, 100)}.
 """
 _WIDTH = 100
@@ -56,15 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Diagnose every hypothesis; nothing is printed before all have been."""
+    """Diagnose every hypothesis, then print all results."""
     texts = args.source, args.target, args.hyp_source, args.hyp_target
     paths = hypotheses_of(args)
     if STANDARD in (args.gold, *paths, *texts):
-        raise UsageError("an input is -: expected files, which are read more than once")
+        raise UsageError("an input is -: expected files, because each is read more than once")
     if (args.source is None) != (args.target is None) or (args.hyp_source is None) != (args.hyp_target is None):
         raise UsageError("only the source or only the target text is given: expected both or neither")
     if args.source is None and args.hyp_source is not None:
-        raise UsageError("--hyp-source without --source: expected the texts of the gold too")
+        raise UsageError("--hyp-source without --source: expected the texts of the gold as well")
     given = None if args.source is None else read_given(*texts)
     results = [_result(path, args, given) for path in paths]
     for result in results:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
 
 @dataclass
 class _AsRead:
-    """The two files, as ``align-eval score`` reads them, or, where it refuses to, as it was told to."""
+    """The two files as ``align-eval score`` reads them; where it refuses, as the options say."""
 
     given: GivenTexts | None
     manner: dict[str, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class _AsRead:
     notes: list[str] = field(default_factory=list)
 
     def add(self, role: str, path: str, file: AlignmentFile, options: ReadOptions) -> None:
-        """Read one of them."""
+        """Read one of the two files."""
         plausible = plausible_bases(file.links.possible)
         read = read_gold if role == "gold" else read_hypothesis
         try:
@@ -138,7 +138,7 @@ def _changes(reading: Reading) -> list[dict[str, str]]:
 
 
 def _options(read: Reading, right: Reading) -> dict[str, str | bool]:
-    """The options of ``align-eval score`` that put a misreading right; False means leave it out."""
+    """The options of ``align-eval score`` that correct a misreading; False means: leave it out."""
     changed = {option: value for option, value in right.manner.items() if value != read.manner[option]}
     return {f"--{option}": bool(v) if option.endswith("swap") else str(v) for option, v in changed.items()}
 

@@ -1,4 +1,4 @@
-"""``align-eval errors``: where the errors are, by class of sentence and word, and against another system."""
+"""``align-eval errors``: errors by class of sentence and word, for one system or two side by side."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PERCENTAGES = {
 }
 _COUNTS = {"words": "words", "hypothesis_links": "links", "sure_links": "sure"}
 _WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
-#: More words than this share without a frequency: the training text looks like another's.
+#: If more words than this share are not in the training text, it looks like another text.
 _UNKNOWN = 0.5
 
 
@@ -62,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
-    parser.add_argument("--against", metavar="FILE", help="another way to name that system")
+    parser.add_argument("--against", metavar="FILE", help="another way to name the second system")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("frequency")
     group.add_argument(
         "--train-frequency",
         nargs=2,
         metavar=("SOURCE", "TARGET"),
-        help="count words in these training texts (default: in the texts themselves)",
+        help="count word frequencies in these training texts (default: in --source and --target)",
     )
     group = parser.add_argument_group("output")
     add_format(group, tuple(_FORMATS), "json")
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     """Print the tables."""
     texts = [args.source, args.target, *(args.train_frequency or ())]
     if STANDARD in texts:
-        raise UsageError("a text is -: expected files; only alignments come from the standard input")
+        raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
     paths = _systems(args)
     check_standard_input([args.gold, *paths])
     lengths = texts_of(args)
@@ -125,7 +125,7 @@ def _systems(args: argparse.Namespace) -> list[str]:
 
 
 def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Word -> frequency in the training texts; warns where they do not look like texts of the same kind."""
+    """Word -> frequency in the training texts; warns if they look like text of another kind."""
     found = []
     for path, side, own in zip(paths, SIDES, words):
         counts: Counter[bytes] = Counter()
@@ -135,8 +135,8 @@ def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[
         unknown = float((own.among(found[-1]) == 0).mean()) if own.tokens else 0.0
         if unknown > _UNKNOWN:
             warn_on_stderr(
-                f"{path}: has none of {100 * unknown:.0f} % of the {side} words: is it of the same language, tokenised "
-                f"and cased alike?"
+                f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "
+                f"tokenisation and case?"
             )
     return found[0], found[1]
 
@@ -147,7 +147,7 @@ def _json(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows, with None for what is missing."""
+    """The rows, with None for missing values."""
     return list(table.astype(object).where(table.notna(), None).to_dict("records"))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""``align-eval plot``: the maps of one sentence as a picture, with gold and predicted links."""
+"""``align-eval plot``: a picture of the maps of one sentence, with gold and predicted links."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Examples, after make demo:
 
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
-#: What the rows are, and the last column.
+#: What rows and the last column stand for.
 _NULL = f"{NULL_LABEL}: </s> and other special source tokens together"
 _ROWS = {
     "awo": "AWO: row of a word = the step that outputs it",
     "awi": "AWI: row of a word = the step that has it as input",
 }
-#: Of characters without a glyph so many are named.
+#: How many characters without a glyph are named.
 _NAMED = 10
 
 
@@ -78,10 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--setting",
         default="awo",
         metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: row of a target word: that outputs it, or has it as input (default: awo)",
+        help=f"{', '.join(SETTINGS)}: the row that predicts a target word, or whose input it is (default: awo)",
     )
     group.add_argument("--level", default="word", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
-    group = parser.add_argument_group("predicted links", "of each map by a rule, or those of a file")
+    group = parser.add_argument_group("predicted links", "of each map by a rule, or from a file")
     group.add_argument(
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_reading(group)
     group = parser.add_argument_group("output")
     add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
-    group.add_argument("--font", metavar="FILE", help="TrueType or OpenType font that is taken before all others")
+    group.add_argument("--font", metavar="FILE", help="TrueType or OpenType font to try first")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -142,7 +142,7 @@ def check_usage(args: argparse.Namespace, kinds: list[str]) -> ExtractionOptions
     ruled = [name for name in ("rule", "null", "final_punctuation") if getattr(args, name)]
     if args.hyp is not None and ruled:
         raise UsageError(
-            f"--{ruled[0].replace('_', '-')} beside --hyp: the links are those of the file; leave one of the two out"
+            f"--{ruled[0].replace('_', '-')} together with --hyp, which brings the links: leave one of the two out"
         )
     check_standard_input([args.gold, args.hyp])
     options = [_options(args, kind, args.layer or 0, args.head) for kind in kinds]
@@ -156,10 +156,11 @@ def _options(args: argparse.Namespace, kind: str, layer: int, head: int | None) 
 
 
 def read_alignments(args: argparse.Namespace, records: Records) -> tuple[Alignments | None, Alignments | None]:
-    """The gold and the hypothesis, as far as they are given, both of as many sentences as the records.
+    """The gold and the hypothesis, if given.
 
     Raises:
-        InputError: they have more or fewer, or there is gold but records of the model's own translations.
+        InputError: they have another number of sentences than the records, or there is gold but the records hold maps
+            of the model's own translations.
     """
     gold = hypothesis = None
     if args.gold is not None:
@@ -232,7 +233,7 @@ def panels_of(
 def title_of(
     args: argparse.Namespace, first: ExtractionOptions, sentence: SentenceMaps, hypothesis: Alignments | None
 ) -> str:
-    """What is drawn, in words."""
+    """The title: what is drawn."""
     maps = [] if args.layer is None else [layer_label(args.layer)]
     maps += [] if args.head is None else [f"head {args.head}"]
     links = f"rule {first.rule}, null {'allowed' if first.null == 'allow' else 'masked'}"

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, tuple(_FORMATS), "json")
-    group.add_argument("--per-sentence", metavar="FILE", help="write the counts and scores of each sentence, as TSV")
+    group.add_argument("--per-sentence", metavar="FILE", help="write counts and scores of each sentence, as TSV")
     add_overwrite(group)
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
@@ -66,11 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Score every hypothesis; nothing is printed before all have been."""
+    """Score every hypothesis, then print all results."""
     paths = hypotheses_of(args)
     check_standard_input([args.gold, *paths, args.source, args.target])
     if args.per_sentence == STANDARD:
-        raise UsageError("--per-sentence -: expected a file; the standard output takes the scores")
+        raise UsageError("--per-sentence -: expected a file; the scores go to the standard output")
     if args.per_sentence is not None:
         check_new(args.per_sentence, args.overwrite)
     resampling = _resampling(args)
@@ -90,12 +90,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _resampling(args: argparse.Namespace) -> Resampling | None:
-    """How to resample, None without ``--confidence``."""
+    """How to resample; None without ``--confidence``."""
     if args.confidence:
         return resampling_of(args)
     for name in ("resamples", "seed"):
         if getattr(args, name) is not None:
-            raise UsageError(f"--{name} without --confidence: expected both; only intervals are resampled")
+            raise UsageError(f"--{name} without --confidence: expected --confidence too; only intervals are resampled")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The method that a text is aligned by when no maps are named: from the profiles of one model or two."""
+"""The method of a text when no maps are named: by the profiles of one model or two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alignment_eval.selection.profile import Profile
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a user states beside the maps; None: as the profile has it.
+    """What a user states besides the maps; None: as the profile says.
 
     Attributes:
         rule: an extraction rule.
@@ -39,7 +39,7 @@ class ChosenMethod:
     Attributes:
         method: the method.
         reason: how it was chosen, for a reader.
-        fields: what the signature says of that, beside the method's own fields.
+        fields: signature fields of the choice, besides those of the method.
         profile: the profile of the source-target model; None where maps were named.
     """
 
@@ -50,7 +50,7 @@ class ChosenMethod:
 
 
 def by_options(method: AlignmentMethod) -> ChosenMethod:
-    """A method that options name."""
+    """A method that the options name."""
     return ChosenMethod(method, "maps by the options", {})
 
 
@@ -63,10 +63,10 @@ def chosen_method(
         profiles: that of the source-target model, and of the target-source model if there is one.
         sources: where each profile comes from, for a reader.
         pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
-        overrides: what is stated beside the profiles.
+        overrides: what is stated besides the profiles.
 
     Raises:
-        UsageError: what is stated does not go together.
+        UsageError: the stated options contradict each other.
     """
     given = overrides.lexicon_passes
     counted = pairs if given is None else (FEWEST_PAIRS if given or overrides.lexicon_file else None)
@@ -156,10 +156,10 @@ def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> 
 
 
 def require_both(profile: Profile, name: str) -> None:
-    """Check that a profile that was named for two models is of two.
+    """Check that a profile named for two models is a profile of two.
 
     Raises:
-        UsageError: it is of one.
+        UsageError: it is a profile of one direction.
     """
     if profile.both is None:
         raise UsageError(

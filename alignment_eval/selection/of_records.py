@@ -1,4 +1,4 @@
-"""Profiles of recorded runs: a named one, the one that the records carry, or one by the records' own maps."""
+"""Profiles of recorded runs: a named file, the profile in the records, or a choice on the recorded maps."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, require_both
 from alignment_eval.selection.profile import Profile, calibrated, parse_profile, read_profile, text_hash
 
-#: The value of ``--profile`` that passes over the profile of a model.
+#: The value of ``--profile`` that ignores the profile of a model.
 NO_PROFILE = "none"
 _NOTHING = Overrides()
 
 
 def model_of(info: RunInfo) -> str | None:
-    """Hash of the model of a run; None where the records do not say it."""
+    """Hash of the model of a run; None if the records do not hold it."""
     model = info.signature.get("model")
     return None if model is None else str(model)
 
@@ -31,7 +31,7 @@ def profiles_of(runs: Sequence[Records], named: str | None) -> tuple[list[Profil
 
     Args:
         runs: the records of the source-target model, and of the target-source model if there are any.
-        named: a profile file; ``none``: only the records' own maps are read; None: what the records carry, too.
+        named: a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
 
     Raises:
         UsageError: the file is of one direction, but there are two; or the maps to choose among were not recorded.

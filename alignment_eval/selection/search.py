@@ -1,10 +1,9 @@
-"""The choice of maps: by AER on a development gold (ranking, greedy forward selection), or by agreement without gold.
+"""Choosing maps: by AER on a development gold (ranking, greedy forward selection), or by agreement without gold.
 
-A choice is the best of many figures of the sentences that it is made on, so its figure there is optimistic: figures to
-report are of other sentences.
+A choice is the best of many candidates on its sentences, so its AER there is optimistic.  Report AER on others.
 
-Everything is float64, in the order of operations of :func:`extraction.extract.word_links`: a choice gets exactly
-the links here that ``extract`` gives it.
+Everything is float64, in the order of operations of :func:`alignment_eval.extraction.extract.word_links`, so the links
+of a choice are exactly those that ``extract`` draws.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class SelectionOptions:
         levels: some of :data:`LEVELS`.
         combinations: ways to combine maps, some of :data:`alignment_eval.maps.words.COMBINATIONS`.
         max_maps: how many maps a choice may combine.
-        mix_settings: whether a set may hold maps of other settings than that of the configuration.
+        mix_settings: whether a set may hold maps of both settings.
 
     Raises:
         UsageError: an unknown name, nothing to choose among, or no map allowed.
@@ -129,14 +128,14 @@ def select(
 ) -> Selection:
     """Rank all maps by AER on a development gold, and combine them greedily.
 
-    For every configuration and combination: begin with the map of the lowest AER; add the map that lowers AER most, as
-    long as one does.  The choice is the lowest AER of all that; of equal ones the one of fewer maps, then the first.
+    For every configuration and combination: begin with the map of the lowest AER, and add the map that lowers AER most
+    as long as one does.  The choice has the lowest AER of all; of equal ones it has fewer maps, then it comes first.
 
     Args:
         sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the development gold, one entry a sentence: not that of the figures to be reported.
+        gold: the development gold, one entry a sentence; report AER on another gold.
         options: what to choose among.
-        texts: the lengths of the texts; with them every sentence must have as many words.
+        texts: the lengths of the texts; with them every sentence must have the same number of words.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`, or the records have no maps of the levels asked for.
@@ -182,7 +181,7 @@ def _key(candidate: Candidate) -> tuple[float, int]:
 
 
 def _groups(configurations: Sequence[ExtractionOptions]) -> list[list[ExtractionOptions]]:
-    """Configurations that read the same maps between the same units, together."""
+    """Groups of configurations that read the same maps between the same units."""
     groups: dict[tuple[str, str, str], list[ExtractionOptions]] = {}
     for option in configurations:
         groups.setdefault((option.kind, option.setting, rule_of(option.rule).units), []).append(option)
@@ -279,9 +278,7 @@ def select_by_agreement(
         InputError: the two are not of the same sentence pairs, no sentence has maps in both, or an error of the maps.
     """
     if options.mix_settings:
-        raise UsageError(
-            "--mix-settings in a choice by agreement, of one map each: expected a development gold, or one setting"
-        )
+        raise UsageError("--mix-settings in a choice by agreement: expected --dev-gold too, or no --mix-settings")
     skipped: dict[int, str] = {}
     pairs = list(_paired(sentences, reverse, skipped))
     check_same_text((words_of(sentence), words_of(back)) for sentence, back in pairs)

@@ -220,7 +220,7 @@ def test_as_read_is_what_score_says(files: Callable[..., None], align_eval: Call
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("--hyp", "-"), 2, "an input is -: expected files, which are read more than once"),
+        (("--hyp", "-"), 2, "an input is -: expected files, because each is read more than once"),
         (("--hyp", "hyp", "--source", "source"), 2, "only the source or only the target text is given: expected both"),
         (("--hyp", "hyp", "--hyp-source", "source", "--hyp-target", "target"), 2, "--hyp-source without --source"),
         (("--hyp", "nothing"), 1, "nothing: no such file"),

@@ -310,9 +310,9 @@ def test_old_matplotlib_says_that_it_does_not_shape(
         (
             ["--layer", "1", "--hyp", "h", "--rule", "shift-att"],
             2,
-            "--rule beside --hyp: the links are those of the file; leave one of the two out",
+            "--rule together with --hyp, which brings the links: leave one of the two out",
         ),
-        (["--layer", "1", "--hyp", "h", "--final-punctuation"], 2, "--final-punctuation beside --hyp: the links are "),
+        (["--layer", "1", "--hyp", "h", "--final-punctuation"], 2, "--final-punctuation together with --hyp"),
         (["--layer", "1", "--hyp", "-", "--gold", "-"], 2, "several inputs are -: expected at most one"),
         (["--layer", "2"], 1, "layer 2"),
         (["--layer", "-1"], 1, "layer -1"),

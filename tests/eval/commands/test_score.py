@@ -248,8 +248,8 @@ def test_bad_data(
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
         (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one input from the standard input"),
-        ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the standard output takes the scores"),
-        ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected both; only intervals are"),
+        ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the scores go to the standard output"),
+        ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected --confidence too"),
         ((*STATED, "--confidence", "--resamples", "5"), "5 resamples … 100 to 1000000"),
         ((*STATED, "--confidence", "--seed", "-1"), "seed -1 … 0 or more"),
         (("--gold", "gold"), "no hypothesis: expected HYP, the file of word alignments"),

@@ -117,7 +117,7 @@ def test_mixed_settings_are_found_where_they_are_best(make_sentence: Factory) ->
         assert option.with_maps(parse_maps(option.map_names)) == option
         names |= {name.setting for name in option.maps}
     assert names == {None, "awi"}
-    with pytest.raises(UsageError, match="--mix-settings in a choice by agreement, of one map each"):
+    with pytest.raises(UsageError, match="--mix-settings in a choice by agreement: expected --dev-gold"):
         select_by_agreement(sentences, sentences, SelectionOptions(grid, mix_settings=True))
 
 
