@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import logging
 import sys
 from types import SimpleNamespace
 
@@ -16,10 +19,31 @@ from fairseq.models.roberta.model import base_architecture
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.analyze import cli
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
+from tests.integration.conftest import without_fairseqs_warnings
 
 ANALYZE = (sys.executable, "-m", "fairseq_norm_plugin.analyze")
 CPU = ("--cpu", "--num-workers", 0)
+
+
+@pytest.fixture(scope="session")
+def analyze():
+    """Run the command in this process, and leave logging as it was."""
+
+    def run(*words):
+        root, out, err = logging.getLogger(), io.StringIO(), io.StringIO()
+        level, handlers = root.level, root.handlers[:]
+        root.handlers.clear()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), without_fairseqs_warnings():
+                status = cli.main([str(word) for word in words])
+        finally:
+            root.setLevel(level)
+            root.handlers[:] = handlers
+        return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +91,9 @@ def test_tables_figures_and_summary(translation, data, checkpoint):
     assert not list(out.parent.glob(".*"))
 
 
-def test_means_do_not_depend_on_batches(translation, command, data, checkpoint, tmp_path):
+def test_means_do_not_depend_on_batches(translation, analyze, data, checkpoint, tmp_path):
     out, _ = translation
-    command(*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", "--batch-size", 1, *CPU)
+    analyze(data, "--path", checkpoint, "--out", tmp_path / "out", "--batch-size", 1, *CPU)
     merged = [pd.read_csv(path / "mixing.csv", keep_default_na=False) for path in (out, tmp_path / "out")]
     keys = ["block", "layer", "kind", "head", "token_class"]
     both = merged[0].merge(merged[1], on=keys)
@@ -78,43 +102,43 @@ def test_means_do_not_depend_on_batches(translation, command, data, checkpoint, 
     assert (both["mean_x"] - both["mean_y"]).abs().max() < 1e-5
 
 
-def test_an_output_that_is_there_is_kept_unless_told(translation, command, data, checkpoint):
+def test_an_output_that_is_there_is_kept_unless_told(translation, analyze, data, checkpoint):
     out, _ = translation
-    words = (*ANALYZE, data, "--path", checkpoint, "--out", out, *CPU)
-    result = command(*words, check=False)
+    words = (data, "--path", checkpoint, "--out", out, *CPU)
+    result = analyze(*words)
     assert result.returncode == 1
     assert "already exists; choose another path or pass --overwrite" in result.stderr
-    assert command(*words, "--overwrite").returncode == 0
+    assert analyze(*words, "--overwrite").returncode == 0
 
 
-def test_a_subset_that_is_not_there(command, data, checkpoint, tmp_path):
-    words = (*ANALYZE, data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
-    result = command(*words, check=False)
+def test_a_subset_that_is_not_there(analyze, data, checkpoint, tmp_path):
+    words = (data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
+    result = analyze(*words)
     assert result.returncode == 1
     assert "--gen-subset" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_nan_in_a_model_is_an_error(command, data, checkpoint, tmp_path):
+def test_nan_in_a_model_is_an_error(analyze, data, checkpoint, tmp_path):
     state = torch.load(checkpoint, weights_only=True)
     state["model"]["decoder.layers.1.encoder_attn.v_proj.weight"][0, 0] = float("nan")
     torch.save(state, tmp_path / "nan.pt")
-    words = (*ANALYZE, data, "--path", tmp_path / "nan.pt", "--out", tmp_path / "out", *CPU)
-    result = command(*words, check=False)
+    words = (data, "--path", tmp_path / "nan.pt", "--out", tmp_path / "out", *CPU)
+    result = analyze(*words)
     assert result.returncode == 1
     assert "the maps of decoder.cross 1 hold NaN" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nan.pt"]
 
 
-def test_dictionaries_of_another_model(masked_lm, command, data, tmp_path):
-    words = (*ANALYZE, masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
+def test_dictionaries_of_another_model(masked_lm, analyze, data, tmp_path):
+    words = (masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
     dictionary = masked_lm / "bin" / "dict.txt"
     other = tmp_path / "bin"
     other.mkdir()
     for path in (masked_lm / "bin").iterdir():
         (other / path.name).write_bytes(path.read_bytes())
     (other / "dict.txt").write_text(dictionary.read_text() + "new 1\n")
-    result = command(words[0], words[1], words[2], other, *words[4:], "--out", tmp_path / "out", check=False)
+    result = analyze(other, *words[1:], "--out", tmp_path / "out")
     assert result.returncode == 1
     assert "the parameters do not fit the dictionaries in" in result.stderr
 
@@ -157,9 +181,9 @@ def masked_lm(command, texts, tmp_path_factory):
     return directory
 
 
-def test_masked_language_model(masked_lm, command, tmp_path):
-    words = (*ANALYZE, masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
-    command(*words, "--out", tmp_path / "out", "--mixing-kinds", "attn_w,attn_n,attnresln_n,ffresln_n")
+def test_masked_language_model(masked_lm, analyze, tmp_path):
+    words = (masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
+    analyze(*words, "--out", tmp_path / "out", "--mixing-kinds", "attn_w,attn_n,attnresln_n,ffresln_n")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["sentences"] == 13
     assert summary["data"] != "0" * 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import runpy
 import sys
 from pathlib import Path
 
@@ -55,23 +56,34 @@ def test_it_loads_with_and_without_the_plugin(both, data):
     assert state["cfg"]["task"]["_name"] == "translation"
 
 
-def test_a_file_that_exists_is_replaced_only_on_demand(both, command, tmp_path):
+@pytest.fixture
+def strip(monkeypatch):
+    """Run the script in this process."""
+
+    def run(*words):
+        monkeypatch.syspath_prepend(ROOT / "scripts")
+        monkeypatch.setattr(sys, "argv", ["strip_checkpoint.py", *map(str, words)])
+        runpy.run_path(str(ROOT / "scripts/strip_checkpoint.py"), run_name="__main__")
+
+    return run
+
+
+def test_a_file_that_exists_is_replaced_only_on_demand(both, strip, capsys, tmp_path):
     out = tmp_path / "out.pt"
     out.write_text("mine")
-    words = (sys.executable, "scripts/strip_checkpoint.py", both[0], out)
-    done = command(*words, check=False)
-    assert done.returncode == 1
-    assert "out.pt: already exists; choose another path or pass --overwrite" in done.stderr
+    with pytest.raises(SystemExit, match="1"):
+        strip(both[0], out)
+    assert "out.pt: already exists; choose another path or pass --overwrite" in capsys.readouterr().err
     assert out.read_text() == "mine"
-    command(*words, "--overwrite")
+    with pytest.raises(SystemExit, match="0"):
+        strip(both[0], out, "--overwrite")
     assert out.read_bytes() == both[1].read_bytes()
 
 
-def test_a_file_that_is_no_checkpoint_leaves_nothing_behind(command, tmp_path):
+def test_a_file_that_is_no_checkpoint_leaves_nothing_behind(strip, capsys, tmp_path):
     torch.save({"weights": io.BytesIO().getvalue()}, tmp_path / "other.pt")
-    done = command(sys.executable, "scripts/strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out", check=False)
-    assert done.returncode == 1
-    assert (
-        "other.pt: no fairseq checkpoint (no cfg, model in it): expected a file that fairseq-train saved" in done.stderr
-    )
+    with pytest.raises(SystemExit, match="1"):
+        strip(tmp_path / "other.pt", tmp_path / "out")
+    said = capsys.readouterr().err
+    assert "other.pt: no fairseq checkpoint (no cfg, model in it): expected a file that fairseq-train saved" in said
     assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
