@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,10 @@ def test_sizes_of_classes() -> None:
             if isinstance(node, ast.ClassDef) and (node.end_lineno or 0) - node.lineno + 1 > CLASS_LINES:
                 larger[f"{file}: {node.name}"] = (node.end_lineno or 0) - node.lineno + 1
     assert larger.keys() == LARGER.keys(), larger
+
+
+def test_ci_calls_what_the_makefile_has() -> None:
+    targets = set(re.findall(r"^(\w+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    workflow, local = ((ROOT / path).read_text(encoding="utf-8") for path in (".github/workflows/ci.yml", ".ci/run"))
+    called = {*re.findall(r"make (\w+)", workflow + local), *re.findall(r"tests: (\w+)", workflow)}
+    assert {"lint", "test"} <= called <= targets
