@@ -17,24 +17,19 @@ MODULES, FILE_LINES, CLASS_LINES = 14, 400, 150
 #: Modules that are tested through what a user calls, and where.
 ELSEWHERE = {
     # command lines and the text they read
-    "alignment_eval/arguments/output.py": "tests/eval/commands/test_outputs.py",
     "alignment_eval/selection/describe.py": "tests/eval/commands/test_select.py",
     "alignment_eval/selection/methods.py": "tests/eval/commands/test_select.py",
-    "alignment_eval/selection/recorded_pairs.py": "tests/eval/commands/test_select.py",
     "fairseq_norm_plugin/align/arguments.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/calibrate.py": "tests/integration/align/test_calibrate.py",
     "fairseq_norm_plugin/align/cli.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/method.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/run.py": "tests/integration/align/test_align.py",
-    "fairseq_norm_plugin/aligning/calibration.py": "tests/integration/align/test_calibrate.py",
     "fairseq_norm_plugin/aligning/checking.py": "tests/integration/align/test_checking.py",
-    "fairseq_norm_plugin/aligning/profiles.py": "tests/integration/align/test_calibrate.py",
     "fairseq_norm_plugin/output/profile.py": "tests/integration/test_profiles.py",
     # a model and its data
     "fairseq_norm_plugin/aligning/direction.py": "tests/plugin/aligning/test_aligner.py",
     # methods of the model that fairseq_norm_plugin.load gives
     "fairseq_norm_plugin/api/block_maps.py": "tests/plugin/api/test_map_model.py",
-    "fairseq_norm_plugin/api/encoding.py": "tests/plugin/api/test_map_model.py",
     "fairseq_norm_plugin/api/map_reader.py": "tests/plugin/api/test_map_model.py",
     "fairseq_norm_plugin/api/model.py": "tests/plugin/api/test_loading.py",
     "fairseq_norm_plugin/api/masked_lm.py": "tests/integration/models/test_bert.py",
@@ -44,7 +39,6 @@ ELSEWHERE = {
     "fairseq_norm_plugin/monitoring/options.py": "tests/integration/training/test_monitoring.py",
     "fairseq_norm_plugin/tasks/masked_lm.py": "tests/integration/models/test_bert.py",
     "fairseq_norm_plugin/tasks/multilingual.py": "tests/integration/models/test_multilingual.py",
-    "fairseq_norm_plugin/tasks/translation.py": "tests/integration/test_generate.py",
 }
 #: Classes that are larger, and why.
 LARGER: dict[str, str] = {}
