@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import cli
+from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
 
@@ -35,21 +37,33 @@ def demo(tmp_path_factory):
     return directory
 
 
-def run(words, check=True):
+def run(words):
     words = [str(word) for word in words]
     words[0] = str(Path(sys.executable).parent / words[0])
-    return subprocess.run(words, check=check, capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT)
 
 
-def generate(demo, *options, check=True):
-    start = ["fairseq-generate", demo / "bin", "--path", demo / "checkpoint.pt", "--user-dir", "fairseq_norm_plugin"]
-    return run([*start, "--task", "translation_norm", "--score-reference", "--cpu", *options], check)
+def scoring(demo, *options):
+    words = [demo / "bin", "--path", demo / "checkpoint.pt", "--user-dir", ROOT / "fairseq_norm_plugin"]
+    return [*words, "--task", "translation_norm", "--score-reference", *options]
 
 
 @pytest.fixture(scope="module")
 def forced(demo):
     """A run with records and alignments; its standard error."""
-    return generate(demo, "--norm-records", demo / "records", "--norm-alignments", demo / "alignments").stderr
+    options = ["--norm-records", demo / "records", "--norm-alignments", demo / "alignments"]
+    return run(["fairseq-generate", *scoring(demo, *options), "--cpu"]).stderr
+
+
+@pytest.fixture
+def generate(demo, run_generate, capsys):
+    """A run in this process; its standard error."""
+
+    def run(*options):
+        run_generate(*scoring(demo, *options))
+        return capsys.readouterr().err
+
+    return run
 
 
 def aligned(demo, out, *options):
@@ -60,7 +74,8 @@ def aligned(demo, out, *options):
 
 
 def test_alignments_are_those_of_norm_align_without_a_lexicon(demo, forced, tmp_path):
-    assert f"--norm-alignments: maps 0.0:awi,2 by {demo / 'checkpoint.pt.align.json'}" in forced
+    (line,) = [line for line in forced.splitlines() if line.startswith("--norm-alignments: maps 0.0:awi,2")]
+    assert str(demo / "checkpoint.pt.align.json") in line
     assert (demo / "alignments").read_text() == aligned(demo, tmp_path / "out", "--lexicon", 0)
 
 
@@ -75,29 +90,24 @@ def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
     assert (tmp_path / "out").read_text() == aligned(demo, tmp_path / "mine")
 
 
-def test_named_maps_win(demo, forced, tmp_path):
-    done = generate(demo, "--norm-alignments", tmp_path / "named", "--norm-layer", 1)
-    assert "0.0:awi,2" not in done.stderr
+def test_named_maps_win(demo, forced, generate, tmp_path):
+    named = generate("--norm-alignments", tmp_path / "named", "--norm-layer", 1)
+    assert "0.0:awi,2" not in named
     words = ["extract", demo / "records", "--kind", "attn_n", "--layer", 1, "--setting", "awo"]
     assert cli.main([str(word) for word in (*words, "--rule", "kobayashi2020", "--output", tmp_path / "same")]) == 0
     assert (tmp_path / "named").read_text() == (tmp_path / "same").read_text()
-    none = generate(demo, "--norm-alignments", tmp_path / "none", "--norm-profile", "none")
-    assert "0.0:awi,2" not in none.stderr
+    none = generate("--norm-alignments", tmp_path / "none", "--norm-profile", "none")
+    assert "0.0:awi,2" not in none
     assert (tmp_path / "none").read_text() == (tmp_path / "same").read_text()
 
 
-def test_a_profile_of_another_model_stops_the_run(demo, tmp_path):
+def test_a_profile_of_another_model_stops_the_run(generate, tmp_path):
     other = DEMO / "checkpoint.en-de.pt.align.json"
-    done = generate(demo, "--norm-alignments", tmp_path / "a", "--norm-profile", other, check=False)
-    assert done.returncode != 0
-    assert f"{other}: is the profile of model" in done.stderr
+    with pytest.raises(InputError, match=re.escape(f"{other}: is the profile of model")):
+        generate("--norm-alignments", tmp_path / "a", "--norm-profile", other)
     assert not (tmp_path / "a").exists()
 
 
-def test_records_without_the_maps_of_the_profile(demo, tmp_path):
-    done = generate(
-        *(demo, "--norm-alignments", tmp_path / "a", "--norm-records", tmp_path / "r", "--norm-record-layers", "1,2"),
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "--norm-alignments reads attn_n of layers 0, 2" in done.stderr
+def test_records_without_the_maps_of_the_profile(generate, tmp_path):
+    with pytest.raises(InputError, match="--norm-alignments reads attn_n of layers 0, 2"):
+        generate("--norm-alignments", tmp_path / "a", "--norm-records", tmp_path / "r", "--norm-record-layers", "1,2")
