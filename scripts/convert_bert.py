@@ -53,7 +53,7 @@ UNUSED = re.compile(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """config.json of a plain BERT; what would compute something else is refused by name.
+    """Read config.json of a plain BERT, and refuse options that would compute something else.
 
     Raises:
         InputError: the file is absent or no such configuration.
@@ -61,9 +61,9 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}): expected the model's config.json") from error
+        raise InputError(f"{path}: cannot read the file ({error}); give the model's config.json") from error
     if not isinstance(config, dict):
-        raise InputError(f"{path}: holds no JSON object: expected the model's config.json")
+        raise InputError(f"{path}: the file holds no JSON object; give the model's config.json")
     config = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False, **config}
     expected: dict[str, list[object]] = {
         "model_type": ["bert"],
@@ -73,15 +73,17 @@ def read_config(path: Path) -> dict[str, Any]:
     }
     for name, allowed in expected.items():
         if config.get(name) not in allowed:
-            raise InputError(f"{path}: {name} is {config.get(name)!r}: expected {' or '.join(map(str, allowed))}")
+            raise InputError(
+                f"{path}: {name} is {config.get(name)!r}, but only {' or '.join(map(str, allowed))} is supported"
+            )
     sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")
     for name in (*sizes, "layer_norm_eps"):
         if not isinstance(config.get(name), (int, float)):
-            raise InputError(f"{path}: {name} is {config.get(name)!r}: expected a number")
+            raise InputError(f"{path}: {name} is {config.get(name)!r}, not a number")
     if config["hidden_size"] % config["num_attention_heads"]:
         raise InputError(
-            f"{path}: hidden_size {config['hidden_size']} is no multiple of "
-            f"num_attention_heads {config['num_attention_heads']}: expected heads of equal size"
+            f"{path}: hidden_size {config['hidden_size']} is not a multiple of "
+            f"num_attention_heads {config['num_attention_heads']}"
         )
     return config
 
@@ -96,11 +98,13 @@ def read_vocabulary(path: Path) -> list[str]:
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
         if token.split() != [token] or token in seen or token in SPECIALS.values():
-            raise InputError(f"{path}:{number}: token {token!r}: expected no blank, no repeat, none of fairseq's own")
+            raise InputError(
+                f"{path}:{number}: token {token!r} contains a blank, is a duplicate, or is one of fairseq's own"
+            )
         seen.add(token)
     for special in SPECIALS:
         if special not in seen:
-            raise InputError(f"{path}: has no {special}: expected the vocab.txt of a BERT model")
+            raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
     return tokens
 
 
@@ -114,16 +118,16 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     if not path.exists():
         path = directory / "pytorch_model.bin"
     if not path.exists():
-        raise InputError(f"{directory}: no model.safetensors and no pytorch_model.bin: expected the model's weights")
+        raise InputError(f"{directory}: the directory has neither model.safetensors nor pytorch_model.bin")
     try:
         # weights_only: a .bin cannot run code
         state = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
     except (SafetensorError, pickle.UnpicklingError, OSError, EOFError, RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        # from None: torch's text recommends weights_only=False, which would run the file's code
-        raise InputError(f"{path}: cannot be read ({reason}): expected the weights of a BERT model") from None
+        # from None: torch's message recommends weights_only=False, which would run the file's code
+        raise InputError(f"{path}: cannot read the file ({reason}); give the weights of a BERT model") from None
     if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
-        raise InputError(f"{path}: holds more than named tensors: expected the weights of a BERT model")
+        raise InputError(f"{path}: the file holds more than named tensors; give the weights of a BERT model")
     weights = {}
     for name, tensor in state.items():
         # gamma and beta: the layer norms of models converted from TensorFlow
@@ -149,12 +153,10 @@ def fairseq_weights(config: dict[str, Any], weights: dict[str, Tensor], order: S
 
     def take(name: str, *shape: int) -> Tensor:
         if name not in weights:
-            raise InputError(
-                f"the weights have no {name}: expected those of a BERT of {config['num_hidden_layers']} layers"
-            )
+            raise InputError(f"the weights have no {name}, which a BERT of {config['num_hidden_layers']} layers has")
         tensor = weights.pop(name)
         if tensor.shape != shape:
-            raise InputError(f"{name} is of shape {list(tensor.shape)}: expected {list(shape)} after config.json")
+            raise InputError(f"{name} has the shape {list(tensor.shape)}, but config.json gives {list(shape)}")
         return tensor
 
     def linear(to: str, name: str, rows: int, columns: int) -> dict[str, Tensor]:
@@ -181,7 +183,7 @@ def fairseq_weights(config: dict[str, Any], weights: dict[str, Tensor], order: S
     result["lm_head.weight"] = result["sentence_encoder.embed_tokens.weight"]
     if "cls.predictions.bias" in weights:
         if not torch.equal(weights.get("cls.predictions.decoder.weight", words), words):
-            raise InputError("cls.predictions.decoder.weight is not the word embeddings: expected a tied head")
+            raise InputError("cls.predictions.decoder.weight differs from the word embeddings; the head must be tied")
         result.update(linear("lm_head.dense", "cls.predictions.transform.dense", width, width))
         result.update(norm("lm_head.layer_norm", "cls.predictions.transform.LayerNorm"))
         result["lm_head.bias"] = take("cls.predictions.bias", len(order))[list(order)]
@@ -234,7 +236,7 @@ def convert(model: Path, out: Path) -> None:
     config = read_config(model / "config.json")
     tokens = read_vocabulary(model / "vocab.txt")
     if config.get("vocab_size", len(tokens)) != len(tokens):
-        raise InputError(f"{model}: vocab.txt has {len(tokens)} tokens: expected config.json's {config['vocab_size']}")
+        raise InputError(f"{model}: vocab.txt has {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
     weights = read_weights(model)
     ids = {token: number for number, token in enumerate(tokens)}
     ordinary = [token for token in tokens if token not in SPECIALS]
@@ -244,7 +246,7 @@ def convert(model: Path, out: Path) -> None:
         dictionary.write_text("".join(lines), encoding="utf-8")
         order = [ids[token] for token in (*first, *ordinary, mask)]
         try:
-            with path.open("wb") as file:  # a file by its name would have that name in it
+            with path.open("wb") as file:  # given a path, torch would store its name in the file
                 torch.save(checkpoint(config, weights, dictionary, order), file)
         except InputError as error:
             raise InputError(f"{model}: {error}") from None

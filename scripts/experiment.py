@@ -37,7 +37,7 @@ SYMMETRISED = [
 
 
 def cell(sweep: pd.DataFrame, **wanted: object) -> pd.Series:
-    """The cell of the lowest AER among those that have these values."""
+    """The cell with the lowest AER among those with these values."""
     for column, value in wanted.items():
         sweep = sweep[sweep[column].isin(value) if isinstance(value, list) else sweep[column] == value]
     return sweep.iloc[int(sweep["aer"].argmin())]
@@ -120,7 +120,7 @@ def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[objec
 
 
 def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list[object]]) -> str:
-    """The name of the variant of the lowest AER on the development set."""
+    """The name of the variant with the lowest AER on the development set."""
 
     def aer(name: str) -> float:
         return float(experiment.score(experiment.links(name, direction, DEV, *variants[name]), DEV, direction)["aer"])
@@ -243,7 +243,7 @@ def published(experiment: Experiment, baselines: Path) -> list[tuple[str, str, P
 
 
 class Rows:
-    """The rows with their figures."""
+    """The rows with their scores."""
 
     def __init__(self, args: argparse.Namespace, baseline: Experiment) -> None:
         self._baselines = args.baselines

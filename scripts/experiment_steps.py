@@ -26,7 +26,7 @@ KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
 
 
 class Experiment:
-    """Paths and settings of one run; every method makes one kind of file, if it is not there."""
+    """Paths and settings of one run; every method makes one kind of file, unless it exists."""
 
     def __init__(self, args: argparse.Namespace, forward: Path, reverse: Path, out: Path) -> None:
         self.args = args
@@ -34,7 +34,7 @@ class Experiment:
         self.models = {"de-en": forward, "en-de": reverse}
 
     def run(self, words: Sequence[object], makes: Path | None = None, stdout: Path | None = None) -> str:
-        """Run a command unless ``makes`` is there; its output goes to ``stdout`` or comes back."""
+        """Run a command unless ``makes`` exists; its output goes to ``stdout`` or is returned."""
         makes = makes or stdout
         if makes is not None and makes.exists():
             return stdout.read_text(encoding="utf-8") if stdout else ""

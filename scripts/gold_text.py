@@ -35,10 +35,10 @@ class Text:
 
 
 def read_text(path: Path, encoding: str, lowercase: bool) -> Text:
-    """Read a text, plain or in WPT markup; words stay as they are, one space between them.
+    """Read a text, plain or in WPT markup; words do not change, and one space separates them.
 
     Raises:
-        InputError: it cannot be read or decoded, its markup is broken, or a word holds white space.
+        InputError: the text cannot be read or decoded, its markup is broken, or a word contains white space.
     """
     rows = list(text_lines(path, detect_encoding(path) if encoding == "auto" else encoding))
     if any(_MARK.match(row) for row in rows):
@@ -51,10 +51,10 @@ def read_text(path: Path, encoding: str, lowercase: bool) -> Text:
 
 
 def detect_encoding(path: Path) -> str:
-    """UTF-8 if every line is; else latin1, unless bytes that latin1 text does not have speak against it.
+    """UTF-8 if every line is UTF-8; else latin1, unless a byte does not occur in latin1 text.
 
     Raises:
-        InputError: it is neither.
+        InputError: the text is neither.
     """
     try:
         for line in raw_lines(path):
@@ -67,10 +67,10 @@ def detect_encoding(path: Path) -> str:
         strange = next((byte for byte in line if 0x7F <= byte < 0xA0), None)
         if strange is not None:
             raise InputError(
-                f"{path}:{number}: byte 0x{strange:02x} in a file that is not UTF-8: expected no such byte in latin1 "
-                f"text; state the encoding (--encoding cp1252?)"
+                f"{path}:{number}: byte 0x{strange:02x} occurs neither in UTF-8 nor in latin1 text; give the encoding, "
+                f"such as --encoding cp1252"
             )
-    print(f"{path}: not UTF-8, read as latin1 (state --encoding if it is another)", file=sys.stderr)
+    print(f"{path}: not UTF-8, so it is read as latin1 (give --encoding if it is another)", file=sys.stderr)
     return "latin1"
 
 
@@ -78,19 +78,19 @@ def check_parallel(source: Text, target: Text) -> None:
     """Raise InputError unless both texts have the same sentence numbers in the same order."""
     if len(source.sentences) != len(target.sentences):
         raise InputError(
-            f"{target.path}: {len(target.sentences)} sentences, but {source.path} has {len(source.sentences)}: "
-            f"expected as many; was a blank line dropped from one of them?"
+            f"{target.path} has {len(target.sentences)} sentences, but {source.path} has {len(source.sentences)}; "
+            f"check whether a blank line is missing in one of them"
         )
     for number, other, line in zip(target.numbers, source.numbers, target.lines):
         if number != other:
             raise InputError(
-                f"{target.path}:{line}: sentence number {number} where {source.path} has {other}: "
-                f"expected the same numbers in the same order"
+                f"{target.path}:{line}: the sentence has number {number}, but number {other} in {source.path}; both "
+                f"files must have the same numbers in the same order"
             )
 
 
 def _read_marked(path: Path, rows: Sequence[str]) -> Text:
-    """The sentences of WPT markup; a blank line between two of them is no sentence."""
+    """The sentences in WPT markup; blank lines between them are ignored."""
     sentences: dict[int, str] = {}
     lines: list[int] = []
     for line, row in enumerate(rows, 1):
@@ -99,12 +99,12 @@ def _read_marked(path: Path, rows: Sequence[str]) -> Text:
         match = _MARKED.fullmatch(row)
         if match is None:
             raise InputError(
-                f"{path}:{line}: {row.strip()[:40]!r}: expected <s snum=NUMBER> text </s> on one line, "
-                f"as on other lines of the file; mend it"
+                f"{path}:{line}: expected <s snum=NUMBER> text </s> on one line, like other lines of the file, found "
+                f"{row.strip()[:40]!r}; correct the line"
             )
         number = int(match[1])
         if number in sentences:
-            raise InputError(f"{path}:{line}: sentence number {number} is there already: expected each once; mend it")
+            raise InputError(f"{path}:{line}: duplicate sentence number {number}; give each sentence its own number")
         sentences[number] = match[2]
         lines.append(line)
     return Text(path, list(sentences.values()), list(sentences), lines)
@@ -113,15 +113,15 @@ def _read_marked(path: Path, rows: Sequence[str]) -> Text:
 def _words(path: Path, line: int, sentence: str) -> list[str]:
     """The words of a sentence, split at blanks and tabs only.
 
-    fairseq splits at every Unicode space: a word with, say, a no-break space in it would become two, and every
-    link after it would point to the wrong word.
+    fairseq splits at every Unicode space: a word with, for example, a no-break space would become two words, and every
+    later link would point to the wrong word.
     """
     words = [word for word in re.split(r"[ \t]+", sentence) if word]
     for position, word in enumerate(words, 1):
         space = re.search(r"\s", word)
         if space is not None:
             raise InputError(
-                f"{path}:{line}: word {position} holds the space character U+{ord(space[0]):04X}, at which fairseq "
-                f"would split it: expected words without one; replace it by hand"
+                f"{path}:{line}: word {position} contains the space character U+{ord(space[0]):04X}, at which fairseq "
+                f"would split it; replace the character"
             )
     return words

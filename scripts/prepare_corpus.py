@@ -1,10 +1,9 @@
 """Clean and tokenise a parallel corpus for training.
 
-Writes PREFIX.SOURCE and PREFIX.TARGET (UTF-8, NFC, one sentence a line).  A pair is dropped from BOTH files when a side
-is blank, when a side is in an --exclude text (compared without case, punctuation and spaces, so that another
-tokenisation does not hide it), or when it is too long or too uneven after tokenisation.  The tokenisation is that of
-Moses, without escaping (`'` stays `'`).  Works line by line in constant memory, the excluded sentences apart; the
-counts go to stderr.
+Writes PREFIX.SOURCE and PREFIX.TARGET (UTF-8, NFC, one sentence per line).  A pair is dropped from BOTH files if a side
+is blank, if a side is in an --exclude text (compared without case, punctuation and spaces, so that another tokenisation
+does not hide it), or if it is too long or too uneven after tokenisation.  The tokenisation is that of Moses, without
+escaping (`'` stays `'`).  Works line by line; only the excluded sentences are kept in memory.  The counts go to stderr.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tqdm import tqdm
 
 from alignment_eval.errors import InputError, UsageError
 
-#: Why a pair was dropped, in the order in which it is asked.
+#: Reasons for dropping a pair, in the order in which they are checked.
 REASONS = ("a blank side", "in an excluded text", "too long", "too uneven")
 
 
@@ -38,20 +37,20 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--source-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. de")
     parser.add_argument("--target-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. en")
     parser.add_argument("--out", required=True, metavar="PREFIX", help="files to write are PREFIX.LANG")
-    parser.add_argument("--encoding", default="utf-8", help="of the corpus (default: utf-8)")
+    parser.add_argument("--encoding", default="utf-8", help="encoding of the corpus (default: utf-8)")
     parser.add_argument("--no-normalize", action="store_true", help="leave quotation marks and dashes as they are")
     parser.add_argument("--no-tokenize", action="store_true", help="the corpus is tokenised already")
     parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument("--max-tokens", type=int, default=100, help="longest side kept (default: 100)")
-    parser.add_argument("--max-ratio", type=float, default=9.0, help="most tokens of one side a token of the other (9)")
+    parser.add_argument("--max-tokens", type=int, default=100, help="longest side that is kept (default: 100)")
+    parser.add_argument("--max-ratio", type=float, default=9.0, help="largest ratio of the two lengths (default: 9)")
     parser.add_argument(
-        "--exclude", type=Path, nargs="+", default=[], metavar="FILE", help="UTF-8 texts none of whose lines is kept"
+        "--exclude", type=Path, nargs="+", default=[], metavar="FILE", help="UTF-8 texts whose lines are all dropped"
     )
     return parser.parse_args(argv)
 
 
 def cleaner(language: str, normalize: bool, tokenize: bool, lowercase: bool) -> Callable[[str], str]:
-    """What turns a raw line of ``language`` into words with one space between them."""
+    """A function that turns a raw line of ``language`` into words separated by one space."""
     normalizer = MosesPunctNormalizer(language)
     tokenizer = MosesTokenizer(language)
 
@@ -67,7 +66,7 @@ def cleaner(language: str, normalize: bool, tokenize: bool, lowercase: bool) -> 
 
 
 def one_spaced(line: str) -> str:
-    """``line`` with single spaces for white space and control characters: later tools take some for line ends."""
+    """``line`` with single spaces for white space and control characters, which later tools may read as line ends."""
     return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line).split())
 
 
@@ -82,7 +81,7 @@ def excluded_keys(paths: Sequence[Path]) -> frozenset[str]:
     for path in paths:
         found = {comparison_key(line) for line in text_lines(path, "utf-8")} - {""}
         if not found:
-            raise InputError(f"{path}: no sentence in it: expected a text whose lines to exclude")
+            raise InputError(f"{path}: the file has no sentences; give a text whose lines are to be excluded")
         keys |= found
     return frozenset(keys)
 
@@ -95,8 +94,7 @@ def raw_pairs(sources: Sequence[Path], targets: Sequence[Path], encoding: str) -
             if ours is None or theirs is None:
                 short, long = (source, target) if ours is None else (target, source)
                 raise InputError(
-                    f"{short}: ends after {number - 1} lines, but {long} goes on: expected as many lines in both; "
-                    f"was a line dropped from one of them?"
+                    f"{short} ends after {number - 1} lines, but {long} goes on; check whether a line is missing"
                 )
             yield ours, theirs
 
@@ -144,13 +142,14 @@ class Preparation:
 def check_options(args: argparse.Namespace) -> None:
     check_encoding(args.encoding)
     if args.source_lang == args.target_lang:
-        raise UsageError(f"--source-lang and --target-lang are both {args.source_lang}: expected two languages")
+        raise UsageError(f"--source-lang and --target-lang are both {args.source_lang}; give two languages")
     if len(args.source) != len(args.target):
         raise UsageError(
-            f"--source names {len(args.source)} files and --target {len(args.target)}: expected as many, in one order"
+            f"--source names {len(args.source)} files and --target {len(args.target)}; give the same number, in the "
+            f"same order"
         )
     if args.max_tokens < 1 or not args.max_ratio >= 1:
-        raise UsageError(f"--max-tokens {args.max_tokens} --max-ratio {args.max_ratio}: expected both to be 1 or more")
+        raise UsageError(f"--max-tokens {args.max_tokens} --max-ratio {args.max_ratio}: both must be 1 or more")
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -164,7 +163,7 @@ def prepare(args: argparse.Namespace) -> None:
                 source_out.write(f"{source}\n".encode())
                 target_out.write(f"{target}\n".encode())
         if not preparation.kept:
-            raise InputError(f"{args.source[0]}: no pair is left ({preparation}): expected some; look at the options")
+            raise InputError(f"{args.source[0]}: no pair is left ({preparation}); check the options")
     print(f"{args.out}: {preparation}", file=sys.stderr)
 
 

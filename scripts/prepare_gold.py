@@ -4,9 +4,9 @@ Writes OUT/NAME.SOURCE and OUT/NAME.TARGET (UTF-8, NFC) and OUT/alignment.talp (
 from 1, `i-j` sure, `ipj` possible).  The three files are parallel: no sentence is dropped, and no word is split or
 joined, because the links count the gold's own words.  The counts go to stderr.
 
-Texts may be plain, one sentence a line, or in the markup of the WPT shared tasks (`<s snum=0001> text </s>`).
-Alignments may be talp (`1-1 2p3`, one line a sentence; `2?3` is possible too) or NAACL (`0001 1 1 S`, one line a
-link).  The content of a file shows which; its name decides nothing.
+Texts may be plain, one sentence per line, or in the markup of the WPT shared tasks (`<s snum=0001> text </s>`).
+Alignments may be talp (`1-1 2p3`, one line per sentence; `2?3` is a possible link too) or NAACL (`0001 1 1 S`, one line
+per link).  The format is detected from the content, not from the name.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--encoding",
         default="auto",
-        help="of both texts: auto (UTF-8, else latin1; the default) or a name Python knows",
+        help="encoding of both texts: auto (UTF-8, else latin1; the default) or an encoding that Python knows",
     )
     parser.add_argument("--lowercase", action="store_true", help="lowercase both texts, for a lowercased model")
     parser.add_argument(
         "--base",
         type=int,
         choices=(0, 1),
-        help="what talp words count from (default: seen from their range, else refused)",
+        help="index base of a talp file (default: detected from its indices; an error if they do not show it)",
     )
     parser.add_argument("--reversed", action="store_true", help="the alignment file gives the target word first")
-    parser.add_argument("--drop-null", action="store_true", help="leave out NAACL links to NULL (word 0)")
+    parser.add_argument("--drop-null", action="store_true", help="drop NAACL links to NULL (word 0)")
     return parser.parse_args(argv)
 
 
 def prepare(args: argparse.Namespace) -> None:
     if args.source_lang == args.target_lang:
-        raise UsageError(f"--source-lang and --target-lang are both {args.source_lang}: expected two languages")
+        raise UsageError(f"--source-lang and --target-lang are both {args.source_lang}; give two languages")
     encoding = args.encoding if args.encoding == "auto" else check_encoding(args.encoding)
     outputs = [args.out / f"{args.name}.{args.source_lang}", args.out / f"{args.name}.{args.target_lang}"]
     outputs.append(args.out / "alignment.talp")
@@ -73,7 +73,9 @@ def links_of(args: argparse.Namespace, source: Text, target: Text) -> list[Links
     if args.reversed:
         table = [{(i, j): sure for (j, i), sure in links.items()} for links in table]
     if args.base is not None and known_base not in (None, args.base):
-        raise UsageError(f"--base {args.base}: {args.alignment} is a NAACL file, whose words count from 1: drop --base")
+        raise UsageError(
+            f"--base {args.base}: {args.alignment} is a NAACL file, which counts words from 1; omit --base"
+        )
     sizes = list(zip(source.lengths, target.lengths))
     base = args.base if known_base is None else known_base
     if base is None:

@@ -1,9 +1,9 @@
-"""A trained checkpoint as it is bundled: weights in float16, no optimiser state, nothing of the machine it was made on.
+"""Prepare a trained checkpoint for bundling: weights in float16, no optimiser state, no traces of the machine.
 
 usage: strip_checkpoint.py CHECKPOINT OUT [--overwrite]
 
-The task becomes fairseq's own ``translation``, so that stock fairseq loads it too; options of this plugin and paths are
-left out.
+The task becomes fairseq's own ``translation``, so that stock fairseq can load it; options of this plugin and paths are
+removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIXES = ("aer_", "norm_")
 
 
 def stripped(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a checkpoint without what only its training needed."""
+    """The state of a checkpoint without the parts that only its training needed."""
     cfg = state["cfg"]
     task = {field.name for field in dataclasses.fields(TranslationConfig)}
     cfg["task"] = {name: value for name, value in cfg["task"].items() if name in task}
@@ -39,7 +39,7 @@ def stripped(state: dict[str, Any]) -> dict[str, Any]:
             setattr(cfg["model"], name, value)
     vars(cfg["model"]).update(task="translation", user_dir=None, data="data-bin")
     halves: dict[object, torch.Tensor] = {}
-    # what is tied stays tied: one copy in the file
+    # tied weights stay tied, with one copy in the file
     weights = {
         name: halves.setdefault((tensor.data_ptr(), tensor.shape), tensor.half())
         if tensor.is_floating_point()
@@ -58,14 +58,14 @@ def main() -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace OUT")
     args = parser.parse_args()
     check_new(args.out, args.overwrite)
-    # a checkpoint that one has trained oneself: fairseq keeps its options in it as Python objects
+    # only for your own checkpoints: fairseq stores options as Python objects, which weights_only would refuse
     state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
     if missing := [key for key in ("cfg", "model") if key not in state]:
         raise InputError(
-            f"{args.checkpoint}: no fairseq checkpoint (no {', '.join(missing)} in it): expected a file that "
+            f"{args.checkpoint}: not a fairseq checkpoint (it has no {', '.join(missing)}); give a file that "
             f"fairseq-train saved"
         )
-    with new_file(args.out) as path, path.open("wb") as file:  # a file by its name would have that name in it
+    with new_file(args.out) as path, path.open("wb") as file:  # given a path, torch would store its name in the file
         torch.save(stripped(state), file)
 
 

@@ -1,4 +1,4 @@
-"""What the preparation scripts share: strict decoding, and output files that appear whole or not at all."""
+"""Shared by the preparation scripts: strict decoding, and output files that are written atomically."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, "
 
 
 def check_encoding(name: str) -> str:
-    """Return ``name`` if Python knows such an encoding.
+    """Return ``name`` if Python knows this encoding.
 
     Raises:
-        UsageError: it does not.
+        UsageError: Python does not know it.
     """
     try:
         codecs.lookup(name)
     except LookupError:
         raise UsageError(
-            f"--encoding {name}: no such encoding: expected utf-8, latin1, iso8859-2 or the like"
+            f"--encoding {name}: unknown encoding; give utf-8, latin1, iso8859-2 or another that Python knows"
         ) from None
     return name
 
@@ -38,8 +38,8 @@ def check_encoding(name: str) -> str:
 def raw_lines(path: Path) -> Iterator[bytes]:
     """Lines of a plain, .gz, .xz or .bz2 file, without their line ends.
 
-    Only a line feed, with or without a carriage return before it, ends a line: readers that also end one at
-    U+0085 or U+2028 let the two sides of a corpus drift apart.
+    Only a line feed, with or without a carriage return before it, ends a line.  Readers that also end a line at
+    U+0085 or U+2028 would shift the two sides of a corpus against each other.
 
     Raises:
         InputError: the file cannot be read.
@@ -50,7 +50,9 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 yield line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read ({reason}): expected a text file, plain, .gz, .xz or .bz2") from error
+        raise InputError(
+            f"{path}: cannot read the file ({reason}); give a text file, plain, .gz, .xz or .bz2"
+        ) from error
 
 
 def text_lines(path: Path, encoding: str) -> Iterator[str]:
@@ -64,18 +66,18 @@ def text_lines(path: Path, encoding: str) -> Iterator[str]:
             text = line.decode(encoding)
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{path}:{number}: byte 0x{line[error.start]:02x} is not {encoding}: expected {encoding} text; "
-                f"state --encoding, or convert the file"
+                f"{path}:{number}: byte 0x{line[error.start]:02x} is not {encoding}; give --encoding, or convert the "
+                f"file"
             ) from None
         yield unicodedata.normalize("NFC", text.replace("\ufeff", ""))
 
 
 @contextmanager
 def fresh_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Temporary names beside ``paths``; they are renamed to ``paths`` when the block ends without an error.
+    """Temporary names beside ``paths``, which are renamed to ``paths`` if the block succeeds.
 
     Raises:
-        InputError: one of ``paths`` exists already, or cannot be written.
+        InputError: one of ``paths`` already exists or cannot be written.
     """
     for path in paths:
         check_new(path, overwrite=False, option=None, parents=True)
@@ -92,7 +94,7 @@ def fresh_files(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def exit_status(program: str, work: Callable[[], None]) -> int:
-    """Run ``work``: 0 success, 1 bad data, 2 bad usage; the error's text goes to stderr."""
+    """Run ``work`` and return 0 for success, 1 for bad data, 2 for bad usage; errors go to stderr."""
     try:
         work()
     except InputError as error:

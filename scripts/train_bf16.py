@@ -1,6 +1,6 @@
 """``fairseq-train --cpu`` with bfloat16 matrix products, by autocast; usage: train_bf16.py [fairseq-train options].
 
-fairseq's own ``--bf16`` and ``--amp`` want other devices.  Weights, gradients, optimiser, softmax and validation stay
+fairseq's own ``--bf16`` and ``--amp`` need other devices.  Weights, gradients, optimiser, softmax and validation stay
 in float32.
 """
 
@@ -14,7 +14,7 @@ from fairseq_cli import train  # before the rest of fairseq: it sets up the log
 
 
 def under_autocast(train_step: Any) -> Any:
-    """The same training step, its matrix products in bfloat16."""
+    """The same training step with matrix products in bfloat16."""
 
     @functools.wraps(train_step)
     def step(*arguments: Any, **keywords: Any) -> Any:

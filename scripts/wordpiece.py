@@ -1,8 +1,8 @@
 """Split text into the WordPiece tokens of a BERT model, for fairseq-preprocess with convert_bert.py's dict.txt.
 
-One line in, one line out; `[CLS]` and `[SEP]` are not written, fairseq's masked-LM task adds them as <s> and </s>.
-`[MASK]` in the text becomes <mask>, and what the vocabulary cannot spell <unk>.  Lowercasing and the like are those
-of MODEL/tokenizer_config.json.
+Each line of input gives one line of output.  `[CLS]` and `[SEP]` are not written, because fairseq's masked-LM task adds
+them as <s> and </s>.  `[MASK]` in the text becomes <mask>, and words that the vocabulary cannot spell become <unk>.
+MODEL/tokenizer_config.json decides on lowercasing and other normalisation.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def load_tokenizer(model: Path) -> BertWordPieceTokenizer:
     """The tokenizer of a BERT model, from its vocab.txt and tokenizer_config.json.
 
     Raises:
-        InputError: one of them is missing or is no such file.
+        InputError: one of them is missing or has another form.
     """
     path = model / "tokenizer_config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         lowercase = bool(config["do_lower_case"])
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: cannot be read ({error!r}): expected a JSON object with do_lower_case") from error
+        raise InputError(f"{path}: cannot read the file ({error!r}); give a JSON object with do_lower_case") from error
     if not (model / "vocab.txt").is_file():
-        raise InputError(f"{model / 'vocab.txt'}: no such file: expected the model's vocabulary")
+        raise InputError(f"{model / 'vocab.txt'}: no such file; give the model's vocabulary")
     return BertWordPieceTokenizer(
         str(model / "vocab.txt"),
         lowercase=lowercase,
@@ -47,7 +47,7 @@ def load_tokenizer(model: Path) -> BertWordPieceTokenizer:
 
 
 def token_lines(model: Path, text: str) -> Iterator[str]:
-    """The lines of ``text`` (a path, ``-``: standard input) in WordPiece tokens.
+    """The lines of ``text`` (a path, or ``-`` for standard input) in WordPiece tokens.
 
     Raises:
         InputError: as :func:`load_tokenizer` and ``TextFile``; or a line holds ``[CLS]``, ``[SEP]`` or ``[PAD]``.
@@ -57,12 +57,12 @@ def token_lines(model: Path, text: str) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         tokens = tokenizer.encode(line, add_special_tokens=False).tokens
         for token in _REFUSED.intersection(tokens):
-            raise InputError(f"{file.name}:{number}: holds {token}: expected plain text, a sentence a line; remove it")
+            raise InputError(f"{file.name}:{number}: the line contains {token}; give plain text, one sentence per line")
         yield " ".join(_SPECIALS.get(token, token) for token in tokens)
 
 
 def convert(model: Path, text: str, out: Path) -> None:
-    """Write the tokens of ``text`` to ``out``, whole or not at all."""
+    """Write the tokens of ``text`` to ``out`` atomically."""
     with fresh_files([out]) as (path,):
         write_lines(path, token_lines(model, text))
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="wordpiece.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="directory with vocab.txt and tokenizer_config.json")
-    parser.add_argument("text", metavar="TEXT", help="text, one sentence a line; - is standard input")
+    parser.add_argument("text", metavar="TEXT", help="text, one sentence per line; - is standard input")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write")
     args = parser.parse_args(argv)
     return exit_status("wordpiece.py", lambda: convert(args.model, args.text, args.out))

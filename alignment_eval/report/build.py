@@ -1,4 +1,4 @@
-"""What a report shows, computed in one pass over the records."""
+"""Computes the content of a report in one pass over the records."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from alignment_eval.scoring.significance import Interval, Resampling, confidence
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report is of.
+    """The options of a report.
 
     Attributes:
         kinds: map kinds.
         settings: ``awo``, ``awi``.
         rule, null, final_punctuation: see :class:`alignment_eval.extraction.extract.ExtractionOptions`.
-        max_sentences: the page holds the maps of at most so many sentences, evenly spaced over the corpus
-            (:func:`shown_ids`); None: all.  Figures are of all sentences in any case.
-        resampling: how intervals are drawn.
+        max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
+            (:func:`shown_ids`); None: all.  Scores always cover all sentences.
+        resampling: how intervals are computed.
 
     Raises:
-        UsageError: an unknown name, or a number of sentences below 1.
+        UsageError: a name is unknown, or the number of sentences is below 1.
     """
 
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
@@ -50,11 +50,11 @@ class ReportOptions:
 
     def __post_init__(self) -> None:
         if self.max_sentences is not None and self.max_sentences < 1:
-            raise UsageError(f"at most {self.max_sentences} sentences in the page: expected 1 or more")
+            raise UsageError(f"max sentences {self.max_sentences}: the page must have 1 or more")
         self.extraction()
 
     def extraction(self) -> list[ExtractionOptions]:
-        """Each kind in each setting; their layer means nothing."""
+        """Each kind in each setting; the layer is a placeholder."""
         return [
             ExtractionOptions(kind, 0, None, setting, self.rule, self.null, self.final_punctuation)
             for kind in self.kinds
@@ -133,17 +133,17 @@ class Report:
 
     @property
     def best(self) -> MapScore:
-        """The map of the lowest AER, the first of equals."""
+        """The map with the lowest AER, the first of equals."""
         return lowest(self.maps)
 
 
 def lowest(maps: Iterable[MapScore]) -> MapScore:
-    """The map of the lowest AER, the first of equals."""
+    """The map with the lowest AER, the first of equals."""
     return min(maps, key=lambda entry: entry.score.aer)
 
 
 def shown_ids(sentences: int, limit: int | None) -> tuple[int, ...]:
-    """At most ``limit`` of the ids 0 … ``sentences`` - 1, evenly spaced, the first and the last among them."""
+    """At most ``limit`` of the ids 0 … ``sentences`` - 1, evenly spaced, with the first and the last."""
     ids = np.linspace(0, sentences - 1, min(sentences, limit or sentences))
     return tuple(np.rint(ids).astype(int).tolist())
 
@@ -213,7 +213,7 @@ def build(
 
 
 class _Collected:
-    """What accumulates over the sentences that have maps."""
+    """Sums over the sentences that have maps."""
 
     def __init__(self, options: ReportOptions) -> None:
         self.options = options
@@ -236,7 +236,7 @@ class _Collected:
         self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
 
     def counts(self, gold: Sequence[GoldSentence]) -> Counts:
-        """Of every map and sentence, [maps, sentences]."""
+        """The counts of every map and sentence, [maps, sentences]."""
         maps = len(self._unaligned)
         table = np.zeros((3, maps, len(gold)), dtype=np.int64)
         for id_, counted in self._counts.items():
@@ -271,7 +271,7 @@ def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool
 
 
 def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:
-    """A map as the page knows it; ``layer`` is the place among the layers."""
+    """A map for the page; ``layer`` is the place among the layers."""
     return {
         "kind": entry.kind,
         "setting": entry.setting,
@@ -293,5 +293,5 @@ def _entry(sentence: SentenceMaps, gold: GoldSentence, links: NDArray[np.bool_] 
 
 
 def _side(side: SentenceSide) -> dict[str, object]:
-    """The words, and of which of them each token is a piece (-1: none)."""
+    """The words of a side, and the word of each token (-1: none)."""
     return {"words": word_strings(side.tokens, side.words), "pieces": side.words.tolist()}

@@ -31,11 +31,11 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
     """The HTML of a report.
 
     Args:
-        report: of :func:`alignment_eval.report.build.build`.
-        title: what it is a report of.
-        signature: of its figures.
-        provenance: what else is known of the records, shown as JSON.
-        method: what the alignment beside the maps is made by, if there is one.
+        report: from :func:`alignment_eval.report.build.build`.
+        title: the title of the page.
+        signature: the signature of the scores.
+        provenance: other information on the records, shown as JSON.
+        method: the method of the alignment beside the maps, if there is one.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
@@ -51,7 +51,7 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False, default=str),
         version=__version__,
         error_bound=f"{100 / STEPS:.1f}",
-        script=Markup(script),  # our own file, as is the style sheet
+        script=Markup(script),  # safe: the script and the style sheet are our own files
         style=Markup(style),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         f"base-uri 'none'; form-action 'none'",
@@ -60,13 +60,13 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
 
 
 def percent(value: float | None) -> str:
-    """A fraction in %, two decimals."""
+    """A fraction in % with two decimals."""
     return MISSING if value is None else f"{100 * value:.2f}"
 
 
 @dataclass(frozen=True)
 class Group:
-    """The maps of one kind and setting: ``rows`` has those of each layer, the whole layer last."""
+    """The maps of one kind and setting; each of ``rows`` has the maps of a layer, with the whole layer last."""
 
     kind: str
     setting: str
@@ -74,18 +74,18 @@ class Group:
 
     @property
     def best_layer(self) -> MapScore:
-        """The whole layer of the lowest AER."""
+        """The whole layer with the lowest AER."""
         return lowest(row[-1] for row in self.rows)
 
     @property
     def best_head(self) -> MapScore | None:
-        """The head of the lowest AER; None for kinds without maps of heads."""
+        """The head with the lowest AER; None for kinds without head maps."""
         heads = [entry for row in self.rows for entry in row[:-1]]
         return lowest(heads) if heads else None
 
 
 def _groups(maps: Iterable[MapScore]) -> list[Group]:
-    """In the page's order."""
+    """The groups in the order of the page."""
     groups = (
         (key, [list(row) for _, row in groupby(entries, key=attrgetter("layer"))])
         for key, entries in groupby(maps, key=attrgetter("kind", "setting"))
@@ -98,5 +98,5 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a source of a Content-Security-Policy."""
+    """The hash as a source in a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

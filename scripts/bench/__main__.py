@@ -27,8 +27,8 @@ def main() -> None:
         "groups", nargs="*", metavar="GROUP", default=GROUPS, help=f"of {', '.join(GROUPS)} (default: all)"
     )
     parser.add_argument("--runs", type=int, default=5, help="alternating runs of each side (default: 5)")
-    parser.add_argument("--data", type=Path, default=Path("out/bench"), help="what scripts/demo.sh made there (bin, …)")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="where the tables are written")
+    parser.add_argument("--data", type=Path, default=Path("out/bench"), help="output of scripts/demo.sh (bin, …)")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="directory for the tables")
     options = parser.parse_args()
     if unknown := sorted(set(options.groups) - set(GROUPS)):
         parser.error(f"no group {unknown[0]!r}: choose of {', '.join(GROUPS)}")

@@ -103,14 +103,14 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _lengths(rng: np.random.Generator, sentences: int) -> NDArray[np.int64]:
-    """Source and target words of so many pairs, [sentences, 2]."""
+    """Numbers of source and target words of ``sentences`` pairs, [sentences, 2]."""
     source = rng.normal(MEAN_WORDS, DEVIATION, sentences)
     pairs = np.stack([source, source * rng.normal(1.05, 0.15, sentences)], axis=1)
     return np.clip(pairs.round(), 1, MOST_WORDS).astype(np.int64)
 
 
 def _gold_line(rng: np.random.Generator, words: NDArray[np.int64]) -> str:
-    """A talp line of a link a target word, near the diagonal; one of four is possible only."""
+    """A talp line with one link per target word, near the diagonal; one of four is only possible."""
     source, target = _diagonal(rng, words)
     marks = rng.choice(["-", "-", "-", "p"], words[1])
     return " ".join(f"{i}{mark}{j}" for i, mark, j in zip(source, marks, target))

@@ -1,4 +1,4 @@
-"""How every benchmark measures: ours and the baseline in turns, medians and spread, ratios of neighbouring runs."""
+"""The method of all benchmarks: ours and the baseline alternate; medians, spread, and ratios of neighbouring runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def alternate(ours: Callable[[], T], baseline: Callable[[], T], runs: int) -> tuple[list[T], list[T]]:
-    """Measure both ``runs`` times, in turns, so that a drift of the machine's speed touches both alike."""
+    """Measure both ``runs`` times, alternating, so that a drift of the machine's speed affects both equally."""
     values: tuple[list[T], list[T]] = ([], [])
     sides = [(values[0], ours), (values[1], baseline)]
     for run in range(runs):
@@ -74,7 +74,7 @@ def cpu_seconds(way: Callable[[], object]) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """What one finished process took: wall and CPU seconds, and its largest resident size in MiB."""
+    """The cost of one finished process: wall and CPU seconds, and its largest resident size in MiB."""
 
     wall: float
     cpu: float
@@ -97,7 +97,7 @@ def process(command: Sequence[str], environment: Mapping[str, str] | None = None
     Raises:
         RuntimeError: it failed; with the end of what it wrote to stderr.
     """
-    # A process of its own between: the largest resident size counts from the fork, and this process may be large.
+    # A small process in between, because the largest resident size counts from the fork and this process may be large.
     child = subprocess.run(
         [sys.executable, "-c", _LAUNCHER, *command],
         capture_output=True,
@@ -130,7 +130,7 @@ def circumstances() -> dict[str, str]:
 
 
 def table(comparisons: Iterable[Comparison]) -> str:
-    """Markdown, a table a group: medians with the range over runs, the ratio likewise."""
+    """Markdown, one table per group: medians with the range over runs, and the same for the ratio."""
     lines: list[str] = []
     group = None
     for item in comparisons:

@@ -1,4 +1,4 @@
-"""What monitoring costs: validation of a gold subset with and without, and a training step under either task."""
+"""The cost of monitoring: validation of a gold subset with and without it, and a training step with either task."""
 
 from __future__ import annotations
 

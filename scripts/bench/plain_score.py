@@ -1,4 +1,4 @@
-"""AER as a few lines of plain Python do it, with sets: what ``align-eval score`` is measured beside.
+"""AER in a few lines of plain Python, with sets: the baseline for ``align-eval score``.
 
 ``python plain_score.py GOLD HYPOTHESIS``: talp and Pharaoh lines, both 0-based; prints AER, a fraction.
 """

@@ -96,7 +96,7 @@ class Bench:
 
     def __init__(self, data: Path, directory: Path) -> None:
         if not data.is_dir():
-            raise SystemExit(f"{data}: no such directory: run OUT={data.parent} scripts/demo.sh, or give --data")
+            raise SystemExit(f"{data}: no such directory; run OUT={data.parent} scripts/demo.sh, or give --data")
         self._data = data
         self._directory = directory
         self._number = itertools.count()
