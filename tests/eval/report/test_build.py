@@ -19,6 +19,7 @@ from alignment_eval.scoring.aer import Counts, score
 from alignment_eval.scoring.significance import confidence
 from alignment_eval.scoring.sweep import sweep
 from tests.eval.report.pages import FAST, GOLD, Page
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 
@@ -146,14 +147,14 @@ def test_bad_input(make_sentence: Factory) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"max_sentences": 0}, "at most 0 sentences in the page: expected 1 or more"),
+        ({"max_sentences": 0}, "max sentences 0 … 1 or more"),
         ({"kinds": ("x",)}, "unknown map kind 'x'"),
         ({"settings": ("x",)}, "unknown setting 'x'"),
         ({"rule": "x"}, "unknown rule 'x'"),
     ],
 )
 def test_bad_options(options: dict[str, object], text: str) -> None:
-    with pytest.raises(UsageError, match=text):
+    with pytest.raises(UsageError, match=facts(text)):
         ReportOptions(**options)
 
 

@@ -122,11 +122,15 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
             2,
             "--symmetrize makes links without confidences",
         ),
-        (("--reverse-path", "r", "--symmetrize", "grow-diag-final-and", "--variant", "lilt"), 2, "of variant lilt"),
+        (
+            ("--reverse-path", "r", "--symmetrize", "grow-diag-final-and", "--variant", "lilt"),
+            2,
+            "variant lilt has no method",
+        ),
         (
             ("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"),
             2,
-            "join 'average' with rule 'shift",
+            "join 'average' does not work with rule 'shift",
         ),
         (("--layer", "max-norm"), 2, "--layer max-norm needs all maps"),
         (("--choice", "c", "--layer", 1), 2, "--layer together with --profile"),
