@@ -3,7 +3,7 @@
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Optional
@@ -24,14 +24,20 @@ from fairseq_norm_plugin.output.session import OutputOptions
 from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 
+_KIND, _SETTING, _RULE = "attn_n", "awo", "kobayashi2020"
+
 
 @dataclass
 class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     """Options of a norm task; with the defaults the task behaves like fairseq's own."""
 
-    norm_map: ChoiceEnum(list(KINDS)) = field(  # type: ignore[valid-type]
-        default="attn_n",
-        metadata={"help": "map that --print-alignment and --norm-alignments use (docs/maps.md)"},
+    # None: not given.  A given option wins over the profile, even if it names the default.
+    norm_map: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
+            f"{_KIND})"
+        },
     )
     norm_layer: Optional[int] = field(
         default=None,
@@ -44,9 +50,12 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={"help": "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"},
     )
-    norm_setting: ChoiceEnum(list(SETTINGS)) = field(  # type: ignore[valid-type]
-        default="awo",
-        metadata={"help": "row of a target token: the one that predicts it (awo) or the one it is input to (awi)"},
+    norm_setting: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "awo: read a target token from the step that outputs it; awi: from the step that takes it as input "
+            f"(default: {_SETTING})"
+        },
     )
     norm_alignments: Optional[str] = field(
         default=None,
@@ -55,8 +64,11 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
             "write parts to FILE.parts, for align-eval merge (docs/scale.md)"
         },
     )
-    norm_rule: ChoiceEnum(list(RULES)) = field(  # type: ignore[valid-type]
-        default="kobayashi2020", metadata={"help": "extraction rule of --norm-alignments and --aer-gold"}
+    norm_rule: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {_RULE})"
+        },
     )
     norm_null: Optional[str] = field(
         default=None,
@@ -228,10 +240,9 @@ def vocabularies(
 
 
 def names_maps(cfg: Any) -> bool:
-    """Whether ``cfg`` names maps or a rule for alignments: one of these options is not at its default."""
-    default = NormConfig()
-    names = ("map", "layer", "heads", "setting", "rule", "null", "final_punctuation")
-    return any(str(getattr(cfg, f"norm_{name}")) != str(getattr(default, f"norm_{name}")) for name in names)
+    """Whether ``cfg`` names maps or a rule for alignments, be it the default ones."""
+    names = ("map", "layer", "heads", "setting", "rule", "null")
+    return bool(cfg.norm_final_punctuation) or any(getattr(cfg, f"norm_{name}") is not None for name in names)
 
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
@@ -253,7 +264,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     if cfg.norm_record_layers is not None:
         record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
     record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
-    kind = str(cfg.norm_map)
+    kind = _choice(cfg.norm_map, "--norm-map", KINDS, _KIND)
     read_layers, read_kind, extraction = {layer}, kind, None
     if cfg.norm_alignments:
         extraction = extraction_options(cfg, kind, layer, chosen)
@@ -271,7 +282,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         kind=kind,
         layer=layer,
         heads=chosen,
-        setting=str(cfg.norm_setting),
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
         output=OutputOptions(
             records=_path(cfg.norm_records),
             alignments=_path(cfg.norm_alignments),
@@ -285,6 +296,13 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
             part_sentences=int(cfg.norm_part_sentences),
         ),
     )
+
+
+def _choice(value: Optional[str], option: str, known: Collection[str], default: str) -> str:
+    """The value of an option; ``default`` if it was not given."""
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: choose one of {', '.join(known)}")
+    return default if value is None else value
 
 
 def _path(text: Optional[str]) -> Optional[Path]:
@@ -321,8 +339,8 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
         kind=kind,
         layer=layer,
         head=heads[0] if heads else None,
-        setting=str(cfg.norm_setting),
-        rule=str(cfg.norm_rule),
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
+        rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
         null=cfg.norm_null,
         final_punctuation=bool(cfg.norm_final_punctuation),
     )

@@ -158,10 +158,15 @@ def _top_k(value: str) -> Rule:
 
 
 _PLAIN: dict[str, Callable[[], Rule]] = {"kobayashi2020": _kobayashi2020, "shift-att": _shift_att}
-_WITH_VALUE: dict[str, Callable[[str], Rule]] = {"threshold": _threshold, "two-way": _two_way, "top-k": _top_k}
+#: Rules with a value -> what the value is, and the rule of a value.
+_WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
+    "threshold": ("SHARE", _threshold),
+    "two-way": ("SHARE", _two_way),
+    "top-k": ("COUNT", _top_k),
+}
 
 #: The names of all rules in options.
-RULE_NAMES = (*_PLAIN, "threshold=SHARE", "two-way=SHARE", "top-k=COUNT")
+RULE_NAMES = (*_PLAIN, *(f"{name}={value}" for name, (value, _) in _WITH_VALUE.items()))
 
 #: The rules without a value -> the treatments of null that they support; the first is the default.
 RULES: dict[str, tuple[str, ...]] = {name: make().nulls for name, make in _PLAIN.items()}
@@ -177,10 +182,9 @@ def rule_of(text: str) -> Rule:
     if name in _PLAIN and not equals:
         return _PLAIN[name]()
     if name in _WITH_VALUE and equals:
-        return _WITH_VALUE[name](value)
+        return _WITH_VALUE[name][1](value)
     if name in _PLAIN:
         raise UsageError(f"rule {text!r}: this rule takes no value; write {name!r}")
     if name in _WITH_VALUE:
-        full = next(known for known in RULE_NAMES if known.startswith(name))
-        raise UsageError(f"rule {text!r} needs a value; write {full}")
+        raise UsageError(f"rule {text!r} needs a value; write {name}={_WITH_VALUE[name][0]}")
     raise UsageError(f"unknown rule {text!r}; choose one of {', '.join(RULE_NAMES)}")

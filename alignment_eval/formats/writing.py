@@ -23,6 +23,7 @@ def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
 
     Raises:
         InputError: the format is ``scored`` and the links have no confidences.
+        ValueError: the format is none of these.
     """
     every = links.possible
     if format == "scored":
@@ -35,6 +36,8 @@ def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
     gold = (GoldSentence(sure, possible) for sure, possible in zip(links.sure.each_sentence(), every.each_sentence()))
     if format == "talp":
         return (format_talp_line(sentence, base) for sentence in gold)
+    if format != "naacl":
+        raise ValueError(f"format {format!r} cannot be written")
     confidences = repeat(None) if every.confidence is None else each_scored(every)
     pairs = enumerate(zip(gold, confidences))
     return (line for n, (sentence, scored) in pairs for line in format_naacl_lines(n, sentence, base, scored))

@@ -32,7 +32,7 @@ from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 logger = logging.getLogger(__name__)
 
 #: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
-DEFAULT_MIXING = MIXING_KINDS[:5]
+DEFAULT_MIXING = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
     "norm-analyze",

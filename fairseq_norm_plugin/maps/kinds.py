@@ -32,8 +32,8 @@ NORM_KINDS = {f"{stage}_n": stage for stage in STAGES}
 BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
 #: Those with maps of single heads.
 HEAD_KINDS = ("attn_w", "attn_n", "attnresln_n")
-#: Kinds of mixing ratios: all kinds that have an own part.
-MIXING_KINDS = tuple(kind for kind in BLOCK_KINDS if kind != "alti")
+#: Kinds of mixing ratios: those of weights, and of vectors with a part of the token's own.
+MIXING_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n")
 
 
 def head_map(block: Block, kind: str) -> Tensor:

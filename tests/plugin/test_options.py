@@ -39,8 +39,32 @@ def test_an_alignments_file_alone_records_only_its_map():
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {"norm_map": "attn_n"},
+        {"norm_setting": "awo"},
+        {"norm_rule": "kobayashi2020"},
+        {"norm_layer": 1},
+        {"norm_heads": "0"},
+        {"norm_null": "allow"},
+        {"norm_final_punctuation": True},
+    ],
+    ids=str,
+)
+def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
+    profile = ExtractionOptions("attn_n", 2, setting="awi", rule="two-way=0.25")
+    cfg = replace(CFG, norm_alignments="hyp")
+    assert resolve(cfg, 3, 4, profile).output.extraction == profile
+    named = replace(cfg, **given)
+    assert resolve(named, 3, 4, profile).output.extraction == resolve(named, 3, 4).output.extraction
+
+
+@pytest.mark.parametrize(
     ("change", "text"),
     [
+        ({"norm_map": "attn_q"}, "--norm-map attn_q … attn_w, attn_n"),
+        ({"norm_setting": "aw"}, "--norm-setting aw … awo, awi"),
+        ({"norm_alignments": "x", "norm_rule": "argmax"}, "--norm-rule argmax … kobayashi2020, shift-att"),
         ({"norm_layer": 3}, "--norm-layer 3: the model has 3, counted from 0 … 0 to 2"),
         ({"norm_layer": -1}, "--norm-layer -1: the model has 3"),
         ({"norm_heads": "0,4"}, "--norm-heads 4: the model has 4, counted from 0 … 0 to 3"),

@@ -12,12 +12,13 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.formats.writing import (
     format_fairseq_line,
+    format_lines,
     format_naacl_lines,
     format_pharaoh_line,
     format_scored_line,
     format_talp_line,
 )
-from alignment_eval.links.table import GoldSentence, Link, Links
+from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links
 from tests.eval.formats.samples import gold, written
 from tests.facts import facts
 
@@ -66,6 +67,11 @@ def test_fairseq_round_trip(tmp_path: Path, corpus: list[Links], random) -> None
     result = read_hypothesis(path, ReadOptions(unused_zero=True), warn=lambda message: None)
     assert result.file.format == "fairseq"
     assert result.links.possible.to_sentences() == corpus
+
+
+def test_a_format_that_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="'json'"):
+        format_lines(GoldTable.of([gold("0-0")]), "json", 0)
 
 
 def test_printed_lines() -> None:
