@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Callable
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.formats.naacl import NAACL_LINE, parse_naacl
 from alignment_eval.formats.parsing import (
-    NAACL_LINE,
     SCORED,
     RawLinks,
     parse_fairseq,
-    parse_naacl,
     parse_pairs,
     parse_scored,
 )

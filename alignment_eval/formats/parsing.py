@@ -25,16 +25,11 @@ FloatArray = NDArray[np.float64]
 #: A longer number is damage, not a word index.
 _MAX_DIGITS = 6
 _LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
-_NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
-_SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, _NUMBER))
+_SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, NUMBER))
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
-NAACL_LINE = re.compile(
-    rb"^[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?"
-    rb"(?:[ \t]+(" + _NUMBER + rb"))?[ \t]*$",
-    re.MULTILINE,
-)
 
 _DIGIT, _SEPARATOR, _BLANK, _OTHER = range(4)
 _KINDS = np.full(256, _OTHER, dtype=np.uint8)
@@ -74,7 +69,7 @@ class RawLinks:
     confidence: FloatArray | None = None
 
 
-class _Collector:
+class Collector:
     """Collects the links of all pieces in buffers that grow in place; joining pieces would hold all of them twice."""
 
     def __init__(self) -> None:
@@ -127,7 +122,7 @@ def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = Fals
 
 
 def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read: _Read) -> RawLinks:
-    links = _Collector()
+    links = Collector()
     lines = 0
     for chunk in chunks:
         numbers = range(lines, lines + chunk.count(b"\n"))
@@ -156,7 +151,7 @@ def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = Fal
             if line.startswith(b"A-"):
                 match = _FAIRSEQ_LINE.fullmatch(line)
                 if not match:
-                    raise InputError(f"{name}:{number + 1}: expected A-<id>, a tab and links i-j, found {_shown(line)}")
+                    raise InputError(f"{name}:{number + 1}: expected A-<id>, a tab and links i-j, found {shown(line)}")
                 ids.append(int(match[1]))
                 lines.append(number)
                 bodies.append(match[2] or b"")
@@ -199,58 +194,6 @@ def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[
     return best
 
 
-def parse_naacl(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
-    """Parse NAACL/WPT: ``sentence i j [S|P] [confidence]``, sentences from 1; one line per link, blank ones ignored.
-
-    The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
-
-    Args:
-        chunks: pieces of whole lines.
-        name: the file, for messages.
-        allow_possible: whether ``P`` may occur.
-    """
-    links = _Collector()
-    lines = sentences = 0
-    scored = False
-    for chunk in chunks:
-        rows = NAACL_LINE.findall(chunk)
-        count = chunk.count(b"\n")
-        # Only a piece with an error is checked line by line.
-        possible = np.array([row[3] == b"P" for row in rows], dtype=np.bool_)
-        columns = np.array([row[:3] for row in rows], dtype="S7").astype(np.int64).reshape(len(rows), 3).T
-        # one by one: an array of texts takes for each row the room of the longest
-        confidence = np.array([float(row[4] or 1) for row in rows], dtype=np.float64)
-        scored = scored or any(row[4] for row in rows)
-        wrong = (columns[0] < 1).any() or (possible.any() and not allow_possible) or not np.isfinite(confidence).all()
-        if wrong or len(rows) != count:
-            _check_naacl(chunk, name, lines, allow_possible)
-        links.add(RawLinks(packed(columns[0] - 1, columns[1], columns[2]), possible, 0, confidence))
-        sentences = max(sentences, int(columns[0].max(initial=0)))
-        lines += count
-    if not sentences:
-        raise InputError(f"{name}: the file has no links; expected NAACL lines 'sentence i j [S|P] [confidence]'")
-    every = links.links(sentences)
-    return every if scored else replace(every, confidence=None)
-
-
-def _check_naacl(chunk: bytes, name: str, start: int, allow_possible: bool) -> None:
-    """Raise InputError for the first line of ``chunk`` that is neither blank nor a NAACL link."""
-    for number, line in enumerate(chunk.split(b"\n")[:-1], start + 1):
-        if not line.strip(b" \t"):
-            continue
-        match = NAACL_LINE.fullmatch(line)
-        if not match:
-            raise InputError(
-                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {_shown(line)}"
-            )
-        if int(match[1]) < 1:
-            raise InputError(f"{name}:{number}: sentence number 0, but NAACL files count sentences from 1")
-        if match[4] == b"P" and not allow_possible:
-            raise _possible_error(f"{name}:{number}", "P")
-        if match[5] and not math.isfinite(float(match[5])):
-            raise InputError(f"{name}:{number}: confidence {_shown(match[5])} is too large for float64")
-
-
 def _pairs(
     chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool, read: _Read
 ) -> RawLinks:
@@ -260,7 +203,7 @@ def _pairs(
         raise _bad_token(chunk, name, numbers, read is _scored_columns)
     if not allow_possible and columns.possible.any():
         place = f"{name}:{numbers[int(columns.line[columns.possible.argmax()])] + 1}"
-        raise _possible_error(place, "p")
+        raise possible_error(place, "p")
     keys = packed(np.asarray(sentences, dtype=np.int64)[columns.line], columns.source, columns.target)
     return RawLinks(keys, columns.possible, 0, columns.confidence)
 
@@ -355,7 +298,7 @@ def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) ->
     for number, line in zip(numbers, chunk.split(b"\n")):
         for token in line.replace(b"\t", b" ").split(b" "):
             if token and not (_is_scored if scored else _is_pair)(token):
-                return InputError(f"{name}:{number + 1}: {_shown(token)} {_wanted(token, scored)}")
+                return InputError(f"{name}:{number + 1}: {shown(token)} {_wanted(token, scored)}")
     raise RuntimeError(f"{name}: the two parsers of links disagree")  # cannot happen; tests compare them
 
 
@@ -373,7 +316,8 @@ def _wanted(token: bytes, scored: bool) -> str:
     return "is not a link i-j (sure) or ipj (possible) with numbers below 1000000"
 
 
-def _possible_error(place: str, mark: str) -> InputError:
+def possible_error(place: str, mark: str) -> InputError:
+    """The error of a possible link with ``mark`` in a hypothesis."""
     return InputError(
         f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
         f"are not exchanged; to allow possible links, give --hyp-allow-possible (or the like) for a hypothesis, "
@@ -381,7 +325,7 @@ def _possible_error(place: str, mark: str) -> InputError:
     )
 
 
-def _shown(text: bytes) -> str:
+def shown(text: bytes) -> str:
     """``text`` for a message, shortened if it is long."""
     shown = text.decode("utf-8", errors="replace")
     return repr(shown if len(shown) <= 40 else f"{shown[:40]}…")

@@ -164,7 +164,7 @@ def piped(case: Case) -> str:
     """The file, through the pipe of the documentation if there is one."""
     if not case.pipe:
         return case.file
-    assert f"{case.pipe} | align-eval score --hyp - " in PAGE
+    assert f"{case.pipe} | align-eval score - " in PAGE
     done = subprocess.run(["bash", "-c", case.pipe.replace("FILE", case.file)], capture_output=True, check=True)
     Path("piped").write_bytes(done.stdout)
     return "piped"
