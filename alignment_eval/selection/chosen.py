@@ -9,7 +9,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import Value
+from alignment_eval.extraction.options import ExtractionOptions, Value
 from alignment_eval.selection.profile import Profile
 
 
@@ -79,7 +79,11 @@ def chosen_method(
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
-    said = [f"{_described(profile)} ({source})" for profile, source in zip(profiles, sources)]
+    read = (method.forward, method.reverse or method.forward)
+    said = [
+        f"{_described(profile, maps, len(profiles) == 1)} ({source})"
+        for profile, maps, source in zip(profiles, read, sources)
+    ]
     return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, overrides)]), fields, forward)
 
 
@@ -96,8 +100,7 @@ def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMetho
     return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
 
 
-def _described(profile: Profile) -> str:
-    maps = profile.streamed.forward
+def _described(profile: Profile, maps: ExtractionOptions, alone: bool) -> str:
     if profile.chosen_by == "upper-layers":
         if profile.figure is None:
             return f"maps {maps.map_names}, the upper layers: the text is too short to choose maps by"
@@ -105,7 +108,8 @@ def _described(profile: Profile) -> str:
             f"maps {maps.map_names}, the upper layers: its alignment has not formed "
             f"(agreement {100 * profile.figure:.0f} %)"
         )
-    figure = "" if profile.figure is None else f", {100 * profile.figure:.1f} %"
+    of_both = profile.chosen_by == "gold" and profile.both is not None  # the figure of both says nothing of one alone
+    figure = "" if profile.figure is None or (alone and of_both) else f", {100 * profile.figure:.1f} %"
     return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
 
 

@@ -344,6 +344,12 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call
     assert reached[2] == profile.figure
     assert reached[0] > reached[1] >= reached[2] > 0
     assert "|lexicon:2|finalists:3|reverse:" in messages
+    # what is said is of the maps that are read, and the figure only where it holds
+    for method, options in zip((profile.streamed, profile.alone, profile.both), uses):
+        messages = call("extract", two_ways / "de-en", *options)[2].splitlines()[0]
+        assert f"maps {method.forward.map_names}, chosen by gold on 32 pairs" in messages
+        assert (f", {100 * profile.figure:.1f} % (" in messages) == (method is profile.both)
+    assert f"; maps {profile.both.reverse.map_names}, chosen by gold" in messages
 
 
 def test_the_choice_is_the_best_of_all_that_extract_can_do(two_ways: Path, call: Call) -> None:
