@@ -1,4 +1,4 @@
-"""The options that say which models and which text, of every command that reads raw text."""
+"""Options of the commands that read raw text: models, subwords, text, batches."""
 
 from __future__ import annotations
 
@@ -16,44 +16,56 @@ from fairseq_norm_plugin.api import NormModel, load
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the source-target model and its subwords."""
     group = parser.add_argument_group("model")
-    group.add_argument("--path", required=True, metavar="CHECKPOINT", help="several, for an ensemble, separated by :")
+    group.add_argument("--path", required=True, metavar="CHECKPOINT", help="an ensemble: several, separated by :")
     group.add_argument("--data", required=True, metavar="DIR", help="directory with dict.LANG.txt of both languages")
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
-    group.add_argument("-t", "--target-lang", metavar="LANG", help="likewise")
-    group.add_argument("--bpe", choices=("subword-nmt", "none"), default="subword-nmt", help="none: text in subwords")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: likewise")
+    group.add_argument(
+        "--bpe",
+        choices=("subword-nmt", "none"),
+        default="subword-nmt",
+        help="none: the text is in subwords",
+    )
     group.add_argument("--bpe-codes", nargs="+", metavar="CODES", help="subword-nmt codes: joint, or source and target")
     group.add_argument(
         "--subword-mark",
         choices=("auto", *MARKS),
         default="auto",
-        help="with --bpe none; auto: detected from the dictionaries",
+        help="subword mark of the text with --bpe none (default: auto, detected from the dictionaries)",
     )
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
-    group = parser.add_argument_group("text", "tokenised (and lowercased, …) as for training; - is standard input")
-    group.add_argument("--source-text", metavar="FILE", help="one sentence a line")
-    group.add_argument("--target-text", metavar="FILE", help="their translations")
-    group.add_argument("--text", metavar="FILE", help="both, as lines SOURCE ||| TARGET")
+    group = parser.add_argument_group("text", "tokenised, cased, … as for training (-: standard input)")
+    group.add_argument("--source-text", metavar="FILE", help="source text, one sentence a line")
+    group.add_argument("--target-text", metavar="FILE", help="target text, the translations line by line")
+    group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
 
 
 def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare the target-source model; gives its group."""
+    """Declare the target-source model; returns its group."""
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse-path", metavar="CHECKPOINT", help="a target-source model")
     group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
     group.add_argument(
-        "--reverse-bpe-codes", nargs="+", metavar="CODES", help="its codes: joint, or source (TARGET-LANG) and target"
+        "--reverse-bpe-codes",
+        nargs="+",
+        metavar="CODES",
+        help="its codes: joint, or of TARGET-LANG and SOURCE-LANG",
     )
     return group
 
 
 def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare batches and device; gives their group."""
+    """Declare batches and device; returns their group."""
     group = parser.add_argument_group("speed and memory")
     group.add_argument(
-        "--max-tokens", type=positive_integer, default=4000, metavar="N", help="in a batch (default: 4000)"
+        "--max-tokens",
+        type=positive_integer,
+        default=4000,
+        metavar="N",
+        help="tokens in a batch (default: 4000)",
     )
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
     return group
@@ -65,23 +77,23 @@ def text_paths(args: argparse.Namespace) -> list[str]:
 
 
 def check_input(args: argparse.Namespace) -> None:
-    """Check which options of text and models go together.
+    """Check that the options of text and models go together.
 
     Raises:
-        UsageError: one is missing, or one too many.
+        UsageError: an option is missing, or two contradict each other.
     """
     pair = (args.source_text, args.target_text)
     if (args.text is None) == (None in pair) or (args.text is not None and pair != (None, None)):
-        raise UsageError("the text is named by --source-text and --target-text or by --text: expected one of the two")
+        raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
     if pair == (STANDARD, STANDARD):
-        raise UsageError("both texts are - (standard input): expected one of them in a file; or --text -")
+        raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
     if (args.bpe == "none") != (args.bpe_codes is None):
-        raise UsageError("expected --bpe-codes CODES of the model, or --bpe none if the text is in subwords already")
+        raise UsageError("expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords")
     for name, codes in (("--bpe-codes", args.bpe_codes), ("--reverse-bpe-codes", args.reverse_bpe_codes)):
         if codes is not None and len(codes) > 2:
             raise UsageError(f"{name}: {len(codes)} files: expected joint codes, or those of source and target")
     if args.bpe == "none" and args.reverse_bpe_codes is not None:
-        raise UsageError("--reverse-bpe-codes beside --bpe none: expected text in the subwords of both models")
+        raise UsageError("--reverse-bpe-codes with --bpe none: expected text in the subwords of both models")
     if args.reverse_path is None:
         for name in ("reverse_data", "reverse_bpe_codes"):
             if getattr(args, name) is not None:

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
 def _by_agreement(
     args: argparse.Namespace, text: ParallelText, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Profile], dict[str, Value]]:
-    """The profile of each model, chosen without gold, and what the signature says of the choice."""
+    """The profile of each model, chosen without gold, and the signature fields of the choice."""
     pairs = usable_pairs(text, directions)
     _check_enough(len(pairs), args)
     ways = [pairs, [(target, source) for source, target in pairs]]
@@ -107,7 +107,7 @@ def _by_agreement(
 def _by_gold(
     args: argparse.Namespace, text: ParallelText, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Profile], dict[str, Value]]:
-    """The same, chosen by AER on ``--dev-gold``."""
+    """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
     _check_enough(len({(tuple(source), tuple(target)) for source, target in pairs.values()}), args)
@@ -126,7 +126,7 @@ def _check_enough(pairs: int, args: argparse.Namespace) -> None:
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
-            f"{FEWEST_PAIRS} or more to choose maps by; give more text of these languages"
+            f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
 
 
@@ -136,7 +136,7 @@ def _report(file: Path, profile: Profile) -> None:
     if profile.chosen_by == "upper-layers":
         print(
             f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
-            f"model has not formed, or the text is not its languages'; the upper layers are read instead",
+            f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead",
             file=sys.stderr,
         )
 
