@@ -162,12 +162,12 @@ def _explained(result: dict[str, Any]) -> list[str]:
         return ", and ".join(change[key] for change in changes)
 
     equal = [
-        f"Or, which the links cannot tell from it: {words(changes, 'fault')}; then {words(changes, 'remedy')}."
+        f"Or, which the links cannot distinguish: {words(changes, 'fault')}; then {words(changes, 'remedy')}."
         for changes in result["equal"]
     ]
     return [
         f"Explanation: {words(result['changes'], 'fault')}.",
-        f"Put right, AER is {_percent(result['aer_corrected'])}.",
+        f"Corrected, AER is {_percent(result['aer_corrected'])}.",
         f"What to do: {words(result['changes'], 'remedy')}.",
         *equal,
     ]

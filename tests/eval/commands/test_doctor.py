@@ -204,7 +204,7 @@ def test_text(files: Callable[..., None], call: Call) -> None:
     paragraph = " ".join(out.split("\n  gold:")[0].split())
     assert paragraph.startswith("hyp: AER ")
     assert "% against gold as read (gold from 0, hypothesis from 0). align-eval score refuses to read " in paragraph
-    assert "Explanation: the gold counts words from 1, but was read as counting from 0. Put right, AER is " in paragraph
+    assert "Explanation: the gold counts words from 1, but was read as counting from 0. Corrected, AER is " in paragraph
     assert paragraph.endswith("What to do: give --gold-base 1.")
     assert max(len(line) for line in out.splitlines() if not line.startswith("  gold:")) <= 100
 
