@@ -53,7 +53,7 @@ def test_plot_marks_the_links() -> None:
     _, ax = pyplot.subplots()
     assert SYMMETRIZED.plot(ax=ax) is ax
     assert ax.images[0].get_array().tolist() == [[1, 1], [0, 0]]
-    with pytest.raises(InputError, match="one word at least on both sides"):
+    with pytest.raises(InputError, match="both sides need at least one word"):
         EMPTY.plot()
 
 

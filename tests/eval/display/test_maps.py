@@ -68,9 +68,9 @@ def test_a_word_that_is_called_null_is_not_the_null_column(make_sentence: Factor
 def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> None:
     with pytest.raises(UsageError, match="unknown map kind 'attn'"):
         maps.to_frame("attn", layer=0)
-    with pytest.raises(InputError, match=r"layer 2 .* 0, 1"):
+    with pytest.raises(InputError, match=r"layer 2\b.* 0, 1"):
         maps.plot(layer=2)
-    with pytest.raises(InputError, match=r"head 3 .* 0 to 2"):
+    with pytest.raises(InputError, match=r"head 3\b.* 0 to 2"):
         maps.to_frame(layer=0, head=3)
     with pytest.raises(UsageError, match="unknown level 'sentence'"):
         maps.to_frame(layer=0, level="sentence")
