@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
+
+# No test asserts a time: drawing examples is slow on a busy machine, and where coverage is measured.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 Make = Callable[[Path], object]
 

@@ -79,7 +79,7 @@ def test_more_shards_than_batches(norm, tmp_path):
 )
 def test_shards_of_other_batches_are_refused(norm, tmp_path, other, named):
     norm("--batch-size", 4, "--norm-records", tmp_path / "r", *shard(0, 3))
-    with pytest.raises(InputError, match=rf"is of another run \(its {named} differ\)"):
+    with pytest.raises(InputError, match=rf"another run \(.*{named}\)"):
         norm("--norm-records", tmp_path / "r", *shard(1, 3), *other)
 
 
@@ -90,7 +90,7 @@ def test_shards_of_another_architecture_are_refused(norm, tmp_path, overrides):
     """Its parameters are the same."""
     options = ["--score-reference", "--batch-size", 4, "--norm-records", tmp_path / "r"]
     norm(*options, *shard(0, 2))
-    with pytest.raises(InputError, match=r"is of another run \(its architecture differ\)"):
+    with pytest.raises(InputError, match=r"another run \(.*architecture\)"):
         norm(*options, *shard(1, 2), "--model-overrides", overrides)
     norm(*options, *shard(1, 2), "--model-overrides", "{'dropout': 0.5, 'save_dir': 'elsewhere', 'max_update': 7}")
     assert len(list(Records(tmp_path / "r"))) == 12
@@ -110,11 +110,11 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     norm(*options)
     first = by_id(directory)
     before = part.stat()
-    with pytest.raises(InputError, match="is finished already: give --norm-records-resume to keep what is there"):
+    with pytest.raises(InputError, match=r"finished.* --norm-records-resume .*--norm-records-overwrite"):
         norm(*options)
     with pytest.raises(UsageError, match="--norm-records-resume and --norm-records-overwrite contradict each other"):
         norm(*options, "--norm-records-resume", "--norm-records-overwrite")
-    with pytest.raises(UsageError, match="--norm-part-sentences 0: expected 1 or more"):
+    with pytest.raises(UsageError, match="--norm-part-sentences 0: "):
         norm(*options, "--norm-records-resume", "--norm-part-sentences", 0)
     with pytest.raises(SystemExit) as end:
         norm(*options, "--norm-records-resume")
@@ -136,7 +136,7 @@ def test_a_finished_alignments_file_is_kept(norm, tmp_path):
         norm(*options, "--norm-records-resume")
     assert end.value.code == 0
     assert (tmp_path / "a").stat().st_mtime_ns == before
-    with pytest.raises(InputError, match=r"a.manifest.json: is of another run \(its extraction.setting differ\)"):
+    with pytest.raises(InputError, match=r"a\.manifest\.json: .*another run \(.*extraction\.setting\)"):
         norm(*options, "--norm-setting", "awi", "--norm-records-resume")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json"]
 
@@ -164,7 +164,7 @@ def test_resuming_makes_what_one_of_two_outputs_lacks(norm, tmp_path):
 )
 def test_other_options_are_refused_and_named(norm, recorded, other, named):
     directory, before = recorded
-    with pytest.raises(InputError, match=rf"{MANIFEST}: is of another run \(its {named} differ\)"):
+    with pytest.raises(InputError, match=rf"{MANIFEST}: .*another run \(.*{named}\)"):
         norm("--norm-records", directory, *other)
     assert sorted(path.name for path in directory.iterdir()) == [MANIFEST, PART]
     assert (directory / PART).read_bytes() == before
@@ -180,12 +180,12 @@ def recorded(norm, tmp_path_factory):
 def test_another_seed_is_another_sample(norm, tmp_path):
     options = ["--sampling", "--beam", 2, "--nbest", 2, "--norm-records", tmp_path / "r"]
     norm(*options, "--seed", 1)
-    with pytest.raises(InputError, match=r"is of another run \(its seed differ\)"):
+    with pytest.raises(InputError, match=r"another run \(.*seed\)"):
         norm(*options, "--seed", 2, "--norm-records-resume")
 
 
 def test_another_model_is_refused(norm, trained, recorded):
-    with pytest.raises(InputError, match=r"is of another run \(its model differ\)"):
+    with pytest.raises(InputError, match=r"another run \(.*model\)"):
         norm("--norm-records", recorded[0], path=trained("second", seed=2))
 
 
@@ -198,7 +198,7 @@ def test_a_killed_run_leaves_no_part_that_counts(killed, norm, tmp_path):
         "_shard-00000-of-00001",
         PART.split(".")[0],
     ]
-    with pytest.raises(InputError, match=r"no manifests .* was it killed"):
+    with pytest.raises(InputError, match=r"no manifests .*killed"):
         Records(directory)
     norm(*options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
@@ -212,9 +212,9 @@ def test_a_killed_run_is_continued(killed, norm, tmp_path, capsys, mode):
     outputs = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a", "--norm-part-sentences", 3]
     norm(*options, "--norm-records", tmp_path / "whole", "--norm-alignments", tmp_path / "expected")
     assert killed(*options, *outputs, batch=3) == -signal.SIGKILL
-    with pytest.raises(InputError, match=r"shards 0 of 1 are unfinished: .* run them again with --norm-records-resume"):
+    with pytest.raises(InputError, match=r"shards 0 of 1 are unfinished.* --norm-records-resume"):
         Records(tmp_path / "r")
-    with pytest.raises(InputError, match=r"shard of the same run is begun \(2 parts\) already"):
+    with pytest.raises(InputError, match=r"begun.*2 parts|2 parts.*begun"):
         norm(*options, *outputs)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "r").glob("part-*")}
     # the links have lost a part that the records have: the moment between two renames
