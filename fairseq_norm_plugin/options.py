@@ -205,8 +205,8 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: the number must be 1 or more")
     if cfg.norm_num_shards != 1:
         raise UsageError(
-            f"--num-shards {cfg.norm_num_shards} has no effect in fairseq-generate (every shard would be the whole "
-            f"corpus); give --distributed-world-size N --distributed-rank k instead"
+            f"--num-shards {cfg.norm_num_shards} has no effect in fairseq-generate: every run would take the whole "
+            f"corpus; run shard k, from 0, of N with --distributed-world-size N --distributed-rank k"
         )
 
 
@@ -365,7 +365,7 @@ def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
 
 def _check_number(number: int, option: str, count: int) -> None:
     if not 0 <= number < count:
-        raise UsageError(f"{option} {number}: the model has {count}, counted from 0; choose 0 to {count - 1}")
+        raise UsageError(f"{option} {number}: not in the model; choose 0 to {count - 1} (counted from 0)")
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,11 @@ def main() -> None:
     args = parser.parse_args()
     check_new(args.out, args.overwrite)
     # only for your own checkpoints: fairseq stores options as Python objects, which weights_only would refuse
-    state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
-    if missing := [key for key in ("cfg", "model") if key not in state]:
+    try:
+        state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
+    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
+        raise InputError(f"{args.checkpoint}: no checkpoint ({error}); give a file that fairseq-train saved") from error
+    if missing := [key for key in ("cfg", "model") if not isinstance(state, dict) or key not in state]:
         raise InputError(
             f"{args.checkpoint}: not a fairseq checkpoint (it has no {', '.join(missing)}); give a file that "
             f"fairseq-train saved"

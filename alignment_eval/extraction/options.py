@@ -94,8 +94,8 @@ class ExtractionOptions:
         require_known("null", str(self.null), NULLS)
         if self.null not in rule.nulls:
             raise UsageError(
-                f"null {self.null!r} does not work with rule {self.rule!r}, which always masks special source tokens; "
-                f"omit null, or choose rule 'kobayashi2020'"
+                f"null {self.null!r} does not work with rule {self.rule!r}: in it no word can choose a special source "
+                f"token; omit the null option, or choose rule 'kobayashi2020'"
             )
 
     def _name_maps(self) -> None:

@@ -181,8 +181,8 @@ def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[
     missing = next(id_ for id_ in range(len(seen) + 1) if id_ not in seen)
     if missing < len(seen):
         raise InputError(
-            f"{name}: id {missing} has no A- line, but id {max(seen)} has one; generate the whole set, without "
-            f"--skip-invalid-size-inputs-valid-test"
+            f"{name}: id {missing} has no A- line, but id {max(seen)} has one; if the sentence was "
+            f"skipped as too long, run fairseq-generate without --skip-invalid-size-inputs-valid-test"
         )
     sizes = np.diff([*best, len(ids)])
     if (odd := np.flatnonzero(sizes != sizes[0])).size:
@@ -304,7 +304,7 @@ def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) ->
 
 def _wanted(token: bytes, scored: bool) -> str:
     if scored and _LINK.fullmatch(token):
-        return "has no score, but other links have; give every link a score, i-j:p, or none"
+        return "has no score, but other links have; give every link a score, i-j:p, or give no link one"
     if scored:
         return "is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
     if SCORED.fullmatch(token):
@@ -313,7 +313,7 @@ def _wanted(token: bytes, scored: bool) -> str:
         return "precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
     if _SOFT.fullmatch(token):
         return "is a list of weights, not a link i-j; generate with --print-alignment hard"
-    return "is not a link i-j (sure) or ipj (possible) with numbers below 1000000"
+    return "is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"
 
 
 def possible_error(place: str, mark: str) -> InputError:

@@ -72,7 +72,8 @@ class TextFile:
             chunk.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with iconv -t UTF-8"
+                f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with "
+                f"iconv -f ENCODING -t UTF-8"
             ) from error
 
 

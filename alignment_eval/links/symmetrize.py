@@ -71,8 +71,8 @@ def check_method(method: str, variant: str) -> None:
             raise UsageError(f"unknown symmetrisation {what} {name!r}; choose one of {', '.join(known)}")
     if (method, variant) == ("grow-diag-final-and", "lilt"):
         raise UsageError(
-            "variant lilt has no method grow-diag-final-and; choose grow-diag-final, which in lilt adds a link only if "
-            "both its words are unaligned"
+            "variant lilt has no method grow-diag-final-and; choose grow-diag-final, which in lilt means the same: it "
+            "adds a link only if both its words are unaligned"
         )
 
 

@@ -192,7 +192,7 @@ def finished_run(directory: str | Path, content: str) -> list[Manifest]:
     if not manifests:
         raise InputError(
             f"{directory}: the directory has no manifests (_shard-NNNNN-of-NNNNN.json); give the {option} directory of "
-            f"a finished run (a killed run and an earlier version leave none)"
+            f"a finished run; if this run was killed early, or made by a version without manifests, run it again"
         )
     first = manifests[0]
     for manifest in manifests:

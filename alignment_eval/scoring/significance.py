@@ -51,7 +51,7 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if not MIN_RESAMPLES <= self.resamples <= MAX_RESAMPLES:
-            raise UsageError(f"{self.resamples} resamples: the number must be {MIN_RESAMPLES} to {MAX_RESAMPLES}")
+            raise UsageError(f"{self.resamples} resamples: give a number from {MIN_RESAMPLES} to {MAX_RESAMPLES}")
         if self.seed < 0:
             raise UsageError(f"seed {self.seed}: the seed must be 0 or more")
 

@@ -20,7 +20,7 @@ def options(names: str, **fields: object) -> ExtractionOptions:
         ({"null": "maybe"}, "unknown null 'maybe' … one of allow, mask"),
         (
             {"rule": "shift-att", "null": "allow"},
-            "null 'allow' … with rule 'shift-att' … special source tokens",
+            "null 'allow' … with rule 'shift-att' … special source",
         ),
     ],
 )

@@ -255,7 +255,8 @@ def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, na
         run(name, *SCORE, "--norm-records", tmp_path / "r", "--norm-records-resume")
     assert end.value.code == 0
     other = ["--encoder-langtok", "tgt"] if name == "m2m" else ["--prepend-bos"]
-    with pytest.raises(InputError, match=rf"of another run \(its {'langtoks' if name == 'm2m' else 'prepend_bos'}"):
+    differing = "langtoks" if name == "m2m" else "prepend_bos"
+    with pytest.raises(InputError, match=rf"of another run \(different: {differing}"):
         run(name, *SCORE, *other, "--norm-records", tmp_path / "r", "--norm-records-resume")
 
 

@@ -88,3 +88,12 @@ def test_a_file_that_is_no_checkpoint_leaves_nothing_behind(strip, capsys, tmp_p
     said = capsys.readouterr().err
     assert says(said, "other.pt: not a fairseq checkpoint … no cfg, model … a file that fairseq-train saved")
     assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
+
+
+@pytest.mark.parametrize("content", [b"", b"weights", b"PK\x03\x04 cut"])
+def test_a_file_of_another_kind_is_named(strip, capsys, tmp_path, content):
+    (tmp_path / "other.pt").write_bytes(content)
+    with pytest.raises(SystemExit, match="1"):
+        strip(tmp_path / "other.pt", tmp_path / "out")
+    assert says(capsys.readouterr().err, "other.pt: no checkpoint … a file that fairseq-train saved")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
