@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "slow" not in config.getoption("markexpr"):
         for item in items:
             if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="longer than a minute: run it with -m slow"))
+                item.add_marker(pytest.mark.skip(reason="slow: run it with -m slow"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

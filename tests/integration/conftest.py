@@ -22,6 +22,8 @@ from fairseq_cli import generate, interactive, train
 from omegaconf import DictConfig
 
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
+from fairseq_norm_plugin.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.options import NormConfig, fill_interpolations
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
 from tests.forks import die, forked
 
@@ -210,6 +212,8 @@ def config_of(args):
     if args.task not in COMPOSED:
         COMPOSED[args.task] = convert_namespace_to_omegaconf(args)
     cfg = copy.deepcopy(COMPOSED[args.task])
+    for config in (NormConfig, MonitorConfig):  # what it interpolates is of the run that it was composed for
+        fill_interpolations(args, config)
     for group in cfg.values():
         if isinstance(group, DictConfig):
             for name in group:
@@ -218,8 +222,6 @@ def config_of(args):
     if isinstance(cfg.task, Namespace):  # of a task that has no dataclass
         vars(cfg.task).clear()
         vars(cfg.task).update(vars(args), _name=args.task)
-    elif "norm_num_shards" in cfg.task:
-        cfg.task.norm_num_shards = args.num_shards  # an interpolation
     return cfg
 
 

@@ -133,7 +133,8 @@ def demo(tmp_path_factory, environment):
 @pytest.fixture
 def bash(demo, environment, tmp_path):
     """Run a command in what looks like the root of the repository after ``make demo``."""
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    for name in ("data", "fairseq_norm_plugin"):
+        (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(demo, tmp_path / "out/demo")
 
     def run(command):

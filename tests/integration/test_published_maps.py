@@ -66,7 +66,7 @@ def record(shared, directory, prefix):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["vilar508", pytest.param("cmu150", marks=pytest.mark.slow)])
 def test_the_sweep_gives_the_independent_figures(name, shared, tmp_path):
     prefix, gold, expected, size = SETS[name]
     record(shared, tmp_path, prefix)

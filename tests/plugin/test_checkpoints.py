@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 
 import fairseq_norm_plugin  # noqa: F401  # admits the safe types
 from alignment_eval.errors import InputError
+
+DEMO = Path(__file__).resolve().parents[2] / "data/demo"
 
 
 class Malicious:
@@ -91,3 +94,24 @@ def test_weights_only_is_on_in_a_fresh_process(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert "UnpicklingError" in result.stdout
     assert not victim.exists()
+
+
+def test_what_another_process_of_the_training_read_arrives(monkeypatch):
+    """Training in several processes: the first one reads a checkpoint and sends it, fairseq's omegaconf options too."""
+    sent = []
+
+    def broadcast(tensor, src, group):
+        if group == "sender":
+            sent.append(tensor.clone())
+        else:
+            tensor.copy_(sent.pop(0).reshape(tensor.shape))
+
+    monkeypatch.setattr(distributed_utils, "broadcast", broadcast)
+    monkeypatch.setattr(distributed_utils, "get_rank", {"sender": 0, "receiver": 1}.get)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(DEMO / "checkpoint.pt"))
+    distributed_utils.broadcast_object(state, 0, "sender", torch.device("cpu"))
+    received = distributed_utils.broadcast_object(None, 0, "receiver", torch.device("cpu"))
+    assert not sent
+    assert received["cfg"] == state["cfg"]
+    assert received["model"].keys() == state["model"].keys()
+    assert all(torch.equal(received["model"][name], weights) for name, weights in state["model"].items())

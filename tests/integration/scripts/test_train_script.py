@@ -34,6 +34,7 @@ def train(command, bin_directory, data, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_bfloat16_products_train_almost_alike(train):
     """The log is fairseq's own, the weights are float32 and near those of float32 products, and not the very ones."""
     log, exact = train("cpu", "--log-interval", 1)

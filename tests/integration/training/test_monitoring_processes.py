@@ -70,6 +70,7 @@ def start_several(bin_directory, options, processes):
     return first
 
 
+@pytest.mark.slow
 def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, bin_directory, tmp_path):
     options = [word for word in words(data, tmp_path / "ckpt", gold) if word != "--no-save"]
     start_several(bin_directory, options, 2)
