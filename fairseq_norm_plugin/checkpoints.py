@@ -118,11 +118,7 @@ def _explain_refusals(load: Any) -> Any:
             state = load(path, *args, **kwargs)
         except pickle.UnpicklingError as error:
             found = re.search(r"GLOBAL (\S+)", str(error))
-            what = (
-                f"the file holds {found.group(1)}"
-                if found
-                else f"cannot read weights ({str(error).partition(chr(10))[0]})"
-            )
+            what = f"the file holds {found.group(1)}" if found else "the file cannot be read as weights"
             # from None: torch's message recommends weights_only=False, which would run the file's code
             raise InputError(
                 f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "

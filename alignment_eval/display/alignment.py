@@ -15,7 +15,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import SentenceLinks, WordLinks
 from alignment_eval.figures.axes import draw_map
 from alignment_eval.figures.sentence import Panel
-from alignment_eval.files import write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.writing import format_pharaoh_line, format_scored_line
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceSide
@@ -162,19 +162,21 @@ class Alignments(Sequence[Alignment]):
     def __iter__(self) -> Iterator[Alignment]:
         return iter(self._alignments)
 
-    def to_pharaoh(self, path: str | Path, confidences: bool = False) -> None:
-        """Write the links to a file, one line for each pair; an existing file is replaced.
+    def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
+        """Write the links to a file, one line for each pair.
 
         The file is written completely or not at all.  A pair that was not aligned has a blank line.
 
         Args:
             path: the file.
             confidences: write ``i-j:p`` instead of ``i-j``.
+            overwrite: replace an existing file.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: the file already exists, or cannot be written.
             UsageError: ``confidences`` is true, and a pair has links without.
         """
+        check_new(path, overwrite)
         write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
 
     def __repr__(self) -> str:

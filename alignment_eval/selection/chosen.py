@@ -120,7 +120,7 @@ def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides) -
         return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
     few = pairs is not None and pairs < FEWEST_PAIRS
     if overrides.lexicon_passes is None and method.both is None and few:
-        return f"without a lexicon, which {pairs} pairs are too few for ({FEWEST_PAIRS}); this costs quality"
+        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}: the links are worse"
     return "without a lexicon: each pair stands alone"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,14 +86,14 @@ def _load_direction(
     from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
 
     names = str(path).split(":")
-    languages = [lang for lang in (source_lang, target_lang) if lang]
-    for name in [*names, *codes, *(str(Path(data) / f"dict.{lang}.txt") for lang in languages)]:
-        if not Path(name).is_file():
-            raise InputError(f"{name}: no such file: expected the checkpoint, the dictionaries in {data}, or the codes")
-    if not (source_lang and target_lang) and not any(Path(data).glob("*.*-*.*")):
-        raise InputError(
-            f"{data}: no binarised data to detect the languages from; give source_lang and target_lang (-s, -t)"
-        )
+    if not (source_lang and target_lang):
+        detected = _detect_languages(Path(data))
+        source_lang, target_lang = source_lang or detected[0], target_lang or detected[1]
+    dictionaries = [str(Path(data) / f"dict.{lang}.txt") for lang in (source_lang, target_lang)]
+    for what, files in (("checkpoint", names), ("BPE codes", codes), ("dictionary", dictionaries)):
+        for name in files:
+            if not Path(name).is_file():
+                raise InputError(f"{name}: no such file; check the path of the {what}")
     cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
     task = TranslationNormTask.setup_task(cfg)
     try:
@@ -110,6 +111,23 @@ def _load_direction(
     segmenters = _segmenters(codes, vocabularies)
     direction = Direction(models, (task.source_dictionary, task.target_dictionary), segmenters, str(path))
     return NormModel(task, models, direction, vocabularies)
+
+
+def _detect_languages(data: Path) -> tuple[str, str]:
+    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing.
+
+    Raises:
+        InputError: there is no such data, or of several language pairs.
+    """
+    names = [path.name for path in data.iterdir()] if data.is_dir() else []
+    matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
+    pairs = sorted({(match[1], match[2]) for match in matches if match})
+    if len(pairs) != 1:
+        found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
+        raise InputError(
+            f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"
+        )
+    return pairs[0]
 
 
 def _vocabulary(dictionary: Any, mark: str) -> Vocabulary:

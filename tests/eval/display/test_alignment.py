@@ -88,11 +88,14 @@ def test_a_sequence() -> None:
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "hyp.pharaoh"
     path.write_text("old")
-    ALL.to_pharaoh(path)
+    with pytest.raises(InputError, match=r"hyp\.pharaoh: already exists"):
+        ALL.to_pharaoh(path)
+    assert path.read_text() == "old"
+    ALL.to_pharaoh(path, overwrite=True)
     assert path.read_text() == "0-0 1-1 2-0\n0-0 1-0\n\n\n"
     sentences = read_hypothesis(path).links.to_sentences()
     assert sentences == [GoldSentence(frozenset(alignment.links)) for alignment in ALL]
-    ALL[:1].to_pharaoh(path, confidences=True)
+    ALL[:1].to_pharaoh(path, confidences=True, overwrite=True)
     assert path.read_text() == "0-0:0.5 1-1:1.0 2-0:0.0\n"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -60,7 +60,7 @@ def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
     ):
         expected = command_line(tmp_path, SOURCES, TARGETS, "--confidences", *reverse, *option)
         alignments = models[which].align(SOURCES, TARGETS, **given)
-        alignments.to_pharaoh(tmp_path / "python", confidences=True)
+        alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
         assert ("lexicon:1" in alignments.signature) == (given == {"lexicon": 1})
         assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)

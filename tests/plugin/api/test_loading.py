@@ -10,6 +10,7 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.api.loading import _detect_languages
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = DEMO / "codes.bpe"
@@ -62,3 +63,24 @@ def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
         warnings.filterwarnings("error", category=UserWarning)
         model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES)
         model.align(["ja .", "das haus ist"], ["yes .", "the house is that"])  # with pads
+
+
+@pytest.mark.parametrize("name", ["test.de-en.de.idx", "test1.de-en.en.bin", "train.de-en.de"])
+def test_languages_are_those_of_binarised_data(tmp_path, name):
+    (tmp_path / name).touch()
+    (tmp_path / "checkpoint.en-de.pt").touch()
+    assert _detect_languages(tmp_path) == ("de", "en")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["checkpoint.en-de.pt", "dict.de.txt", "model.ro-hu.best.pt"], "no binarised data"),
+        (["test.de-en.de.idx", "test.ro-en.en.idx"], "de-en, ro-en"),
+    ],
+)
+def test_names_of_other_files_say_no_languages(tmp_path, names, found):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"{found} to detect the languages from.*-s, -t"):
+        _detect_languages(tmp_path)
