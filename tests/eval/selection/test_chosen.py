@@ -29,7 +29,7 @@ BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
     ("pairs", "overrides", "passes", "reason"),
     [
         (FEWEST_PAIRS, Overrides(), PASSES, "with a lexicon of the text"),
-        (FEWEST_PAIRS - 1, Overrides(), 0, f"{FEWEST_PAIRS - 1} pairs are too few"),
+        (FEWEST_PAIRS - 1, Overrides(), 0, f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}"),
         (None, Overrides(), 0, "without a lexicon: each pair stands alone"),
         (FEWEST_PAIRS, Overrides(lexicon_passes=0), 0, "without a lexicon: each pair stands alone"),
         (1, Overrides(lexicon_passes=1), 1, "with a lexicon of the text"),
