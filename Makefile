@@ -12,7 +12,7 @@ $(VENV)/.installed: setup.py constraints.txt
 	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
 	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first; TORCH_INDEX names the index of a CPU build, where pip would take one with gigabytes of CUDA packages
-	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 
 "${PYTHON:-python3}" -m venv "$work/env"
 pip=("$work/env/bin/pip" install --quiet --constraint constraints.txt)
-"${pip[@]}" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch
+"${pip[@]}" ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} torch
 # of a copy: setuptools leaves a build folder, and packs into the next wheel what stands in an old one
 mkdir "$work/source"
 git ls-files -z | xargs -0 cp --parents --target-directory "$work/source"
