@@ -23,6 +23,7 @@ setup(
         "pyarrow",
         "matplotlib",
         "jinja2",
+        "msgspec",
         "torch>=2.6",  # torch.load does not unpickle anything unless told so, from that version on
         "tqdm",
         # PyPI's fairseq 0.12.2 does not import on Python >= 3.11; ve-fairseq is its main branch with that mended.
@@ -32,6 +33,9 @@ setup(
     extras_require={
         "data": ["sacremoses", "subword-nmt"],
         "bert": ["safetensors", "tokenizers"],
+        "sentencepiece": ["sentencepiece"],
+        "marian": ["sentencepiece", "transformers"],
+        "docs": ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"],
         "dev": [
             "sacremoses",
             "subword-nmt",
@@ -50,6 +54,12 @@ setup(
             "selenium",  # the report in a real browser, where there is one
             "nbclient; python_version >= '3.11'",  # runs docs/tour.ipynb
             "ipykernel; python_version >= '3.11'",
+            "sentencepiece",
+            "transformers; python_version >= '3.11'",
+            "mkdocs-material; python_version >= '3.11'",
+            "mkdocstrings-python; python_version >= '3.11'",
+            "mkdocs-jupyter; python_version >= '3.11'",
+            "latex2mathml; python_version >= '3.11'",
         ],
     },
     entry_points={
