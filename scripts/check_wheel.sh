@@ -26,4 +26,4 @@ esac
 align-eval --help >help.txt
 python -m fairseq_norm_plugin.align --path "$demo/checkpoint.pt" --reverse-path "$demo/checkpoint.en-de.pt" --data "$demo" \
     -s de -t en --bpe-codes "$demo/codes.bpe" --source-text "$demo/demo.de" --target-text "$demo/demo.en" -o demo.pharaoh --cpu
-align-eval score --gold "$demo/demo.talp" --gold-base 1 demo.pharaoh --format text
+align-eval score --gold "$demo/demo.talp" --gold-base 1 demo.pharaoh

@@ -56,7 +56,7 @@ grep -E '^(S|H|A)-0\b' "$OUT/generated.log"
 say "4. word alignments of the references from the norms of layer 1, and their score"
 align-eval extract "$OUT/forced" --kind attn_n --layer 1 --setting awo --rule kobayashi2020 >"$OUT/hyp.pharaoh"
 cmp "$OUT/hyp.pharaoh" "$OUT/forced.pharaoh"
-align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/hyp.pharaoh" --format text
+align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/hyp.pharaoh"
 
 say "5. every layer, head, kind, setting and rule"
 align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 -o "$OUT/sweep"
@@ -64,9 +64,9 @@ align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 -o "$OUT/swe
 say "6. from raw text, the default way: models of both directions with their profiles"
 quietly align norm-align --path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --data $DEMO \
     -s de -t en --bpe-codes $DEMO/codes.bpe --source-text $DEMO/demo.de --target-text $DEMO/demo.en -o "$OUT/both.pharaoh" --cpu
-align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/both.pharaoh" --format text
+align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/both.pharaoh"
 
 say "heatmaps and tables: $OUT/sweep/ ($(ls "$OUT/sweep" | wc -l) files)"
 for links in hyp both; do
-    align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/$links.pharaoh" --format text 2>/dev/null | sed -n 1p
+    align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/$links.pharaoh" 2>/dev/null | sed -n 1p
 done

@@ -144,14 +144,24 @@ class Experiment:
 
     def compare(self, baseline: Path, links: Path, direction: str) -> dict[str, Any]:
         """What differs from a baseline on the test set, with paired tests."""
-        words = ["align-eval", "compare", "--gold", *self.gold(TEST, direction), baseline, links]
+        words = ["align-eval", "compare", "--gold", *self.gold(TEST, direction), "--format", "json", baseline, links]
         path = self.out / "comparisons" / f"{baseline.stem}-{links.stem}.json"
         found: dict[str, Any] = json.loads(self.run(words, stdout=path))
         return found
 
     def score(self, links: Path, gold: str, direction: str = "de-en") -> dict[str, Any]:
         """AER with its interval."""
-        words = ["align-eval", "score", "--gold", *self.gold(gold, direction), "--hyp", links, "--confidence"]
+        words = [
+            "align-eval",
+            "score",
+            "--gold",
+            *self.gold(gold, direction),
+            "--hyp",
+            links,
+            "--confidence",
+            "--format",
+            "json",
+        ]
         path = self.out / "scores" / f"{links.stem}-{direction}-{gold}.json"
         found: dict[str, Any] = json.loads(self.run(words, stdout=path))
         return found

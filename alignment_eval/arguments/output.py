@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 
 def add_output(
@@ -41,6 +42,6 @@ def add_overwrite(group: argparse._ActionsContainer) -> None:
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 
-def add_format(group: argparse._ActionsContainer, formats: tuple[str, ...], default: str) -> None:
-    """Declare ``--format``, of what is printed."""
-    group.add_argument("--format", choices=formats, default=default, help=f"of the output (default: {default})")
+def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> None:
+    """Declare ``--format``, of what is printed; a person reads ``text``."""
+    group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")

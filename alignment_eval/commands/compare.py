@@ -35,7 +35,7 @@ _EPILOG = """\
 Example, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
-  align-eval compare --gold data/demo/demo.talp --gold-base 1 --format text \\
+  align-eval compare --gold data/demo/demo.talp --gold-base 1 \\
       out/demo/weights.pharaoh out/demo/hyp.pharaoh
 
 json: one object a line and system; metrics are fractions, null where undefined.  text: they are percentages.
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
     add_resampling_arguments(group)
     group = parser.add_argument_group("output")
-    add_format(group, tuple(_FORMATS), "json")
+    add_format(group, _FORMATS)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -133,4 +133,4 @@ def _shown(value: float | None, factor: int, form: str) -> str:
     return "-" if value is None else format(factor * value, form)
 
 
-_FORMATS = {"json": _json, "text": _text}
+_FORMATS = {"text": _text, "json": _json}

@@ -34,11 +34,12 @@ Example, after make demo:
 Pass the same options as to align-eval score.  Criterion for an explanation:
 {textwrap.fill(CRITERION, 100)}.
 """
-_WIDTH = 100
+_WRAPPER = textwrap.TextWrapper(100, "  ", "    ", break_long_words=False, break_on_hyphens=False)
+#: Verdict -> judgement and fix; None: the last note says it.
 _JUDGEMENTS = {
-    "poor": "The alignment itself is poor",
-    "sound": "The alignment agrees with the gold much better than a diagonal does",
-    "outside": "The alignment cannot be judged, because many of its links lie outside the sentences (see the note)",
+    "poor": ("the alignment itself is poor", "none in how the files are read; align with other maps or another tool"),
+    "sound": ("the alignment is much better than a diagonal", "none needed"),
+    "outside": ("the alignment cannot be judged, because many of its links lie outside the sentences", None),
 }
 
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--hyp-source", metavar="FILE", help="source text, one sentence a line (default: --source)")
     group.add_argument("--hyp-target", metavar="FILE", help="target text (default: --target)")
     group = parser.add_argument_group("output")
-    add_format(group, ("text", "json"), "text")
+    add_format(group, ("text", "json"))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -144,44 +145,53 @@ def _options(read: Reading, right: Reading) -> dict[str, str | bool]:
 
 
 def _text(result: dict[str, Any]) -> str:
-    """The diagnosis for a reader: a paragraph, notes, the signature."""
-    paragraph = [
-        f"{result['hypothesis']}: AER {_percent(result['aer'])} against {result['gold']} as read "
-        f"(gold from {result['gold_base']}, hypothesis from {result['hypothesis_base']})."
+    """The diagnosis for a reader: the verdict, what to do, then the details."""
+    explained = result["verdict"] == "explained"
+    verdict, fix = _explained(result) if explained else _unexplained(result)
+    details = [
+        f"AER {_percent(result['aer'])} against {result['gold']} as read (gold from {result['gold_base']}, hypothesis "
+        f"from {result['hypothesis_base']})",
+        *(f"align-eval score refuses to read them so: {reason.removesuffix('?')}" for reason in result["refused"]),
+        *(_equal(result) if explained else _in_proportion(result)),
+        *(f"note: {note}" for note in result["notes"] if note != fix),
     ]
-    if result["refused"]:
-        refused = "; ".join(result["refused"]).removesuffix("?")
-        paragraph.append(f"align-eval score refuses to read them so: {refused}.")
-    paragraph += _explained(result) if result["verdict"] == "explained" else _unexplained(result)
-    lines = [textwrap.fill(" ".join(paragraph), _WIDTH, break_long_words=False, break_on_hyphens=False)]
-    return "\n".join([*lines, *(f"note: {note}" for note in result["notes"]), f"  {result['signature']}"])
+    wrapped = (line for detail in details for line in _WRAPPER.wrap(detail))
+    return "\n".join([f"{result['hypothesis']}: {verdict}", f"fix: {fix}", *wrapped, f"  {result['signature']}"])
 
 
-def _explained(result: dict[str, Any]) -> list[str]:
-    def words(changes: list[dict[str, str]], key: str) -> str:
-        return ", and ".join(change[key] for change in changes)
+def _words(changes: list[dict[str, str]], key: str) -> str:
+    return ", and ".join(change[key] for change in changes)
 
-    equal = [
-        f"Or, which the links cannot distinguish: {words(changes, 'fault')}; then {words(changes, 'remedy')}."
+
+def _explained(result: dict[str, Any]) -> tuple[str, str]:
+    """Verdict and fix."""
+    aers = f"AER {_percent(result['aer'])}, corrected {_percent(result['aer_corrected'])}"
+    return f"misread, {aers}: {_words(result['changes'], 'fault')}", _words(result["changes"], "remedy")
+
+
+def _unexplained(result: dict[str, Any]) -> tuple[str, str]:
+    """Verdict and fix."""
+    judgement, fix = _JUDGEMENTS[result["verdict"]]
+    return f"no misreading found, AER {_percent(result['aer'])}: {judgement}", fix or result["notes"][-1]
+
+
+def _equal(result: dict[str, Any]) -> list[str]:
+    return [
+        f"or, which the links cannot distinguish: {_words(changes, 'fault')}; then {_words(changes, 'remedy')}"
         for changes in result["equal"]
     ]
-    return [
-        f"Explanation: {words(result['changes'], 'fault')}.",
-        f"Corrected, AER is {_percent(result['aer_corrected'])}.",
-        f"What to do: {words(result['changes'], 'remedy')}.",
-        *equal,
-    ]
 
 
-def _unexplained(result: dict[str, Any]) -> list[str]:
+def _in_proportion(result: dict[str, Any]) -> list[str]:
+    """What else was tried, and what trivial alignments reach."""
     tried, orientation = result["tried"], result["orientation"]
     best = (
         f"; the lowest AER of them is {_percent(tried[0]['aer'])} ({' + '.join(tried[0]['changes'])})" if tried else ""
     )
     return [
-        f"No misreading explains it: none of {len(tried)} other readings of the files meets the criterion{best}.",
-        f"{_JUDGEMENTS[result['verdict']]}; for orientation: a diagonal gives {_percent(orientation['diagonal'])}, an "
-        f"empty alignment {_percent(orientation['empty'])}.",
+        f"none of {len(tried)} other readings of the files meets the criterion{best}",
+        f"for orientation: a diagonal gives {_percent(orientation['diagonal'])}, an empty alignment "
+        f"{_percent(orientation['empty'])}",
     ]
 
 

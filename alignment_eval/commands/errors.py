@@ -34,7 +34,7 @@ from alignment_eval.signature import signature
 _EPILOG = """\
 Example, after make demo:
   align-eval errors --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
-      --source data/demo/demo.de --target data/demo/demo.en --format text
+      --source data/demo/demo.de --target data/demo/demo.en
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
 Exit status: 0 success, 1 bad data, 2 bad usage.
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count word frequencies in these training texts (default: in --source and --target)",
     )
     group = parser.add_argument_group("output")
-    add_format(group, tuple(_FORMATS), "json")
+    add_format(group, _FORMATS)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -169,4 +169,4 @@ def _text(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"\n{result['signature']}"
 
 
-_FORMATS = {"json": _json, "text": _text}
+_FORMATS = {"text": _text, "json": _json}

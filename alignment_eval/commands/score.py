@@ -39,8 +39,8 @@ _EPILOG = """\
 Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
-      --source data/demo/demo.de --target data/demo/demo.en --format text
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --confidence --format text
+      --source data/demo/demo.de --target data/demo/demo.en
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --confidence
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_format(group, tuple(_FORMATS), "json")
+    add_format(group, _FORMATS)
     group.add_argument("--per-sentence", metavar="FILE", help="write counts and scores of each sentence, as TSV")
     add_overwrite(group)
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
@@ -184,4 +184,4 @@ def _rows(name: str, counts: Counts) -> Iterator[str]:
         yield "\t".join((name, str(line), *fields))
 
 
-_FORMATS = {"json": _json, "text": _text, "tsv": _tsv}
+_FORMATS = {"text": _text, "json": _json, "tsv": _tsv}

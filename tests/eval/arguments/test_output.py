@@ -10,19 +10,19 @@ from alignment_eval.arguments.output import add_format, add_output
 def parsed(*words: str, **options: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_output(parser, "links", **options)
-    add_format(parser, ("json", "text"), "json")
+    add_format(parser, ("text", "json"))
     return parser.parse_args(words)
 
 
 def test_defaults() -> None:
-    assert vars(parsed()) == {"output": None, "overwrite": False, "format": "json"}
+    assert vars(parsed()) == {"output": None, "overwrite": False, "format": "text"}
     assert parsed(standard=True).output == "-"
 
 
 @pytest.mark.parametrize("name", ["-o", "--output", "--out"])
 def test_an_older_name_is_the_same_option(name: str) -> None:
-    found = parsed(name, "x", "--overwrite", "--format", "text", also=("--out",))
-    assert vars(found) == {"output": "x", "overwrite": True, "format": "text"}
+    found = parsed(name, "x", "--overwrite", "--format", "json", also=("--out",))
+    assert vars(found) == {"output": "x", "overwrite": True, "format": "json"}
 
 
 def test_what_must_be_given() -> None:

@@ -32,7 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 def test_json(files: Files, align_eval) -> None:
-    done = align_eval("compare", *STATED, "--seed", "3", "first", "second", "first")
+    done = align_eval("compare", "--format", "json", *STATED, "--seed", "3", "first", "second", "first")
     assert (done.returncode, done.stderr) == (0, "")
     better, same = map(json.loads, done.stdout.splitlines())
     gold = read_gold("gold", ReadOptions(base="1")).links
@@ -49,7 +49,9 @@ def test_json(files: Files, align_eval) -> None:
 
 
 def test_signature(files: Files, call: Call) -> None:
-    status, out, _ = call("compare", *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible")
+    status, out, _ = call(
+        "compare", "--format", "json", *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible"
+    )
     assert status == 0
     fields = dict(field.split(":", 1) for field in json.loads(out)["signature"].split("|"))
     hashes = [fields.pop(name) for name in ("gold", "baseline", "hyp")]
@@ -82,7 +84,7 @@ def test_text(files: Files, call: Call) -> None:
 
 def test_undefined(files: Files, call: Call) -> None:
     files("second", "\n" * 30)
-    _, out, _ = call("compare", *STATED, "first", "second")
+    _, out, _ = call("compare", "--format", "json", *STATED, "first", "second")
     precision = json.loads(out)["precision"]
     assert precision.pop("baseline") == 35 / 50
     assert set(precision.values()) == {None}

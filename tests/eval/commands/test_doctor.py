@@ -200,13 +200,32 @@ def test_empty(doctor: Callable[..., Any], files: Callable[..., None], gold: str
 
 def test_text(files: Callable[..., None], call: Call) -> None:
     status, out, _ = call("doctor", "--gold", "gold", "--gold-base", "0", "--hyp", "hyp", "hyp")
-    assert (status, out.count("Explanation")) == (0, 2)
-    paragraph = " ".join(out.split("\n  gold:")[0].split())
-    assert paragraph.startswith("hyp: AER ")
-    assert "% against gold as read (gold from 0, hypothesis from 0). align-eval score refuses to read " in paragraph
-    assert "Explanation: the gold counts words from 1, but was read as counting from 0. Corrected, AER is " in paragraph
-    assert paragraph.endswith("What to do: give --gold-base 1.")
-    assert max(len(line) for line in out.splitlines() if not line.startswith("  gold:")) <= 100
+    assert (status, out.count("fix: ")) == (0, 2)
+    verdict, fix, *details = out.split("\n  gold:")[0].split("\n")
+    assert says(verdict, "hyp: misread, AER … corrected … the gold counts words from 1, but was read as … from 0")
+    assert fix == "fix: give --gold-base 1"
+    assert says(" ".join(" ".join(details).split()), "against gold as read (gold from 0 … align-eval score refuses to")
+    assert max(len(line) for line in details) <= 100
+
+
+@pytest.mark.parametrize(
+    ("hyp", "verdict", "fix"),
+    [
+        ("hyp", "hyp: no misreading found, AER … much better than a diagonal", "none needed"),
+        ("poor", "poor: no misreading found, AER … poor", "none in how the files are read"),
+        ("pieces", "pieces: no misreading found, AER … cannot be judged", "if it links subwords, … --hyp-source"),
+    ],
+)
+def test_text_of_what_is_not_misread(files: Callable[..., None], call: Call, hyp: str, verdict: str, fix: str) -> None:
+    rng = random.Random(1)
+    files(poor=[" ".join(f"{rng.randrange(5)}-{j}" for j in range(5)) for _ in range(SENTENCES)])
+    status, out, _ = call("doctor", "--gold", "gold", *GOLD, hyp)
+    lines = out.splitlines()
+    assert status == 0
+    assert says(lines[0], verdict)
+    assert says(lines[1], f"fix: … {fix}")
+    assert out.count("--hyp-source") == fix.count("--hyp-source")
+    assert says(" ".join(out.split()), "none of … other readings … the lowest AER … a diagonal gives")
 
 
 def test_as_read_is_what_score_says(files: Callable[..., None], align_eval: Callable[..., Any]) -> None:

@@ -41,7 +41,7 @@ def rows(result: dict, **wanted: str) -> list[dict]:
 
 
 def test_json(files: Files, align_eval) -> None:
-    done = align_eval("errors", *STATED, "--against", "other")
+    done = align_eval("errors", "--format", "json", *STATED, "--against", "other")
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert list(result) == ["hypothesis", "against", "frequency", "sentences", "classes", "confusion", "signature"]
@@ -74,7 +74,7 @@ def test_json(files: Files, align_eval) -> None:
 
 
 def test_training_frequency(files: Files, call: Call) -> None:
-    status, out, err = call("errors", *STATED, "--train-frequency", "train.source", "train.target")
+    status, out, err = call("errors", "--format", "json", *STATED, "--train-frequency", "train.source", "train.target")
     assert (status, err) == (0, "")
     result = json.loads(out)
     assert (result["frequency"], result["against"], result["confusion"]) == ("training", None, None)
@@ -114,10 +114,10 @@ def test_text(files: Files, call: Call) -> None:
 
 
 def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = json.loads(call("errors", *STATED)[1])
+    before = json.loads(call("errors", "--format", "json", *STATED)[1])
     with Path("hyp").open() as file:
         monkeypatch.setattr("sys.stdin", file)
-        after = json.loads(call("errors", *STATED[:4], "-", *STATED[6:])[1])
+        after = json.loads(call("errors", "--format", "json", *STATED[:4], "-", *STATED[6:])[1])
     assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
     assert after == before
 

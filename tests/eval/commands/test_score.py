@@ -44,7 +44,7 @@ STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp")
 
 
 def test_json(files: Files) -> None:
-    done = align_eval("score", *STATED)
+    done = align_eval("score", "--format", "json", *STATED)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     # |A| = 4, |S| = 4, |A∩S| = 2, |A∩P| = 3
@@ -68,7 +68,7 @@ def test_json(files: Files) -> None:
 
 
 def test_standard_input(files: Files) -> None:
-    done = align_eval("score", "--gold", "gold", "--gold-base", "1", "--hyp", "-", stdin=HYPOTHESIS)
+    done = align_eval("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "-", stdin=HYPOTHESIS)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert (result["hypothesis"], result["aer"]) == ("<stdin>", 1 - 5 / 8)
@@ -109,7 +109,7 @@ def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
 
 def test_json_of_several_hypotheses(files: Files, call: Call) -> None:
     files("empty", "\n\n")
-    status, out, _ = call("score", "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
+    status, out, _ = call("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
     results = [json.loads(line) for line in out.splitlines()]
     assert status == 0
     assert [(r["hypothesis"], r["aer"], r["precision"], r["recall"]) for r in results] == [
@@ -136,7 +136,7 @@ def test_per_sentence(files: Files, call: Call) -> None:
 def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> None:
     files("naacl", "1 1 1 P\n2 2 1\n")
     arguments = ("--gold-swap", "--hyp", "naacl", "--hyp-swap", "--hyp-allow-possible")
-    status, out, _ = call("score", "--gold", "gold", "--gold-base", "1", *arguments)
+    status, out, _ = call("score", "--format", "json", "--gold", "gold", "--gold-base", "1", *arguments)
     assert status == 0
     result = json.loads(out)
     assert "|gold_base:1|gold_swap:yes|" in result["signature"]
@@ -145,9 +145,9 @@ def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> Non
 
 
 def test_swapped_gold_and_hypothesis_score_as_before(files: Files, call: Call) -> None:
-    before = json.loads(call("score", *STATED)[1])
+    before = json.loads(call("score", "--format", "json", *STATED)[1])
     files("turned", "0-0 2-2 3-3\n1-0\n")
-    after = json.loads(call("score", *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
+    after = json.loads(call("score", "--format", "json", *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
     assert [before[key] for key in ("aer", "precision", "recall")] == [
         after[key] for key in ("aer", "precision", "recall")
     ]
@@ -156,7 +156,7 @@ def test_swapped_gold_and_hypothesis_score_as_before(files: Files, call: Call) -
 def test_swapped_direction_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "1-2 2-3 3-4 4-1\n")
     files("hyp", "1-0 2-1 3-2 0-3\n")
-    status, out, err = call("score", *STATED)
+    status, out, err = call("score", "--format", "json", *STATED)
     assert (status, json.loads(out)["aer"]) == (0, 1.0)
     assert err.startswith("warning: hyp: AER of 1 sentences is 100.00 % with the links as they are and 0.00 % with ")
     assert err.endswith("if the direction is swapped, give --hyp-swap\n")
@@ -164,7 +164,7 @@ def test_swapped_direction_is_a_warning(files: Files, call: Call) -> None:
 
 def test_gold_without_links_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "\n\n")
-    status, out, err = call("score", *STATED)
+    status, out, err = call("score", "--format", "json", *STATED)
     assert (status, json.loads(out)["recall"]) == (0, None)
     assert err == "warning: gold: the gold has no links: AER says nothing\n"
 
@@ -173,10 +173,10 @@ def test_confidence(files: Files, call: Call) -> None:
     files("gold", "1-1 2-2 3p3\n1-2 2-1\n" * 15)
     files("hyp", "0-0 2-2 3-3\n0-1\n" * 15)
     asked = (*STATED, "--confidence", "--resamples", "200", "--seed", "7")
-    status, out, err = call("score", *asked)
+    status, out, err = call("score", "--format", "json", *asked)
     assert (status, err) == (0, "")
     result = json.loads(out)
-    plain = json.loads(call("score", *STATED)[1])
+    plain = json.loads(call("score", "--format", "json", *STATED)[1])
     intervals = result.pop("confidence")
     assert list(intervals) == ["aer", "precision", "recall"]
     for name in ("aer", "precision"):
@@ -197,7 +197,7 @@ def test_confidence(files: Files, call: Call) -> None:
 
 def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     files("hyp", "\n\n")
-    status, out, err = call("score", *STATED, "--confidence")
+    status, out, err = call("score", "--format", "json", *STATED, "--confidence")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
     assert err == "warning: only 2 sentences: intervals are too narrow and p-values are coarse\n"
     text = call("score", *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
@@ -271,7 +271,7 @@ def test_exit_status_of_the_process(files: Files) -> None:
 def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
     files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
     files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
-    status, out, err = call("score", "--gold", "gold", "--hyp", "hyp")
+    status, out, err = call("score", "--format", "json", "--gold", "gold", "--hyp", "hyp")
     result = json.loads(out)
     assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
     assert "|gold_format:naacl|gold_base:1|" in result["signature"]
@@ -284,7 +284,7 @@ def test_smallest_confidence(files: Files, call: Call) -> None:
     results = {}
     for threshold in (None, "0.5", "0.75"):
         options = () if threshold is None else ("--hyp-min-confidence", threshold)
-        status, out, err = call("score", *STATED, *options)
+        status, out, err = call("score", "--format", "json", *STATED, *options)
         assert (status, err) == (0, "")
         results[threshold] = json.loads(out)
     assert [results[t]["hypothesis_links"] for t in (None, "0.5", "0.75")] == [4, 3, 1]

@@ -47,13 +47,17 @@ def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
         "--overwrite",
     )
     names = documented("Output of `align-eval score`")
-    assert list(json.loads(align_eval("score", *arguments, "--confidence").stdout)) == names
-    assert list(json.loads(align_eval("score", *arguments).stdout)) == [name for name in names if name != "confidence"]
+    assert list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence").stdout)) == names
+    assert list(json.loads(align_eval("score", "--format", "json", *arguments).stdout)) == [
+        name for name in names if name != "confidence"
+    ]
     assert rows.read_text().splitlines()[0].split("\t") == documented("Output of `align-eval score`", 1)
 
 
 def test_compare(files: Path, align_eval: Callable[..., Any]) -> None:
-    done = align_eval("compare", "--gold", files / "gold", "--gold-base", 0, files / "hyp", files / "hyp")
+    done = align_eval(
+        "compare", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "hyp", files / "hyp"
+    )
     assert list(json.loads(done.stdout)) == documented(page="commands/compare.md")
 
 
@@ -61,7 +65,9 @@ def test_errors(files: Path, align_eval: Callable[..., Any]) -> None:
     for name in ("source", "target"):
         (files / name).write_text("a b c\na\n")
     texts = ("--source", files / "source", "--target", files / "target")
-    done = align_eval("errors", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", *texts)
+    done = align_eval(
+        "errors", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", *texts
+    )
     assert list(json.loads(done.stdout)) == documented(table=1, page="commands/errors.md")
 
 

@@ -151,7 +151,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def score(run: Run, file: str, *options: str) -> tuple[int, str, str]:
-    return run("score", "--gold", "gold", "--gold-base", "1", "--hyp", file, *options)
+    return run("score", "--gold", "gold", "--gold-base", "1", "--hyp", file, "--format", "json", *options)
 
 
 def doctor(run: Run, file: str) -> dict[str, object]:

@@ -141,7 +141,9 @@ def test_interval_and_comparison(shared: Path, gold: GoldTable) -> None:
 
 def test_command_line(shared: Path) -> None:
     command = [sys.executable, "-m", "alignment_eval", "score", "--gold", str(shared / GOLD), "--gold-base", "1"]
-    done = subprocess.run([*command, "--hyp", str(shared / GIZA)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*command, "--hyp", str(shared / GIZA), "--format", "json"], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     result = json.loads(done.stdout)
     assert [round(100 * result[key], 2) for key in ("aer", "precision", "recall")] == [20.96, 86.23, 72.84]
