@@ -12,8 +12,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.axes import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.table import Link
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.subwords import word_strings
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import row_shares
 
 if TYPE_CHECKING:
@@ -116,13 +115,10 @@ class DisplayMaps(SentenceMaps):
         part = f"layer {layer}" if head is None else f"layer {layer}, head {head}"
         return panel_of(self, options, level, f"{kind}, {setting.upper()}\n{part}", frozenset(links))
 
-    def _words(self, side: SentenceSide) -> list[str]:
-        return word_strings(side.tokens, side.words)
-
     def __repr__(self) -> str:
         if not self.ok:
             return f"{type(self).__name__}({self.id}, status={self.status!r})"
-        source, target = (shortened(self._words(side)) for side in (self.source, self.target))
+        source, target = (shortened(side.word_strings()) for side in (self.source, self.target))
         numbers = ",".join(map(str, self.layers))
         return f"{type(self).__name__}({source!r}, {target!r}, kinds={','.join(self.kinds)}, layers={numbers})"
 

@@ -11,7 +11,6 @@ from alignment_eval.extraction.extract import WordLinks, word_map_links
 from alignment_eval.extraction.method import check_join
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.maps.subwords import word_strings
 
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
@@ -77,8 +76,8 @@ def check_same_size(sentence: SentenceMaps, reverse: tuple[int, ...]) -> None:
 def words_of(sentence: SentenceMaps) -> Words:
     """The words of a sentence pair, source and target."""
     return (
-        word_strings(sentence.source.tokens, sentence.source.words),
-        word_strings(sentence.target.tokens, sentence.target.words),
+        sentence.source.word_strings(),
+        sentence.target.word_strings(),
     )
 
 

@@ -19,7 +19,6 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.table import Link, Links
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
-from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import (
     SETTINGS,
     UnitMap,
@@ -184,7 +183,7 @@ def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     """
     if not (source.word_count and target.word_count):
         return False
-    last = (word_strings(side.tokens, side.words)[-1] for side in (source, target))
+    last = (side.word_strings()[-1] for side in (source, target))
     return all(unicodedata.category(character).startswith("P") for word in last for character in word)
 
 

@@ -15,7 +15,6 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.fonts import FONT, label_of
 from alignment_eval.links.table import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import LEVELS, require_known
 
 if TYPE_CHECKING:
@@ -100,9 +99,9 @@ def sides_of(sentence: SentenceMaps, level: str) -> tuple[SentenceSide, Sentence
     if level == "token":
         ordinary = np.flatnonzero(~target.special)
         return source, SentenceSide(tuple(target.tokens[i] for i in ordinary), target.words[ordinary])
-    columns = (*word_strings(source.tokens, source.words), NULL_LABEL)
+    columns = (*source.word_strings(), NULL_LABEL)
     numbers = np.append(np.arange(source.word_count, dtype=np.int32), np.int32(-1))
-    rows = tuple(word_strings(target.tokens, target.words))
+    rows = tuple(target.word_strings())
     return SentenceSide(columns, numbers), SentenceSide(rows, np.arange(target.word_count, dtype=np.int32))
 
 

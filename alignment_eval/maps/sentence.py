@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.subwords import word_strings
 
 Array = NDArray[Any]
 
@@ -64,10 +65,16 @@ class SentenceSide:
     """The tokens of one side of a sentence pair, ``</s>`` included.
 
     ``words[i]`` is the word (from 0) that ``tokens[i]`` is a piece of, -1 for a special token.
+
+    Pieces may span words of the text, such as a Chinese piece of two characters if characters are the words.  Then
+    ``words`` counts runs of words that no piece spans the ends of, and ``spans`` says how many words each run has;
+    None: one each.  ``forms`` are the words of the text; None: the tokens spell them.
     """
 
     tokens: tuple[str, ...]
     words: NDArray[np.int32]
+    spans: NDArray[np.int32] | None = None
+    forms: tuple[str, ...] | None = None
 
     @property
     def special(self) -> NDArray[np.bool_]:
@@ -78,7 +85,11 @@ class SentenceSide:
     @property
     def word_count(self) -> int:
         """Number of words."""
-        return int(self.words.max(initial=-1)) + 1
+        return int(self.words.max(initial=-1)) + 1 if self.spans is None else int(self.spans.sum())
+
+    def word_strings(self) -> list[str]:
+        """The words: those of the text if they are known, else what the tokens spell."""
+        return word_strings(self.tokens, self.words) if self.forms is None else list(self.forms)
 
     def by_tokens(self) -> SentenceSide:
         """The same tokens, where each token that belongs to a word becomes a word of its own."""

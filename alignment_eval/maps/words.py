@@ -83,8 +83,26 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     null = np.add.reduce(pieces[..., special], axis=-1, keepdims=True)
     columns = np.concatenate([pieces[..., ~special], null], axis=-1)[..., rows, :]
     words = target.words[~target.special]
-    lengths = np.bincount(words, minlength=target.word_count)
-    merged: NDArray[np.float64] = np.add.reduceat(columns, run_starts(words), axis=-2) / lengths[:, None]
+    merged: NDArray[np.float64] = np.add.reduceat(columns, run_starts(words), axis=-2) / np.bincount(words)[:, None]
+    return spread(merged, source, target)
+
+
+def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSide) -> NDArray[np.float64]:
+    """Spread the map of runs of words (:class:`~alignment_eval.maps.sentence.SentenceSide`) over their words.
+
+    The words of a target run have its row; those of a source run have equal parts of its column.  So a row keeps its
+    sum.
+
+    Args:
+        merged: [..., target runs, source runs + 1].
+        source: the source tokens.
+        target: the target tokens.
+    """
+    if target.spans is not None:
+        merged = np.repeat(merged, target.spans, axis=-2)
+    if source.spans is not None:
+        spans = np.append(source.spans, 1)
+        merged = np.repeat(merged / spans, spans, axis=-1)
     return merged
 
 
@@ -98,6 +116,11 @@ def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
         scores = word_map(maps, source, target, setting)
         return UnitMap(scores, np.arange(target.word_count), np.append(np.arange(source.word_count), -1))
     check_pair(maps, source, target)
+    if source.spans is not None or target.spans is not None:
+        raise InputError(
+            "subwords of this text span several of its words, so subwords cannot stand for words; choose a rule that "
+            "reads words, such as kobayashi2020 or two-way"
+        )
     scores = maps[..., token_rows(target, setting), :].astype(np.float64)
     columns = np.where(source.special, -1, source.words).astype(np.intp)
     return UnitMap(scores, target.words[~target.special].astype(np.intp), columns)

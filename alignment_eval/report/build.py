@@ -16,7 +16,6 @@ from alignment_eval.figures.heatmap import layer_label
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.subwords import word_strings
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
 from alignment_eval.scoring.aer import Counts, Score, aer
@@ -294,4 +293,4 @@ def _entry(sentence: SentenceMaps, gold: GoldSentence, links: NDArray[np.bool_] 
 
 def _side(side: SentenceSide) -> dict[str, object]:
     """The words of a side, and the word of each token (-1: none)."""
-    return {"words": word_strings(side.tokens, side.words), "pieces": side.words.tolist()}
+    return {"words": side.word_strings(), "pieces": side.words.tolist()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import torch
 
@@ -11,6 +12,8 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
 from fairseq_norm_plugin.api import NormModel, load
+from fairseq_norm_plugin.pipeline.settings import names_of, options_of
+from fairseq_norm_plugin.pipeline.text import WORDS
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +23,55 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--data", required=True, metavar="DIR", help="directory with dict.LANG.txt of both languages")
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
     group.add_argument("-t", "--target-lang", metavar="LANG", help="default: likewise")
+    _add_pipeline_arguments(parser.add_argument_group("words and subwords", "as fairseq-interactive takes them"))
+
+
+def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
+    """Declare fairseq's tokenizers and subwords, with the options that they declare themselves."""
+    group.add_argument("--tokenizer", choices=("none", *names_of("tokenizer")), help="links are between its tokens")
     group.add_argument(
         "--bpe",
-        choices=("subword-nmt", "none"),
-        default="subword-nmt",
-        help="none: the text is in subwords",
+        choices=("none", "subword-nmt", *names_of("bpe")),
+        help="none: the text is in subwords (default: by --bpe-codes)",
     )
-    group.add_argument("--bpe-codes", nargs="+", metavar="CODES", help="subword-nmt codes: joint, or source and target")
+    group.add_argument(
+        "--bpe-codes", nargs="+", metavar="CODES", help="of subword-nmt or fastBPE: joint, or source and target"
+    )
+    declared = {"bpe_codes"}
+    for registry in ("tokenizer", "bpe"):
+        for name in names_of(registry):
+            for option in options_of(registry, name):
+                if option.name not in declared:
+                    declared.add(option.name)
+                    _add_option(group, option, f"--{registry} {name}")
     group.add_argument(
         "--subword-mark",
         choices=("auto", *MARKS),
         default="auto",
         help="subword mark of the text with --bpe none (default: auto, detected from the dictionaries)",
     )
+    for side in ("source", "target"):
+        group.add_argument(
+            f"--{side}-words",
+            choices=WORDS,
+            default="blanks",
+            help=f"words of the {side} text: what blanks separate; characters, in scripts without blanks; segmented: "
+            "what blanks separate that the model does not read (default: blanks)",
+        )
+
+
+def _add_option(group: argparse._ArgumentGroup, option: Any, owner: str) -> None:
+    flag, text = f"--{option.name.replace('_', '-')}", f"{owner}: {option.metadata.get('help', '')}".replace("%", "%%")
+    if option.type is bool:
+        group.add_argument(flag, action="store_const", const=True, help=text)
+    else:
+        group.add_argument(flag, metavar="VALUE", help=text)
+
+
+def _pipeline_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The stated options of tokenizer and subwords, except for codes."""
+    names = {o.name for registry in ("tokenizer", "bpe") for n in names_of(registry) for o in options_of(registry, n)}
+    return {name: getattr(args, name) for name in names - {"bpe_codes"} if getattr(args, name) is not None}
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +126,7 @@ def check_input(args: argparse.Namespace) -> None:
         raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
-    if (args.bpe == "none") != (args.bpe_codes is None):
+    if (args.bpe == "none" and args.bpe_codes is not None) or (args.bpe is None and args.bpe_codes is None):
         raise UsageError("expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords")
     for name, codes in (("--bpe-codes", args.bpe_codes), ("--reverse-bpe-codes", args.reverse_bpe_codes)):
         if codes is not None and len(codes) > 2:
@@ -118,6 +157,11 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
         reverse_path=args.reverse_path,
         reverse_data=args.reverse_data,
         reverse_bpe_codes=args.reverse_bpe_codes,
+        tokenizer=args.tokenizer,
+        bpe=args.bpe,
+        source_words=args.source_words,
+        target_words=args.target_words,
+        **_pipeline_options(args),
     )
     if torch.cuda.is_available() and not args.cpu:
         model.to("cuda")

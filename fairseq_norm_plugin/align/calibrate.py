@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> None:
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = [model.direction for model in models]
+    text = text.through(directions[0].pipelines)
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     hashes = [model_hash(model.models) for model in models]

@@ -43,8 +43,12 @@ from fairseq_norm_plugin.align.run import run
 PROG = "norm-align"
 #: The options that --help shows; --help-all shows all.
 _COMMON = (
-    *("path", "data", "source_lang", "target_lang", "bpe_codes", "source_text", "target_text", "text", "profile"),
+    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "profile"),
     *(
+        "tokenizer",
+        "bpe",
+        "bpe_codes",
+        "sentencepiece_model",
         "reverse_path",
         "reverse_data",
         "reverse_bpe_codes",
@@ -104,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
     add_line_arguments(group)
+    group.add_argument(
+        "--tokens-out",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
+    )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE and the parts of a stopped run")
     group = add_speed_arguments(parser)

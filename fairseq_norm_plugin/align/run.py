@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import sys
 import time
 from collections import Counter
@@ -30,11 +31,13 @@ from fairseq_norm_plugin.align.arguments import load_models, text_paths
 from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
 from fairseq_norm_plugin.output.identity import architecture_hash, model_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
+from fairseq_norm_plugin.pipeline.settings import TextSettings
 
 
 def run(args: argparse.Namespace) -> None:
@@ -45,11 +48,15 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
     """
     check_new(args.output, args.overwrite or args.resume, parents=True)
+    for file in args.tokens_out or ():
+        check_new(file, args.overwrite or args.resume, parents=True)
     stream = is_stream(args.output)
     lexicon = given_lexicon(args)
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = [model.direction for model in models]
+    text = text.through(directions[0].pipelines)
+    _write_tokens(args, text, directions[0])
     hashes = [model_hash(model.models) for model in models]
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
@@ -92,6 +99,12 @@ def run(args: argparse.Namespace) -> None:
     print(described, file=sys.stderr)
 
 
+def _write_tokens(args: argparse.Namespace, text: ParallelText, direction: Direction) -> None:
+    """Write the words that links count, of source and target (``--tokens-out``)."""
+    for which, file in enumerate(args.tokens_out or ()):
+        write_lines(file, (" ".join(direction.words(pair[which], which)) for pair in text))
+
+
 def _manifest(
     args: argparse.Namespace,
     text: ParallelText,
@@ -99,18 +112,24 @@ def _manifest(
     hashes: Sequence[str],
     fields: dict[str, Value],
 ) -> Manifest:
-    codes = [*(args.bpe_codes or []), *(args.reverse_bpe_codes or [])]
     signed = {
         "version": __version__,
         "models": list(hashes),
         "architectures": [architecture_hash(model.models) for model in models],
         "dictionaries": [file_hash(path) for model in models for path in _dictionary_files(model)],
-        "codes": [file_hash(Path(name)) for name in codes],
-        "mark": args.subword_mark,
+        "pipelines": [_pipeline_fields(model.text) for model in models],
         "text": list(text.hashes),
         "extraction": fields,
     }
     return Manifest("alignments", signed, size=text.size, shard=0, shards=1)
+
+
+def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
+    """What decides how text becomes pieces."""
+    options = {name: str(value) for name, value in sorted(text.options.items()) if name != "bpe_codes"}
+    hashes = [file_hash(Path(name)) for name in text.files]
+    named = {"tokenizer": text.tokenizer, "bpe": text.bpe, "words": ",".join(text.words), "mark": text.mark}
+    return {**named, "options": json.dumps(options), "files": ",".join(hashes)}
 
 
 def _dictionary_files(model: NormModel) -> list[Path]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
@@ -14,10 +13,11 @@ from torch import Tensor, nn
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
-from fairseq_norm_plugin.aligning.text import Segmenter, TokenPair, Tokens
+from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
+from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,12 @@ class Direction:
     Args:
         models: the models, in evaluation mode.
         dictionaries: fairseq's dictionaries of source and target.
-        segmenters: cut the words of source and target into subwords.
+        pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
 
     Attributes:
         name: path of the checkpoint.
+        pipelines: of source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
     """
@@ -60,12 +61,12 @@ class Direction:
         self,
         models: Sequence[nn.Module],
         dictionaries: tuple[Any, Any],
-        segmenters: tuple[Segmenter, Segmenter],
+        pipelines: tuple[TextPipeline, TextPipeline],
         name: str,
     ) -> None:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
-        self._segmenters = segmenters
+        self.pipelines = pipelines
         self.name = name
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
@@ -94,11 +95,15 @@ class Direction:
 
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
         """Encode the words of a source (``which`` 0) or a target (1)."""
-        return _encode(tokens, self._segmenters[which], self._dictionaries[which])
+        return _encode(tokens, self.pipelines[which], self._dictionaries[which])
+
+    def read(self, line: str, which: int) -> Words:
+        """The words of a line of source (``which`` 0) or target (1)."""
+        return self.pipelines[which].read(line)
 
     def words(self, tokens: Tokens, which: int) -> Tokens:
         """The words of a source (``which`` 0) or a target (1) that the indices of links refer to."""
-        return self._segmenters[which].words(tokens)
+        return self.pipelines[which].words(tokens)
 
     def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""
@@ -120,8 +125,8 @@ class Direction:
 
     def forget(self) -> None:
         """Free the memory that caches of words take."""
-        for segmenter in self._segmenters:
-            segmenter.forget()
+        for pipeline in self.pipelines:
+            pipeline.forget()
 
     @torch.no_grad()
     def maps(
@@ -178,9 +183,9 @@ def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]])
     return sum(len(side.ids) for sides in pairs.values() for side in sides if side is not None)
 
 
-def _encode(tokens: Tokens, segmenter: Segmenter, dictionary: Any) -> EncodedSide:
-    pieces, words = segmenter(tokens)
+def _encode(words: Tokens, pipeline: TextPipeline, dictionary: Any) -> EncodedSide:
+    pieces = pipeline.segment(words)
     # a word of the text that looks like </s> or <pad> is not that symbol
-    ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces]
-    side = SentenceSide((*pieces, dictionary[dictionary.eos()]), np.append(words, np.int32(-1)))
+    ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces.tokens]
+    side = pieces.side((), (dictionary[dictionary.eos()],))
     return EncodedSide(torch.tensor([*ids, dictionary.eos()]), side, ids.count(dictionary.unk()))

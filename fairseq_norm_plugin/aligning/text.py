@@ -1,20 +1,17 @@
-"""Sentence pairs read from files, and the segmentation of their words into subwords."""
+"""Sentence pairs read from files."""
 
 from __future__ import annotations
 
-import itertools
+import copy
 from collections.abc import Iterator, Sequence
 from tempfile import NamedTemporaryFile
-from typing import Any, Optional
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
-from alignment_eval.formats.text import TextFile, token_lines
-from alignment_eval.maps.subwords import word_indices, word_strings
-from fairseq_norm_plugin.bpe import read_bpe
+from alignment_eval.formats.text import TextFile
+from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
+from fairseq_norm_plugin.pipeline.text import TextPipeline
 
 #: Separates source and target if both are in one file, as in fast_align's input.
 SEPARATOR = b"|||"
@@ -25,7 +22,9 @@ TokenPair = tuple[Tokens, Tokens]
 
 
 class ParallelText:
-    """Tokenised sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
+    """Sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
+
+    The pairs are tokens that blanks separate, or what the pipelines of a model read (:meth:`through`).
 
     The text is read once at the beginning (line counts, encoding, hashes; standard input is copied to a temporary
     file), and again line by line in each iteration.  Memory does not grow with the text.
@@ -42,6 +41,7 @@ class ParallelText:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths: list[str] = []
         self._copies: list[Any] = []
+        self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
         names, sizes, hashes = [], [], []
         for path in paths:
             file = TextFile(path)
@@ -73,11 +73,23 @@ class ParallelText:
             copy.flush()
         return lines
 
+    def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> ParallelText:
+        """The same text, whose lines are read by the pipelines of source and target."""
+        text = copy.copy(self)
+        text._pipelines = pipelines
+        return text
+
     def __iter__(self) -> Iterator[TokenPair]:
-        texts = [token_lines(path) for path in self._paths]
+        texts = [_lines(path) for path in self._paths]
         lines = zip(*texts) if len(texts) == 2 else map(_split, texts[0])
-        for source, target in lines:
-            yield [token.decode() for token in source], [token.decode() for token in target]
+        for pair in lines:
+            source, target = (pipeline.read(line.decode()) for pipeline, line in zip(self._pipelines, pair))
+            yield source, target
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    for chunk in TextFile(path):
+        yield from chunk.split(b"\n")[:-1]
 
 
 def _check_joined(chunk: bytes, name: str, before: int) -> None:
@@ -90,42 +102,9 @@ def _check_joined(chunk: bytes, name: str, before: int) -> None:
             )
 
 
-def _split(tokens: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+def _split(line: bytes) -> tuple[bytes, bytes]:
+    tokens = line.split()
     if not tokens:
-        return [], []
+        return b"", b""
     middle = tokens.index(SEPARATOR)
-    return tokens[:middle], tokens[middle + 1 :]
-
-
-class Segmenter:
-    """Cuts words into the subwords of a model, and tracks which word each subword is from.
-
-    Args:
-        codes: file of subword-nmt codes; None: the text is in subwords already, and ``mark`` shows the words.
-        mark: one of alignment_eval.maps.subwords.MARKS.
-
-    Raises:
-        InputError: the codes cannot be read, or subword-nmt is not installed.
-    """
-
-    def __init__(self, codes: Optional[str], mark: str = "none") -> None:
-        self._bpe = None if codes is None else read_bpe(codes)
-        self._mark = mark
-
-    def __call__(self, tokens: Tokens) -> tuple[Tokens, NDArray[np.int32]]:
-        """The subwords of a sentence, and the index of each subword's word, from 0."""
-        if self._bpe is None:
-            return tokens, word_indices(tokens, self._mark)
-        pieces = [self._bpe.segment_tokens([token]) for token in tokens]
-        counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
-        words = np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
-        return list(itertools.chain.from_iterable(pieces)), words
-
-    def words(self, tokens: Tokens) -> Tokens:
-        """The words of a sentence that the indices of links refer to."""
-        return tokens if self._bpe is not None else word_strings(tokens, word_indices(tokens, self._mark))
-
-    def forget(self) -> None:
-        """Clear the cache of subword-nmt, which otherwise keeps all words."""
-        if self._bpe is not None:
-            self._bpe.cache = {}  # a new one: another thread may be reading the old one
+    return b" ".join(tokens[:middle]), b" ".join(tokens[middle + 1 :])

@@ -25,7 +25,7 @@ from fairseq_norm_plugin.aligning.profiles import find_profiles
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS, check_max_tokens
 from fairseq_norm_plugin.api.lexicons import LexiconCache
-from fairseq_norm_plugin.api.sentences import GivenPair, words_of_text
+from fairseq_norm_plugin.api.sentences import GivenPair
 
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
@@ -87,7 +87,7 @@ class ProfileAligner:
         Raises:
             InputError: the pair cannot be aligned.
         """
-        (alignment,) = self._align(_token_pairs([given]), options, quiet=True)
+        (alignment,) = self._align(_token_pairs([given], self._directions[0]), options, quiet=True)
         if not alignment.ok:
             raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
         return alignment
@@ -103,7 +103,7 @@ class ProfileAligner:
             InputError: a sentence is given as token ids, or a profile or lexicon cannot be used.
             UsageError: a profile of one direction for two models.
         """
-        return self._align(_token_pairs(given), options, quiet=False)
+        return self._align(_token_pairs(given, self._directions[0]), options, quiet=False)
 
     def _align(self, pairs: Sequence[TokenPair], options: AlignOptions, quiet: bool) -> Alignments:
         lexicon, lexicon_fields = self._lexicon(options)
@@ -140,13 +140,13 @@ class ProfileAligner:
         return Alignment.of(source, target, aligned.links, aligned.status)
 
 
-def _token_pairs(given: Iterable[GivenPair]) -> list[TokenPair]:
-    pairs = []
+def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[TokenPair]:
+    pairs: list[TokenPair] = []
     for pair in given:
         for sentence, name in zip((pair.source, pair.target), pair.names):
             if not isinstance(sentence, str):
                 raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
-        pairs.append((words_of_text(str(pair.source)), words_of_text(str(pair.target))))
+        pairs.append((direction.read(str(pair.source), 0), direction.read(str(pair.target), 1)))
     return pairs
 
 

@@ -11,7 +11,7 @@ import torch
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction, EncodedSide
-from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence, words_of_text
+from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.tokens import Vocabulary
 
@@ -74,7 +74,7 @@ class SentenceEncoder:
     def side(self, sentence: Sentence, which: int, name: str) -> EncodedSide:
         """Encode a source (``which`` 0) or a target (1), called ``name`` in messages; errors as for :meth:`pair`."""
         if isinstance(sentence, str):
-            side = self._direction.encode_side(words_of_text(sentence), which)
+            side = self._direction.encode_side(self._direction.read(sentence, which), which)
         else:
             side = self._of_ids(sentence, self._vocabularies[which], name)
         if len(side.ids) == 1:

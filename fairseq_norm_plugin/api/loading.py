@@ -12,8 +12,8 @@ from fairseq import checkpoint_utils
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import Segmenter
 from fairseq_norm_plugin.api.model import NormModel
+from fairseq_norm_plugin.pipeline.settings import TextSettings, pipelines
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
 #: One file, or two: of source and target.
@@ -31,6 +31,11 @@ def load(
     reverse_path: Union[str, Path, None] = None,
     reverse_data: Union[str, Path, None] = None,
     reverse_bpe_codes: Optional[Codes] = None,
+    tokenizer: Optional[str] = None,
+    bpe: Optional[str] = None,
+    source_words: str = "blanks",
+    target_words: str = "blanks",
+    **text_options: Any,
 ) -> NormModel:
     """Load a fairseq checkpoint to read maps and alignments from.
 
@@ -39,26 +44,39 @@ def load(
         data: the directory with ``dict.<lang>.txt`` of both languages.
         source_lang: source language; by default detected from binarised data in ``data``.
         target_lang: target language; likewise.
-        bpe_codes: file of subword-nmt codes, or two files, of source and target; sentences are then given in words.
+        bpe_codes: file of subword-nmt or fastBPE codes, or two files, of source and target; sentences are then given in
+            words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
         reverse_path: a checkpoint of the other direction; alignments are then made by both models.
         reverse_data: its dictionaries; default: ``data``.
         reverse_bpe_codes: its codes, one file, or two, of its source (``target_lang``) and target; default:
             ``bpe_codes``.
+        tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; words are then its
+            tokens.
+        bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
+            given in subwords, which is the default without ``bpe_codes``.
+        source_words: what the words of the source are: what ``blanks`` separate; ``characters``, in scripts without
+            blanks; or ``segmented``: what blanks separate that the model does not read (with ``sentencepiece`` only).
+        target_words: the same of the target.
+        **text_options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
+            ``moses_no_escape``.
 
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model is not an encoder-decoder Transformer.
-        UsageError: more than two files of codes, or options of a reverse model without ``reverse_path``.
+        UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
+            text that do not go together.
     """
     # torch warns of the masks that fairseq passes to it, which a user cannot change
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     codes = _codes("bpe_codes", bpe_codes)
-    model = _load_direction(path, data, source_lang, target_lang, codes, subword_mark)
+    words = (source_words, target_words)
+    settings = TextSettings(tokenizer, bpe, {**text_options, "bpe_codes": codes}, words, subword_mark)
+    model = _load_direction(path, data, source_lang, target_lang, settings)
     if reverse_path is not None:
         cfg = model.task.cfg
-        codes = _codes("reverse_bpe_codes", reverse_bpe_codes) or codes[::-1]
+        reverse_codes = _codes("reverse_bpe_codes", reverse_bpe_codes)
         model.reverse = _load_direction(
-            reverse_path, reverse_data or data, cfg.target_lang, cfg.source_lang, codes, subword_mark
+            reverse_path, reverse_data or data, cfg.target_lang, cfg.source_lang, settings.exchanged(reverse_codes)
         )
     elif reverse_data is not None or reverse_bpe_codes is not None:
         raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
@@ -80,8 +98,7 @@ def _load_direction(
     data: Union[str, Path],
     source_lang: Optional[str],
     target_lang: Optional[str],
-    codes: Sequence[str],
-    subword_mark: str,
+    settings: TextSettings,
 ) -> NormModel:
     from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
 
@@ -90,7 +107,7 @@ def _load_direction(
         detected = _detect_languages(Path(data))
         source_lang, target_lang = source_lang or detected[0], target_lang or detected[1]
     dictionaries = [str(Path(data) / f"dict.{lang}.txt") for lang in (source_lang, target_lang)]
-    for what, files in (("checkpoint", names), ("BPE codes", codes), ("dictionary", dictionaries)):
+    for what, files in (("checkpoint", names), ("BPE codes", settings.codes), ("dictionary", dictionaries)):
         for name in files:
             if not Path(name).is_file():
                 raise InputError(f"{name}: no such file; check the path of the {what}")
@@ -107,10 +124,10 @@ def _load_direction(
     _warn_of_languages(trained, task.cfg, names[-1])
     for model in models:
         model.float().eval()  # fp16 checkpoints are computed in float32
-    vocabularies = _vocabulary(task.source_dictionary, subword_mark), _vocabulary(task.target_dictionary, subword_mark)
-    segmenters = _segmenters(codes, vocabularies)
-    direction = Direction(models, (task.source_dictionary, task.target_dictionary), segmenters, str(path))
-    return NormModel(task, models, direction, vocabularies)
+    vocabularies = _vocabulary(task.source_dictionary, settings), _vocabulary(task.target_dictionary, settings)
+    both = pipelines(settings, (source_lang, target_lang), vocabularies)
+    direction = Direction(models, (task.source_dictionary, task.target_dictionary), both, str(path))
+    return NormModel(task, models, direction, vocabularies, settings)
 
 
 def _detect_languages(data: Path) -> tuple[str, str]:
@@ -130,16 +147,8 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def _vocabulary(dictionary: Any, mark: str) -> Vocabulary:
-    return Vocabulary(dictionary, dictionary_mark(dictionary, mark), special_ids(dictionary))
-
-
-def _segmenters(codes: Sequence[str], vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Segmenter, Segmenter]:
-    """The segmenters of source and target."""
-    if not codes:
-        return Segmenter(None, vocabularies[0].mark), Segmenter(None, vocabularies[1].mark)
-    source = Segmenter(codes[0])
-    return source, source if codes[-1] == codes[0] else Segmenter(codes[-1])
+def _vocabulary(dictionary: Any, settings: TextSettings) -> Vocabulary:
+    return Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary))
 
 
 def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:

@@ -17,6 +17,7 @@ from fairseq_norm_plugin.api.encoding import MAX_TOKENS
 from fairseq_norm_plugin.api.map_model import MapModel
 from fairseq_norm_plugin.api.sentences import GivenPair, given_pairs, is_one_pair
 from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.pipeline.settings import TextSettings
 from fairseq_norm_plugin.tokens import Vocabulary
 
 FileName = Union[str, Path]
@@ -26,13 +27,20 @@ class NormModel(MapModel):
     """A translation model (or an ensemble) that aligns words; made by :func:`fairseq_norm_plugin.load`.
 
     Attributes:
+        text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
     """
 
     def __init__(
-        self, task: Any, models: Sequence[Any], direction: Direction, vocabularies: tuple[Vocabulary, Vocabulary]
+        self,
+        task: Any,
+        models: Sequence[Any],
+        direction: Direction,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        text: TextSettings,
     ) -> None:
         super().__init__(task, models, direction, vocabularies)
+        self.text = text
         self.reverse: Optional[NormModel] = None
 
     @property

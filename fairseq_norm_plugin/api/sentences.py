@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import suppress
 from itertools import zip_longest
@@ -12,8 +11,9 @@ from typing import Any, NamedTuple, Optional, Union
 import torch
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.pipeline.text import words_of_text
 
-#: Text with words separated by blanks, or token ids.
+#: Text, or token ids.
 Sentence = Union[str, Sequence[int]]
 #: One sentence, or several.
 Sentences = Union[Sentence, Iterable[Sentence]]
@@ -21,8 +21,6 @@ Sentences = Union[Sentence, Iterable[Sentence]]
 _EXPECTED = "expected text or token ids"
 #: Fills the end of the shorter list.
 _END = object()
-#: Words are separated by ASCII white space, as on the command line.
-_WORD = re.compile(r"[^ \t\n\r\v\f]+")
 
 
 class GivenPair(NamedTuple):
@@ -34,11 +32,6 @@ class GivenPair(NamedTuple):
     source: Sentence
     target: Optional[Sentence]
     names: tuple[str, str] = ("source", "target")
-
-
-def words_of_text(text: str) -> list[str]:
-    """The words of a sentence."""
-    return _WORD.findall(text)
 
 
 def empty_sentence(name: str) -> InputError:

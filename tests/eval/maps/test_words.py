@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
 from tests.facts import facts
 
@@ -120,3 +120,18 @@ def test_maps_that_are_not_there(make_sentence: Factory) -> None:
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
     with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
         extract(layers_only, ExtractionOptions("alti", heads=parse_maps("0,1.0")))
+
+
+@pytest.mark.parametrize("setting", ["awo", "awi"])
+def test_words_that_pieces_span(setting: str) -> None:
+    """By hand: the words of a target run have its row, those of a source run equal parts of its column."""
+    source = SentenceSide(("a", "bc", "</s>"), np.array([0, 1, -1]), np.array([1, 2]), ("a", "b", "c"))
+    target = SentenceSide(("xyz", "u", "v", "</s>"), np.array([0, 1, 1, -1]), np.array([3, 1]), ("x", "y", "z", "uv"))
+    maps = np.arange(1.0, 13.0).reshape(4, 3)
+    first = {"awo": maps[0], "awi": maps[1]}[setting]
+    second = {"awo": maps[1:3], "awi": maps[2:4]}[setting].mean(axis=0)
+    expected = [[row[0], row[1] / 2, row[1] / 2, row[2]] for row in (first, first, first, second)]
+    assert word_map(maps, source, target, setting).tolist() == expected
+    assert (source.word_count, source.word_strings()) == (3, ["a", "b", "c"])
+    with pytest.raises(InputError, match="subwords of this text span several of its words"):
+        unit_map(maps, source, target, setting, "subwords")

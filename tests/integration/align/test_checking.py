@@ -11,16 +11,18 @@ import torch
 import fairseq_norm_plugin as fnp
 from fairseq_norm_plugin.aligning.checking import judge_pairs, mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import ParallelText, Segmenter
+from fairseq_norm_plugin.aligning.text import ParallelText
+from fairseq_norm_plugin.pipeline.pieces import WordPieces
+from fairseq_norm_plugin.pipeline.text import TextPipeline
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
 
 def direction_of(folder, checkpoint, source, target):
     model = fnp.load(folder / checkpoint, folder, source, target)
-    segmenter = Segmenter(str(folder / "codes.bpe"))
+    pipeline = TextPipeline(WordPieces(folder / "codes.bpe"))
     dictionaries = model.task.source_dictionary, model.task.target_dictionary
-    return Direction(model.models, dictionaries, (segmenter, segmenter), checkpoint)
+    return Direction(model.models, dictionaries, (pipeline, pipeline), checkpoint)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptio
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from fairseq_norm_plugin.aligning.aligner import Aligner, length_batches
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import Segmenter
+from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
+from fairseq_norm_plugin.pipeline.text import TextPipeline
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
 REVERSE = FORWARD.with_maps(parse_maps("0.3"))
@@ -25,8 +26,8 @@ METHODS = {
 @pytest.fixture
 def make_direction(build, tgt_dict):
     def make(seed, name="checkpoint.pt", **options):
-        segmenter = Segmenter(None, "@@")
-        return Direction([build(seed, **options)], (tgt_dict, tgt_dict), (segmenter, segmenter), name)
+        pipeline = TextPipeline(MarkedPieces("@@"))
+        return Direction([build(seed, **options)], (tgt_dict, tgt_dict), (pipeline, pipeline), name)
 
     return make
 

@@ -1,37 +1,14 @@
-"""Sentence pairs from files, and the subwords of their words."""
+"""Sentence pairs from files."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.aligning.text import ParallelText, Segmenter
+from fairseq_norm_plugin.aligning.text import ParallelText
+from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
+from fairseq_norm_plugin.pipeline.text import TextPipeline
 from tests.facts import facts
-
-BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
-
-
-def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
-    (tmp_path / "codes").write_text(BPE_CODES)
-    segment = Segmenter(str(tmp_path / "codes"))
-    words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
-    pieces, numbers = segment(words)
-    spelled = ["".join(p for p, n in zip(pieces, numbers) if n == k).replace("@@", "") for k in range(len(words))]
-    assert spelled == [word.replace("@@", "") for word in words]
-    assert pieces[:2] == ["kiba", "ba"]
-    assert (np.diff(numbers) >= 0).all()
-
-
-def test_forgetting_does_not_disturb_who_is_at_work(tmp_path):
-    """Another thread may have found a word in the cache and be about to read it."""
-    (tmp_path / "codes").write_text(BPE_CODES)
-    segment = Segmenter(str(tmp_path / "codes"))
-    segment(["kiba"])
-    cache = segment._bpe.cache
-    segment.forget()
-    assert "kiba" in cache
-    assert not segment._bpe.cache
 
 
 @pytest.mark.parametrize(
@@ -59,3 +36,11 @@ def test_pairs_of_a_text(tmp_path):
     text = ParallelText([str(tmp_path / "one")])
     assert text.size == 3
     assert list(text) == list(text) == [(["a\u00a0b", "c"], ["d"]), ([], []), ([], ["e"])]
+
+
+def test_pipelines_read_the_lines(tmp_path):
+    (tmp_path / "one").write_text("a, b ||| c.\n", encoding="utf-8")
+    source = TextPipeline(MarkedPieces("none"), lambda line: line.replace(",", " ,"))
+    text = ParallelText([str(tmp_path / "one")])
+    assert list(text.through((source, TextPipeline(MarkedPieces("none"))))) == [(["a", ",", "b"], ["c."])]
+    assert list(text) == [(["a,", "b"], ["c."])]

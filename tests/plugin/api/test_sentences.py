@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.api.sentences import given_pairs, is_one_pair, words_of_text
+from fairseq_norm_plugin.api.sentences import given_pairs, is_one_pair
 
 ONE = ["wir sind hier .", [4, 5, 6], (4, 5), np.array([4, 5]), torch.tensor([4, 5]), "", range(4, 9)]
 SEVERAL = [["wir", "sie"], ("wir",), [[4, 5], [6]], [], np.array([[4, 5]]), pd.Series(["wir"]), iter(["wir"])]
@@ -91,8 +89,3 @@ def test_pairs_come_in_order_with_names():
     first, second = given_pairs(["a", [4]], pd.Series(["x", "y"]))
     assert first == ("a", "x", ("source[0]", "target[0]"))
     assert second == ([4], "y", ("source[1]", "target[1]"))
-
-
-@given(st.text(alphabet="a\u00a0\u2028\x1c \t\n\r\v\fé"))
-def test_words_are_those_of_the_command_line(text):
-    assert words_of_text(text) == [word.decode() for word in text.encode().split()]

@@ -1,0 +1,75 @@
+"""Reads the BPE codes of subword-nmt and of fastBPE."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from alignment_eval.errors import InputError
+
+#: fairseq's names for the programs whose codes can be read, and what each line of their files holds.
+CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
+#: The first line of codes in the form that subword-nmt has today.
+_VERSION = "#version: 0.2\n"
+
+
+def read_bpe(path: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> Any:
+    """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
+
+    fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file; so subword-nmt applies
+    both.
+
+    Args:
+        path: the codes.
+        kind: ``subword_nmt`` or ``fastbpe``; None: detected from the file (:func:`kind_of_codes`).
+        separator: the mark of a piece that another follows.
+
+    Raises:
+        InputError: the file cannot be read, is not a codes file or one of the other kind, or subword-nmt is not
+            installed.
+    """
+    try:
+        from subword_nmt.apply_bpe import BPE
+    except ImportError as error:
+        raise InputError(
+            "BPE codes need subword-nmt, which is not installed; pip install subword-nmt, or give text in subwords"
+        ) from error
+    said = io.StringIO()
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        found = kind_of_codes(text)
+        if kind is not None and kind != found:
+            raise InputError(
+                f"{path}: these are codes of {found} (each line has {CODES[found]}), but --bpe {kind} expects "
+                f"{CODES[kind]}; give --bpe {found}, or the other codes"
+            )
+        if found == "fastbpe":
+            text = _VERSION + "".join(_without_counts(text, path))
+        with redirect_stderr(said):
+            return BPE(io.StringIO(text), separator=separator)
+    except SystemExit as error:  # subword-nmt exits at a line of another form
+        wrong = said.getvalue().partition("\n")[0].removeprefix("Error: ")
+        raise InputError(
+            f"{path}: {wrong}; each line must have two subwords, as subword-nmt learn-bpe writes"
+        ) from error
+    except (OSError, ValueError, IndexError) as error:
+        raise InputError(
+            f"{path}: cannot read BPE codes ({error}); give a file that subword-nmt learn-bpe or fastBPE wrote"
+        ) from error
+
+
+def kind_of_codes(text: str) -> str:
+    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``."""
+    columns = text.partition("\n")[0].rstrip("\r").split(" ")
+    return "fastbpe" if len(columns) == 3 and columns[2].isdecimal() else "subword_nmt"
+
+
+def _without_counts(text: str, path: Union[str, Path]) -> Iterator[str]:
+    for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
+        columns = line.rstrip("\r").split(" ")
+        if len(columns) != 3 or not columns[2].isdecimal():
+            raise InputError(f"{path}:{number}: {line[:60]!r}: expected two subwords and a count, as fastBPE writes")
+        yield f"{columns[0]} {columns[1]}\n"

@@ -1,0 +1,87 @@
+"""``norm-align`` of raw text: tokenizers and subwords of fairseq's registries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from fairseq_norm_plugin.align import cli as align
+from tests.integration.align.ways import PAPER
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+RAW = (
+    ["wir sind hier, im haus.", "das ist gut; und ihr?", "", "herr präsident, vielen dank!"],
+    ["we are here, in the house.", "that's good; and you?", "x", "mr president, thank you!"],
+)
+TOKENS = (
+    ["wir sind hier , im haus .", "das ist gut ; und ihr ?", "", "herr präsident , vielen dank !"],
+    ["we are here , in the house .", "that 's good ; and you ?", "x", "mr president , thank you !"],
+)
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Align the lines of two texts with a model of the demo; the links of each line, or the exit status and stderr."""
+
+    def start(texts, *options, maps=PAPER):
+        words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu", *options, *maps]
+        for name, lines in zip(("source", "target"), texts):
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            words += [f"--{name}-text", tmp_path / name]
+        out = tmp_path / "out"
+        capsys.readouterr()
+        status = align.main([str(word) for word in (*words, "-o", out, "--overwrite")])
+        return out.read_text().splitlines() if status == 0 else (status, capsys.readouterr().err)
+
+    return start
+
+
+@pytest.fixture
+def fast_codes(tmp_path):
+    """The demo's codes as fastBPE writes them."""
+    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()[1:]
+    (tmp_path / "bpecodes").write_text("".join(f"{line} {9999 - k}\n" for k, line in enumerate(lines)), "utf-8")
+    return tmp_path / "bpecodes"
+
+
+def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
+    files = tmp_path / "tokens.de", tmp_path / "tokens.en"
+    expected = run(TOKENS, "--bpe-codes", DEMO / "codes.bpe")
+    moses = ("--tokenizer", "moses", "--moses-no-escape", "--tokens-out", *files)
+    assert all(expected[line] for line in (0, 1, 3))
+    assert run(RAW, "--bpe-codes", DEMO / "codes.bpe", *moses) == expected
+    assert tuple(file.read_text(encoding="utf-8").splitlines() for file in files) == TOKENS
+    assert run(RAW, "--bpe-codes", fast_codes, *moses) == expected
+    assert run(RAW, "--bpe", "fastbpe", "--bpe-codes", fast_codes, *moses) == expected
+    assert run(TOKENS, "--bpe", "subword_nmt", "--tokenizer", "space", "--bpe-codes", DEMO / "codes.bpe") == expected
+
+
+def test_python_does_the_same(run, fast_codes):
+    model = fairseq_norm_plugin.load(
+        DEMO / "checkpoint.pt", DEMO, "de", "en", fast_codes, tokenizer="moses", moses_no_escape=True
+    )
+    alignment = model.align(RAW[0][0], RAW[1][0])
+    assert list(alignment.source) == TOKENS[0][0].split()
+    assert model.maps(RAW[0][1], RAW[1][1]).target.word_strings() == TOKENS[1][1].split()
+    plain = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
+    assert plain.align(TOKENS[0][0], TOKENS[1][0]).links == alignment.links
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (("--bpe", "sentencepiece"), 2, "--bpe sentencepiece needs --sentencepiece-model"),
+        (("--bpe", "fastbpe"), 2, "--bpe fastbpe needs --bpe-codes"),
+        (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
+        (("--bpe", "none", "--moses-no-escape"), 2, "--moses-no-escape is an option of --tokenizer moses"),
+        (("--bpe", "none", "--target-words", "characters"), 2, "--target-words characters without --bpe sentencepiece"),
+        (("--bpe", "sentencepiece", "--sentencepiece-model", DEMO / "codes.bpe"), 1, "codes.bpe: cannot be read"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_bad_usage(run, options, status, text):
+    found, err = run(RAW, *options)
+    assert (found, err.count("\n")) == (status, 1), err
+    assert text in err

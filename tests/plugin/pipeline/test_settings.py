@@ -1,0 +1,97 @@
+"""Tokenizers and subwords of fairseq's registries, as they are stated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.pipeline.settings import TextSettings, names_of, options_of, pipelines
+from fairseq_norm_plugin.tokens import Vocabulary
+from tests.facts import facts
+
+CODES = Path(__file__).resolve().parents[3] / "data" / "demo" / "codes.bpe"
+
+
+@pytest.fixture
+def build():
+    vocabulary = Vocabulary(Dictionary(), "@@", {0, 1, 2})
+
+    def make(*stated, languages=("de", "en"), **more):
+        return pipelines(TextSettings(*stated, **more), languages, (vocabulary, vocabulary))
+
+    return make
+
+
+def test_the_registries_of_fairseq():
+    assert {"moses", "space"} <= set(names_of("tokenizer"))
+    assert {"fastbpe", "subword_nmt", "sentencepiece", "gpt2"} <= set(names_of("bpe"))
+    assert [option.name for option in options_of("bpe", "sentencepiece")] == ["sentencepiece_model"]
+    assert [option.name for option in options_of("tokenizer", "moses")] == ["moses_no_dash_splits", "moses_no_escape"]
+
+
+def test_moses_and_codes(build):
+    source, target = build("moses", "subword-nmt", {"bpe_codes": CODES})
+    line = "Das ist z.B. so-und-so, Peter's Haus."
+    assert " ".join(source.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos; s Haus ."
+    assert " ".join(target.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos;s Haus ."
+    assert source.segment(["wir", "wirwir"]).words.tolist()[:2] == [0, 1]
+    (_, plain) = build("moses", "none", {"moses_no_escape": True, "moses_no_dash_splits": True})
+    assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
+
+
+def test_languages_of_tokenizers_have_no_country(build):
+    (source, _) = build("moses", "none", languages=("de_DE", "en_XX"))
+    assert list(source.read("am 3. Mai bzw. morgen.")) == ["am", "3.", "Mai", "bzw.", "morgen", "."]
+
+
+def test_codes_of_both_sides(build, tmp_path):
+    (tmp_path / "other").write_text("#version: 0.2\nw i\n")
+    source, target = build(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
+    assert (source.segment(["wir"]).tokens, target.segment(["wir"]).tokens) == (["wir"], ["wi@@", "r"])
+    settings = TextSettings(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
+    assert settings.exchanged().codes == [str(tmp_path / "other"), str(CODES)]
+    assert settings.exchanged([str(CODES)]).codes == [str(CODES)]
+
+
+def test_other_subwords_of_the_registry(build):
+    source, _ = build("space", "characters")
+    assert source.segment(source.read("ab  c")).tokens == ["a", "b", "▁", "c"]
+
+
+def test_what_is_said_of_the_settings():
+    assert TextSettings("moses", "fastbpe", {"bpe_codes": str(CODES)}).described.startswith(
+        "tokenizer moses, subwords fastbpe ("
+    )
+    assert TextSettings(None, "none").described == "no tokenizer, text in subwords"
+
+
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        (("mosses",), "--tokenizer mosses: choose one of none, moses"),
+        ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
+        ((None, "sentencepiece"), "--bpe sentencepiece needs --sentencepiece-model"),
+        ((None, "fastbpe"), "--bpe fastbpe needs --bpe-codes"),
+        ((None, "none", {"moses_no_escape": True}), "--moses-no-escape is an option of --tokenizer moses"),
+        ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "--gpt2-vocab-bpe is an option of --bpe gpt2"),
+        ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
+        ((None, "none", {}, ("words", "blanks")), "--source-words words: choose one of blanks, characters, segmented"),
+        ((None, "none", {}, ("blanks", "characters")), "--target-words characters without --bpe sentencepiece"),
+    ],
+)
+def test_what_does_not_go_together(stated, text):
+    with pytest.raises(UsageError, match=facts(text)):
+        TextSettings(*stated)
+
+
+def test_what_cannot_be_read(build, tmp_path):
+    (tmp_path / "three").write_text("b a</w> 3\n")
+    with pytest.raises(InputError, match=facts("three: … codes of fastbpe … --bpe subword_nmt expects two subwords")):
+        build(None, "subword_nmt", {"bpe_codes": tmp_path / "three"})
+    with pytest.raises(InputError, match=facts("codes.bpe: … codes of subword_nmt … --bpe fastbpe expects")):
+        build(None, "fastbpe", {"bpe_codes": CODES})
+    with pytest.raises(InputError, match=r"--bpe hf_byte_bpe: .*no such|--bpe hf_byte_bpe: .*not found"):
+        build(None, "hf_byte_bpe", {"bpe_merges": "no-such", "bpe_vocab": "no-such"})
