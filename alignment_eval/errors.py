@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
+from typing import Any
+
+#: The most characters of a foreign value in a message.
+_SHOWN = 80
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 2 * _SHOWN
 
 
 class InputError(ValueError):
@@ -15,6 +22,18 @@ class InputError(ValueError):
 
 class UsageError(InputError):
     """Options that contradict each other or name nothing known; ``align-eval`` exits with status 2."""
+
+
+def shown(value: Any) -> str:
+    """A value from a file, for a message: quoted, control characters escaped, cut to 80 characters."""
+    text = _REPR.repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def printable(text: str, longest: int | None = None) -> str:
+    """A text from a file, for a message: control characters escaped, and cut to ``longest`` characters."""
+    safe = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:longest])
+    return safe if longest is None or len(safe) == len(text) <= longest else f"{safe[:longest]}…"
 
 
 def warn_on_stderr(message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from alignment_eval import __version__
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable, shown
 
 Value = Union[str, int, float, bool, None]
 
@@ -13,7 +13,7 @@ Value = Union[str, int, float, bool, None]
 def signature(**fields: Value) -> str:
     """``key:value|key:value|…`` in the order given, the version of align-eval at the end.
 
-    True and false become ``yes`` and ``no``, None becomes ``none``.
+    True and false become ``yes`` and ``no``, None becomes ``none``; control characters are escaped.
 
     Raises:
         InputError: a value holds ``|`` (the string could not be taken apart again).
@@ -21,8 +21,10 @@ def signature(**fields: Value) -> str:
     texts = {key: _text(value) for key, value in fields.items()}
     for key, text in texts.items():
         if "|" in text:
-            raise InputError(f"signature field {key!r} is {text!r}: expected a value without '|'")
-    return "|".join(f"{key}:{text}" for key, text in {**texts, "version": f"align-eval-{__version__}"}.items())
+            raise InputError(f"signature field {shown(key)} is {shown(text)}: expected a value without '|'")
+    return "|".join(
+        f"{printable(key)}:{printable(text)}" for key, text in {**texts, "version": f"align-eval-{__version__}"}.items()
+    )
 
 
 def _text(value: Value) -> str:

@@ -6,12 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
+import msgspec
+
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.records.manifest import finished_run
+from alignment_eval.records.manifest import Manifest, finished_run
 from alignment_eval.records.merge import merged_lines
-from alignment_eval.signature import signature
+from alignment_eval.schema.foreign import ForeignFile
+from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
 Example, after make demo:
@@ -36,9 +39,27 @@ def run(args: argparse.Namespace) -> None:
         )
     check_new(args.output, args.overwrite)
     manifests = finished_run(args.parts, "alignments")
+    fields = _fields(manifests[0], args.parts)
     write_lines(args.output, merged_lines(Path(args.parts), manifests))
     first = manifests[0]
     skipped = sum(manifest.skipped for manifest in manifests)
     if skipped:
         warn_on_stderr(f"{skipped} of {first.size} sentences cannot be aligned, their lines are blank")
-    print(signature(run=first.signature_hash, sentences=first.size, **first.signature["extraction"]), file=sys.stderr)
+    print(signature(**fields), file=sys.stderr)
+
+
+def _fields(manifest: Manifest, parts: str) -> dict[str, Value]:
+    """The fields of the signature of merged alignments.
+
+    Raises:
+        InputError: the manifest does not have those of the extraction.
+    """
+    file = ForeignFile(parts, "a directory of alignments", "run the shards again")
+    run: dict[str, Value] = {"run": manifest.signature_hash, "sentences": manifest.size}
+    return {**run, **file.convert(manifest.signature, _Signature, "signature").extraction, **run}
+
+
+class _Signature(msgspec.Struct):
+    """What is read of the signature in a manifest."""
+
+    extraction: dict[str, Value]

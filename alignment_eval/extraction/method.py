@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Optional
+
+import msgspec
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, Value
+from alignment_eval.extraction.options import ExtractionOptions, StoredOptions, Value
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.words import require_known
@@ -71,8 +72,8 @@ class BidirectionalOptions:
         UsageError: both or neither are given, or one is unknown.
     """
 
-    join: str | None = None
-    method: str | None = None
+    join: Optional[str] = None
+    method: Optional[str] = None
     variant: str = DEFAULT_VARIANT
 
     def __post_init__(self) -> None:
@@ -158,7 +159,7 @@ class AlignmentMethod:
         return fields
 
     def to_dict(self) -> dict[str, Any]:
-        """The method for JSON, without ``lexicon_pairs``, which depends on the text; :meth:`from_dict` reads it."""
+        """The method for JSON, without ``lexicon_pairs``, which depends on the text; :class:`StoredMethod` reads it."""
         return {
             "forward": self.forward.to_dict(),
             "reverse": None if self.reverse is None else self.reverse.to_dict(),
@@ -166,13 +167,23 @@ class AlignmentMethod:
             "lexicon_passes": self.lexicon_passes,
         }
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> AlignmentMethod:
-        """The method that :meth:`to_dict` gave; errors as for :meth:`ExtractionOptions.from_dict`."""
-        reverse, both = content["reverse"], content["both"]
-        return cls(
-            ExtractionOptions.from_dict(content["forward"]),
-            None if reverse is None else ExtractionOptions.from_dict(reverse),
-            None if both is None else BidirectionalOptions(**both),
-            content["lexicon_passes"],
-        )
+
+class StoredMethod(msgspec.Struct, forbid_unknown_fields=True):
+    """A method as files hold it (:meth:`AlignmentMethod.to_dict`)."""
+
+    forward: StoredOptions
+    reverse: Optional[StoredOptions]
+    both: Optional[BidirectionalOptions]
+    lexicon_passes: int
+
+    def __post_init__(self) -> None:
+        self.method()
+
+    def method(self) -> AlignmentMethod:
+        """The method.
+
+        Raises:
+            UsageError: options have unknown values or do not work together.
+        """
+        reverse = None if self.reverse is None else self.reverse.options()
+        return AlignmentMethod(self.forward.options(), reverse, self.both, self.lexicon_passes)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
-from alignment_eval.errors import UsageError
+import msgspec
+
+from alignment_eval.errors import UsageError, shown
 from alignment_eval.extraction.rules import NULLS, rule_of
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
@@ -37,13 +39,13 @@ def parse_maps(text: str) -> tuple[MapName, ...]:
     Raises:
         UsageError: the text has another form.
     """
-    pattern = rf"([0-9]+)(?:\.([0-9]+))?(?::({'|'.join(SETTINGS)}))?"
+    pattern = rf"([0-9]{{1,9}})(?:\.([0-9]{{1,9}}))?(?::({'|'.join(SETTINGS)}))?"
     matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
     names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
     if len(names) < len(matches):
         raise UsageError(
-            f"cannot read heads {text!r}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 and "
-            f"separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
+            f"cannot read heads {shown(text)}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 "
+            f"and separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
         )
     return tuple(names)
 
@@ -152,7 +154,7 @@ class ExtractionOptions:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The options for JSON; :meth:`from_dict` reads them."""
+        """The options for JSON; :class:`StoredOptions` reads them."""
         return {
             "kind": self.kind,
             "heads": self.map_names,
@@ -163,12 +165,25 @@ class ExtractionOptions:
             "final_punctuation": self.final_punctuation,
         }
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> ExtractionOptions:
-        """The options that :meth:`to_dict` gave.
+
+class StoredOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """Options as files hold them (:meth:`ExtractionOptions.to_dict`)."""
+
+    kind: str
+    heads: str
+    combine: str
+    setting: str
+    rule: str
+    null: str
+    final_punctuation: bool
+
+    def __post_init__(self) -> None:
+        self.options()
+
+    def options(self) -> ExtractionOptions:
+        """The options.
 
         Raises:
-            UsageError: an option has an unknown value.
-            TypeError, KeyError, AttributeError: the content has another form.
+            UsageError: one has an unknown value.
         """
-        return cls(**{**content, "heads": parse_maps(content["heads"])})
+        return ExtractionOptions(**{**msgspec.structs.asdict(self), "heads": parse_maps(self.heads)})

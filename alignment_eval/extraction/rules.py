@@ -13,7 +13,7 @@ from typing import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, shown
 from alignment_eval.maps.words import UnitMap, row_shares, two_way_shares
 
 #: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
@@ -151,8 +151,10 @@ def _share(rule: str, value: str) -> float:
 
 def _top_k(value: str) -> Rule:
     """Each target word takes the source words of its k largest scores; unless masked, null may be one of the k."""
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise UsageError(f"rule 'top-k={value}': the value must be a number of words, 1 or more, such as top-k=2")
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value)):
+        raise UsageError(
+            f"rule {shown(f'top-k={value}')}: the value must be a number of words, 1 or more, such as top-k=2"
+        )
     count = int(value)
     return Rule(f"top-k={count}", "words", ("allow", "mask"), lambda scores: largest(scores, count))
 
@@ -184,7 +186,7 @@ def rule_of(text: str) -> Rule:
     if name in _WITH_VALUE and equals:
         return _WITH_VALUE[name][1](value)
     if name in _PLAIN:
-        raise UsageError(f"rule {text!r}: this rule takes no value; write {name!r}")
+        raise UsageError(f"rule {shown(text)}: this rule takes no value; write {name!r}")
     if name in _WITH_VALUE:
-        raise UsageError(f"rule {text!r} needs a value; write {name}={_WITH_VALUE[name][0]}")
-    raise UsageError(f"unknown rule {text!r}; choose one of {', '.join(RULE_NAMES)}")
+        raise UsageError(f"rule {shown(text)} needs a value; write {name}={_WITH_VALUE[name][0]}")
+    raise UsageError(f"unknown rule {shown(text)}; choose one of {', '.join(RULE_NAMES)}")

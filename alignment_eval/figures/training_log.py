@@ -7,17 +7,17 @@ to ``test1``, a bare ``num_updates`` to the last few training steps (:data:`TRAI
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, shown
 from alignment_eval.formats.text import TextFile
+from alignment_eval.schema.foreign import ForeignFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,7 @@ _UPDATES = "num_updates"
 _AER = re.compile(r"aer(?:_l(?P<layer>[0-9]+)_(?P<kind>[a-z]+)_(?P<setting>awo|awi))?")
 _LOWER = re.compile(rf"{_AER.pattern}|(?:.*_)?(?:loss|ppl)")
 _HIGHER = re.compile(r"(?:.*_)?(?:precision|recall|bleu|chrf|accuracy)")
+_ADVICE = "remove the line, if the job was stopped there"
 _COUNTS = frozenset({"epoch", "update"})
 
 
@@ -164,17 +165,14 @@ def _statistics(file: TextFile, warn: Callable[[str], None]) -> Iterator[Line]:
         match = _STATISTICS.search(text)
         if match is None:
             continue
+        line = ForeignFile(f"{file.name}:{number}", "a line of statistics", _ADVICE)
         try:
-            found = json.loads(match[1])
-        except (ValueError, RecursionError):
-            shown = match[1].decode("utf-8")
-            damaged = InputError(
-                f"{file.name}:{number}: {shown[:40]}… ends in …{shown[-20:]}, which is not a complete JSON object; "
-                f"remove the line, if the job was stopped there"
-            )
+            found = line.decode(match[1], dict[str, Any])
+        except InputError as error:
+            damaged = error
             continue
-        if isinstance(found, dict) and (line := _line(found, f"{file.name}:{number}", number)):
-            yield line
+        if statistics := _line(found, line, number):
+            yield statistics
     if damaged is not None:
         warn(f"{file.name}:{number}: the last line is incomplete and is dropped (the job may be running)")
 
@@ -184,25 +182,25 @@ def _lines(file: TextFile) -> Iterator[bytes]:
         yield from chunk.split(b"\n")[:-1]
 
 
-def _line(found: Mapping[str, object], place: str, number: int) -> Line | None:
+def _line(found: Mapping[str, Any], line: ForeignFile, number: int) -> Line | None:
     """The statistics in a JSON object; None if it has no number of updates and so is something else."""
     keys = [key for key in found if key == _UPDATES or key.endswith(f"_{_UPDATES}")]
     if len(keys) != 1:
         return None
     prefix = keys[0][: -len(_UPDATES)]
-    update = _number(found[keys[0]], keys[0], place)
-    if update is None or not update.is_integer() or update < 0:
-        raise InputError(f"{place}: {keys[0]!r} is {found[keys[0]]!r}, not a number of updates")
+    update = _number(found[keys[0]], keys[0], line)
+    if update is None or not update.is_integer() or not 0 <= update < 2**63:
+        raise line.error(f"{shown(keys[0])} is {shown(found[keys[0]])}: expected a number of updates")
     values = {}
     for key, value in found.items():
         if key in (keys[0], *_COUNTS) or not key.startswith(prefix) or isinstance(value, list):
             continue
-        if (read := _number(value, key, place)) is not None:
+        if (read := _number(value, key, line)) is not None:
             values[key[len(prefix) :]] = read if math.isfinite(read) else math.nan
     return Line(number, prefix[:-1] or TRAIN_STEPS, int(update), values)
 
 
-def _number(value: object, key: str, place: str) -> float | None:
+def _number(value: object, key: str, line: ForeignFile) -> float | None:
     """A value of fairseq: a number, usually as a string; None for null."""
     if value is None:
         return None
@@ -211,7 +209,7 @@ def _number(value: object, key: str, place: str) -> float | None:
             return float(value)
     except (ValueError, OverflowError):
         pass
-    raise InputError(f"{place}: {key!r} is {value!r}, neither a number nor null")
+    raise line.error(f"{shown(key)} is {shown(value)}: expected a number or null")
 
 
 def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:

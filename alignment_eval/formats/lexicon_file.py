@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.files import new_file
+from alignment_eval.schema.foreign import Count, ForeignFile
+from alignment_eval.schema.table import check_columns, check_values
 
 VERSION = 1
 SCHEMA = pa.schema(
@@ -73,35 +76,41 @@ def read_lexicon(path: str | Path) -> Lexicon:
         InputError: the file cannot be read, has another form or version, or holds nulls, duplicate rows, weights that
             are NaN, infinite or below 0, or words without a count.
     """
+    file = ForeignFile(str(path), "a lexicon file", _ADVICE)
     try:
-        with Path(path).open("rb") as file:
-            table = pq.read_table(file, page_checksum_verification=True)
-        about = json.loads((table.schema.metadata or {})[_METADATA])
-        if about["version"] != VERSION:
-            raise ValueError(f"version {about['version']}, not {VERSION}")
-        return _from_table(table, int(about["pairs"]), str(path))
+        with Path(path).open("rb") as opened:
+            table = pq.read_table(opened, page_checksum_verification=True)
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror or error}); {_ADVICE}") from error
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a lexicon file ({' '.join(str(error).split())}); {_ADVICE}") from error
+    except pa.ArrowException as error:
+        raise file.error(" ".join(str(error).split())) from error
+    check_columns(table.schema, SCHEMA, file)
+    for batch in table.to_batches():
+        check_values(batch, SCHEMA, file)
+    header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
+    try:
+        return _from_table(table.select(SCHEMA.names), header.pairs, str(path))
+    except ValueError as error:
+        raise file.error(str(error)) from error
+
+
+class _Header(msgspec.Struct):
+    """What the metadata of a lexicon file hold."""
+
+    version: int
+    pairs: Count
+    signature: str
 
 
 def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
     """The lexicon of a table.
 
     Raises:
-        ValueError: the table has another form.
+        ValueError: it has no rows, duplicate rows, or words without a count.
     """
-    found, expected = (", ".join(f"{field.name} {field.type}" for field in schema) for schema in (table.schema, SCHEMA))
-    if found != expected:
-        raise ValueError(f"columns {found}, not {expected}")
     if not len(table):
         raise ValueError("no rows")
-    if any(column.null_count for column in table.columns):
-        raise ValueError("null values")
     weights = table["weight"].to_numpy()
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError("weights that are NaN, infinite or below 0")
     (sources, source), (targets, target) = (_numbered(table[side]) for side in ("source", "target"))
     width = len(sources) + 1
     rows = target * width + source

@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, shown
 from alignment_eval.links.table import Link, Links, LinkTable
 
 #: The methods, roughly from few to many links.
@@ -68,7 +68,7 @@ def check_method(method: str, variant: str) -> None:
     """
     for what, name, known in (("method", method, METHODS), ("variant", variant, VARIANTS)):
         if name not in known:
-            raise UsageError(f"unknown symmetrisation {what} {name!r}; choose one of {', '.join(known)}")
+            raise UsageError(f"unknown symmetrisation {what} {shown(name)}; choose one of {', '.join(known)}")
     if (method, variant) == ("grow-diag-final-and", "lilt"):
         raise UsageError(
             "variant lilt has no method grow-diag-final-and; choose grow-diag-final, which in lilt means the same: it "

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.maps.sentence import Array, SentenceSide
 
 #: Setting -> offset of a target token's row from the token's index.  Row r of a map predicts target token r and has
@@ -51,7 +51,7 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
         UsageError: ``name`` is not among ``known``.
     """
     if name not in (names := list(known)):
-        raise UsageError(f"unknown {what} {name!r}; choose one of {', '.join(names)}")
+        raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
 
 
 def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:

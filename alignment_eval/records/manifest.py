@@ -11,12 +11,13 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import ContentHash, file_hash, write_lines
+from alignment_eval.schema.foreign import Count, ForeignFile
 
 SCHEMA_VERSION = 2
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
@@ -24,11 +25,7 @@ CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 #: The options to continue a shard and to start it again, of fairseq-generate and of fairseq_norm_plugin.align.
 RESUME = "--norm-records-resume (align: --resume)"
 OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
-_TYPES = {
-    **{"content": str, "signature": dict, "details": dict, "finished": bool, "parts": list},
-    **dict.fromkeys(("size", "shard", "shards", "skipped", "schema_version"), int),
-}
-_PART_TYPES = {"name": str, "sentences": int, "hash": str}
+_AGAIN = "remove the file and run its shard again with this version of the plugin"
 # Readers of Parquet directories (pandas) ignore names that start with an underscore.
 _MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
 
@@ -38,7 +35,7 @@ class Part:
     """A part: its file name, the number of sentences (ids) in it, and the hash of its content."""
 
     name: str
-    sentences: int
+    sentences: Count
     hash: str
 
     @classmethod
@@ -65,11 +62,11 @@ class Manifest:
 
     content: str
     signature: Mapping[str, Any]
-    size: int
-    shard: int
-    shards: int
+    size: Count
+    shard: Count
+    shards: Count
     details: Mapping[str, Any] = field(default_factory=dict)
-    skipped: int = 0
+    skipped: Count = 0
     finished: bool = False
     parts: tuple[Part, ...] = ()
     schema_version: int = SCHEMA_VERSION
@@ -126,56 +123,33 @@ def read_manifest(path: Path, content: str) -> Manifest:
     Raises:
         InputError: as :func:`read_manifests`.
     """
+    file = ForeignFile(str(path), "the manifest of a shard", _AGAIN)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version = found["schema_version"]
-        manifest = _parsed(found) if version == SCHEMA_VERSION else None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot read the manifest of a shard ({error!r}); remove the file and run its shard again"
-        ) from error
-    if manifest is None:
-        raise InputError(
-            f"{path}: schema version {abbreviated(version)} is not {SCHEMA_VERSION}; run the shard again with this "
-            f"version of the plugin"
-        )
+        text = path.read_bytes()
+    except OSError as error:
+        raise file.error(str(error.strerror)) from error
+    found = file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION)
+    # Manifests of earlier versions have no hash of themselves.
+    if "hash" in found and found.pop("hash") != json_hash(found):
+        raise file.error("hash does not match the content")
+    signed = found.pop("signature_hash", None)
+    for name in sorted({*found} ^ {known.name for known in fields(Manifest)}):
+        raise file.error(f"{shown(name)} is {'unknown' if name in found else 'missing'}")
+    manifest = file.convert(found, Manifest)
+    if signed != manifest.signature_hash:
+        raise file.error("signature_hash does not match signature")
+    if not (manifest.shard < manifest.shards and manifest.content in CONTENTS):
+        raise file.error("content, shard or shards out of range")
+    # Parts are read and deleted by name, so only our own names are allowed.
+    for number, part in enumerate(manifest.parts):
+        if part.name != manifest.part_name(number):
+            raise file.error(f"parts[{number}].name is {shown(part.name)}: expected {manifest.part_name(number)}")
     if manifest.content != content:
         raise InputError(
             f"{path.parent}: the directory holds {manifest.content}, not {content}; give the {CONTENTS[content]} "
             f"directory of a run"
         )
     return manifest
-
-
-def _parsed(found: dict[str, Any]) -> Manifest:
-    """The manifest that a JSON object holds.
-
-    Raises:
-        ValueError, TypeError, KeyError: it is damaged or not a manifest.
-    """
-    found = dict(found)
-    # Manifests of earlier versions have no hash of themselves.
-    if "hash" in found and found.pop("hash") != json_hash(found):
-        raise ValueError("hash does not match the content")
-    if found.pop("signature_hash") != json_hash(found["signature"]):
-        raise ValueError("signature_hash does not match signature")
-    _check_types(found, _TYPES)
-    for part in found["parts"]:
-        _check_types(part, _PART_TYPES)
-    manifest = Manifest(**{**found, "parts": tuple(Part(**part) for part in found["parts"])})
-    if not (0 <= manifest.shard < manifest.shards and manifest.size >= 0 and manifest.content in CONTENTS):
-        raise ValueError("content, size, shard or shards out of range")
-    # Parts are read and deleted by name, so only our own names are allowed.
-    strange = [part.name for number, part in enumerate(manifest.parts) if part.name != manifest.part_name(number)]
-    if strange:
-        raise ValueError(f"a part has the name {abbreviated(strange[0])}")
-    return manifest
-
-
-def _check_types(found: Mapping[str, Any], types: Mapping[str, type]) -> None:
-    for name, expected in types.items():
-        if type(found[name]) is not expected:
-            raise TypeError(f"{name} is {abbreviated(found[name])}")
 
 
 def finished_run(directory: str | Path, content: str) -> list[Manifest]:
@@ -236,14 +210,14 @@ def check_part(directory: Path, part: Part) -> None:
     found = file_hash(directory / part.name)
     if found != part.hash:
         raise InputError(
-            f"{directory / part.name}: the part is damaged (checksum {found}, but {part.hash} in the manifest); run "
-            f"its shard again with {OVERWRITE}"
+            f"{directory / part.name}: the part is damaged (checksum {found}, but {shown(part.hash)} in the manifest); "
+            f"run its shard again with {OVERWRITE}"
         )
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The keys whose values differ, for a message; ``outer.inner`` in nested mappings."""
-    return ", ".join(_differing(one, other))
+    return printable(", ".join(_differing(one, other)), 300)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -259,14 +233,8 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 def abbreviate(ids: Iterable[int], count: int) -> str:
     """The first five of ``count`` ids, for a message; only these are read from ``ids``."""
-    shown = ", ".join(map(str, itertools.islice(ids, 5)))
-    return shown if count <= 5 else f"{shown}, … ({count} in total)"
-
-
-def abbreviated(value: Any) -> str:
-    """A value from a file, for a message: escaped, and cut to 80 characters."""
-    text = ascii(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    first = ", ".join(map(str, itertools.islice(ids, 5)))
+    return first if count <= 5 else f"{first}, … ({count} in total)"
 
 
 def json_hash(value: Any) -> str:

@@ -5,20 +5,38 @@ The plugin writes it and ``align-eval`` reads it; both use the schema of this mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Optional
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
-from alignment_eval.records.manifest import Manifest, abbreviate, abbreviated, check_part, finished_run, json_hash
+from alignment_eval.records.manifest import Manifest, abbreviate, check_part, finished_run, json_hash
+from alignment_eval.schema.foreign import Count, ForeignFile
+from alignment_eval.schema.table import check_columns, check_values, list_lengths
 
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
+#: The columns of every part.
+_FIELDS = [
+    pa.field("id", pa.int64(), nullable=False),
+    pa.field("rank", pa.int32(), nullable=False),
+    pa.field("status", pa.string(), nullable=False),
+    pa.field("score", pa.float64()),
+    pa.field("source_tokens", pa.list_(pa.string()), nullable=False),
+    pa.field("source_words", pa.list_(pa.int32()), nullable=False),
+    pa.field("source_special", pa.list_(pa.bool_()), nullable=False),
+    pa.field("target_tokens", pa.list_(pa.string()), nullable=False),
+    pa.field("target_words", pa.list_(pa.int32()), nullable=False),
+    pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
+    pa.field("shape", pa.list_(pa.int32()), nullable=False),
+]
 _HALF = np.finfo(np.float16)
 
 
@@ -71,60 +89,45 @@ class RunInfo:
         Raises:
             InputError: the details are not those of records, or contradict the signature.
         """
-        details = manifest.details
-        wrong = [name for name, valid in _DETAILS.items() if name not in details or not valid(details[name])]
-        wrong += [name for name in _DETAILS if name in manifest.signature and manifest.signature[name] != details[name]]
-        if wrong:
-            raise InputError(
-                f"{manifest.name}: the manifest is damaged ({wrong[0]} in details is "
-                f"{abbreviated(details.get(wrong[0]))}); remove it and run its shard again"
-            )
+        file = ForeignFile(manifest.name, "the manifest of records", "remove it and run its shard again")
+        details = file.convert(manifest.details, _Details, "details")
+        file.convert(manifest.signature, _Signature, "signature")
+        if len({*details.layers}) < len(details.layers):
+            raise file.error(f"details.layers is {shown(manifest.details['layers'])}: expected each layer once")
+        for name, value in manifest.details.items():
+            if manifest.signature.get(name, value) != value:
+                raise file.error(f"details.{name} is {shown(value)}, unlike in the signature")
         return cls(
+            **msgspec.structs.asdict(details),
             signature=manifest.signature,
-            kinds=tuple(details["kinds"]),
-            layers=tuple(details["layers"]),
-            heads=details["heads"],
-            dtype=details["dtype"],
             size=manifest.size,
-            nbest=details["nbest"],
             shard=manifest.shard,
             shards=manifest.shards,
-            profile=None if details.get("profile") is None else str(details["profile"]),
         )
 
 
-def _number(value: Any) -> bool:
-    return type(value) is int and value >= 0
+class _Details(msgspec.Struct, forbid_unknown_fields=True):
+    """The details of records in a manifest."""
+
+    kinds: tuple[str, ...]
+    layers: tuple[Count, ...]
+    heads: Count
+    dtype: Literal["float32", "float16"]
+    nbest: Count
+    profile: Optional[str] = None
 
 
-#: Checks of the details of records.
-_DETAILS: dict[str, Callable[[Any], bool]] = {
-    "kinds": lambda kinds: isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds),
-    "layers": lambda layers: isinstance(layers, list) and all(map(_number, layers)) and len({*layers}) == len(layers),
-    "heads": _number,
-    "dtype": lambda dtype: isinstance(dtype, str) and dtype in DTYPES,
-    "nbest": _number,
-}
+class _Signature(msgspec.Struct):
+    """What is read of the signature of records."""
+
+    model: Optional[str] = None
+    generation: dict[str, Any] = {}
 
 
 def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
     """The Arrow schema of a part that records ``quantities``."""
-    fields = [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("rank", pa.int32(), nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("score", pa.float64()),
-        pa.field("source_tokens", pa.list_(pa.string()), nullable=False),
-        pa.field("source_words", pa.list_(pa.int32()), nullable=False),
-        pa.field("source_special", pa.list_(pa.bool_()), nullable=False),
-        pa.field("target_tokens", pa.list_(pa.string()), nullable=False),
-        pa.field("target_words", pa.list_(pa.int32()), nullable=False),
-        pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
-        pa.field("shape", pa.list_(pa.int32()), nullable=False),
-    ]
     value = DTYPES[info.dtype]
-    fields += [pa.field(name, pa.list_(value), nullable=False) for name in quantities]
-    return pa.schema(fields)
+    return pa.schema([*_FIELDS, *(pa.field(name, pa.list_(value), nullable=False) for name in quantities)])
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -252,48 +255,78 @@ def part_ids(part: Path) -> list[int]:
     Raises:
         InputError: the part cannot be read.
     """
-    try:
-        ids: list[int] = pq.read_table(part, columns=["id"])["id"].to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(part, error) from error
+    with _open_part(part) as (file, opened):
+        expected = pa.schema([_FIELDS[0]])
+        found = opened.schema_arrow
+        check_columns(pa.schema([field for field in found if field.name == "id"]), expected, file)
+        table = opened.read(columns=["id"])
+        for batch in table.to_batches():
+            check_values(batch, expected, file)
+        ids: list[int] = table["id"].to_pylist()
     return ids
 
 
-def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
+@contextmanager
+def _open_part(part: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
+    file = ForeignFile(str(part), "a part of records", "run its shard again with --norm-records-overwrite")
     try:
-        with pq.ParquetFile(part) as file:
-            for batch in file.iter_batches(batch_size=64):
-                yield from _sentences(batch, info, part)
+        with pq.ParquetFile(part) as opened:
+            yield file, opened
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(part, error) from error
+        raise file.error(" ".join(str(error).split())) from error
 
 
-def _unreadable(part: Path, error: Exception) -> InputError:
-    text = " ".join(str(error).split())
-    return InputError(f"{part}: cannot read the part ({text}); run its shard again with --norm-records-overwrite")
+def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
+    with _open_part(part) as (file, opened):
+        quantities = [name for name in opened.schema_arrow.names if name in QUANTITIES]
+        schema = arrow_schema(info, quantities)
+        check_columns(opened.schema_arrow, schema, file)
+        for batch in opened.iter_batches(batch_size=64):
+            check_values(batch, schema, file, signed=("score",))
+            for side in ("source", "target"):
+                _check_words(batch, side, file)
+            yield from _sentences(batch, info, quantities, file)
 
 
-def _sentences(batch: pa.RecordBatch, info: RunInfo, part: Path) -> Iterator[SentenceMaps]:
-    quantities = [name for name in batch.schema.names if name in QUANTITIES]
+def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
+    """Check that each token of one side has a word, which is -1 if the token is special."""
+    tokens, words, special = (batch.column(f"{side}_{name}") for name in ("tokens", "words", "special"))
+    lengths = list_lengths(tokens)
+    for name, column in (("words", words), ("special", special)):
+        if (wrong := np.flatnonzero(list_lengths(column) != lengths)).size:
+            raise file.error(
+                f"sentence {batch['id'][wrong[0]]} has {lengths[wrong[0]]} {side} tokens, but {side}_{name} is another "
+                f"number of values"
+            )
+    numbers = words.flatten().to_numpy()
+    if (numbers >= np.repeat(lengths, lengths)).any() or (numbers < -1).any():
+        raise file.error(f"{side}_words has a number that is not -1 or a word of its sentence")
+    if ((numbers < 0) != special.flatten().to_numpy(zero_copy_only=False)).any():
+        raise file.error(f"{side}_special contradicts {side}_words")
+
+
+def _sentences(
+    batch: pa.RecordBatch, info: RunInfo, quantities: Sequence[str], file: ForeignFile
+) -> Iterator[SentenceMaps]:
     flat = {name: _split(batch.column(name)) for name in quantities}
-    light = batch.drop_columns(quantities).to_pylist()
+    light = batch.drop_columns([*quantities, "source_special", "target_special"]).to_pylist()
     heads = info.heads if any("H" in QUANTITIES[name] for name in quantities) else 0  # as SentenceMaps.heads
     for i, row in enumerate(light):
         arrays = {}
         if row["shape"] or row["status"] == "ok":
             expected = [len(info.layers), heads, len(row["target_tokens"]), len(row["source_tokens"])]
             if row["shape"] != expected:
-                raise InputError(
-                    f"{part}: the part is damaged: sentence {row['id']} has shape {abbreviated(row['shape'])}, but its "
-                    f"layers, heads and tokens give {expected}; run its shard again with --norm-records-overwrite"
+                raise file.error(
+                    f"sentence {row['id']} has shape {shown(row['shape'])}, but its layers, heads and tokens give "
+                    f"{expected}"
                 )
             sizes = dict(zip("LHTS", row["shape"]))
             for name in quantities:
                 shape = tuple(sizes[axis] for axis in QUANTITIES[name])
                 if flat[name][i].size != np.prod(shape):
-                    raise InputError(
-                        f"{part}: the part is damaged: {name} of sentence {row['id']} has {flat[name][i].size} values "
-                        f"instead of {'×'.join(map(str, shape))}; run its shard again with --norm-records-overwrite"
+                    raise file.error(
+                        f"{name} of sentence {row['id']} has {flat[name][i].size} values instead of "
+                        f"{'×'.join(map(str, shape))}"
                     )
                 arrays[name] = flat[name][i].reshape(shape)
         yield SentenceMaps(

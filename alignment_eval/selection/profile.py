@@ -7,17 +7,20 @@ without.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, Optional
 
-from alignment_eval.errors import InputError, UsageError
+import msgspec
+
+from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, method_for, one_direction, product_of, upper_layers
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.method import AlignmentMethod, StoredMethod
 from alignment_eval.extraction.options import Value
 from alignment_eval.files import ContentHash
+from alignment_eval.schema.foreign import Count, ForeignFile
 from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.map_pairs import MapsByGold
 
@@ -85,8 +88,8 @@ class Profile:
         """
         if self.both is None or self.both.reverse is None or self.reverse_model != model:
             raise InputError(
-                f"{name}: was chosen for model {self.reverse_model} of the other direction, but that at hand is "
-                f"{model}: expected a profile of these two; {_ADVICE}"
+                f"{name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, but "
+                f"that at hand is {model}: expected a profile of these two; {_ADVICE}"
             )
         alone = streamed = AlignmentMethod(self.both.reverse)
         if self.both.both is not None and self.both.both.join == "product":  # whose rule is not that of one direction
@@ -191,63 +194,52 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
         InputError: it cannot be read, is no profile, or is of a later version or of another model.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a profile ({error}): {_ADVICE}") from error
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
     if model is not None and profile.model != model:
         raise InputError(
-            f"{path}: is the profile of model {profile.model}, but the model at hand is {model}: expected a profile of "
-            f"this model; {_ADVICE}"
+            f"{path}: is the profile of model {printable(profile.model, 80)}, but the model at hand is {model}: "
+            f"expected a profile of this model; {_ADVICE}"
         )
     return profile
 
 
-def parse_profile(text: str, name: str) -> Profile:
+def parse_profile(text: bytes | str, name: str) -> Profile:
     """The profile that ``text`` holds; ``name`` is for messages.
 
     Raises:
         InputError: it is no profile, or one of a later version.
     """
-    try:
-        content = json.loads(text)
-        version = content["profile"]
-        if version == VERSION:
-            return _parsed(content)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError) as error:
-        raise InputError(f"{name}: is no profile ({type(error).__name__}: {error!s:.80}): {_ADVICE}") from error
-    raise InputError(f"{name}: a profile of version {version!s:.20}: expected {VERSION}; {_ADVICE}")
+    file = ForeignFile(name, "a profile", _ADVICE)
+    return file.decode(text, _StoredProfile, profile=VERSION).content()
 
 
-#: The types of the fields that are no methods.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "model": (str,),
-    "chosen_by": (str,),
-    "figure": (int, float, type(None)),
-    "pairs": (int,),
-    "text": (str,),
-    "reverse_model": (str, type(None)),
-    "gold": (str, type(None)),
-    "sentences": (list,),
-    "signature": (str,),
-}
+class _StoredProfile(msgspec.Struct, forbid_unknown_fields=True):
+    """A profile as its file holds it (:meth:`Profile.to_json`)."""
 
+    profile: int
+    model: str
+    alone: StoredMethod
+    streamed: StoredMethod
+    chosen_by: Literal["agreement", "gold", "upper-layers"]
+    figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
+    pairs: Count
+    text: str
+    reverse_model: Optional[str]
+    both: Optional[StoredMethod]
+    gold: Optional[str]
+    sentences: tuple[str, ...]
+    signature: str
 
-def _parsed(content: Mapping[str, Any]) -> Profile:
-    for name, types in _TYPES.items():
-        if not isinstance(content[name], types) or isinstance(content[name], bool):
-            raise ValueError(f"{name} {content[name]!r:.40}")
-    if not all(isinstance(hashed, str) for hashed in content["sentences"]):
-        raise ValueError("sentences that are no hashes")
-    fields = {key: value for key, value in content.items() if key != "profile"}
-    for key in ("alone", "streamed", "both"):
-        fields[key] = None if fields[key] is None and key == "both" else AlignmentMethod.from_dict(fields[key])
-    fields["sentences"] = tuple(fields["sentences"])
-    profile = Profile(**fields)
-    if profile.chosen_by not in FIGURES:
-        raise ValueError(f"chosen_by {profile.chosen_by!r}")
-    if profile.figure is not None and not 0 <= profile.figure <= 1:
-        raise ValueError(f"figure {profile.figure}")
-    if (profile.both is None) != (profile.reverse_model is None):
-        raise ValueError("both directions without the reverse model")
-    return profile
+    def __post_init__(self) -> None:
+        if (self.both is None) != (self.reverse_model is None):
+            raise ValueError("both directions without the reverse model")
+
+    def content(self) -> Profile:
+        """The profile."""
+        fields = msgspec.structs.asdict(self)
+        del fields["profile"]
+        fields["both"] = None if self.both is None else self.both.method()
+        return Profile(**{**fields, "alone": self.alone.method(), "streamed": self.streamed.method()})

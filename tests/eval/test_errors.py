@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 
 
 def test_a_warning_is_a_line_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,3 +16,32 @@ def test_bad_usage_is_bad_input_too() -> None:
     """One ``except InputError`` catches both; callers of the Python interface may catch ValueError."""
     assert issubclass(UsageError, InputError)
     assert issubclass(InputError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Müller", "'Müller'"),
+        ("\x1b[31m\u202e\ud800\n", r"'\x1b[31m\u202e\ud800\n'"),
+        ([1, "a"], "[1, 'a']"),
+        (None, "None"),
+        ("x" * 10**6, "'" + "x" * 76 + "…"),
+    ],
+)
+def test_foreign_values(value: Any, text: str) -> None:
+    assert len(shown(value)) <= 80
+    assert shown(value)[:77] == text[:77]
+
+
+def test_a_nested_value() -> None:
+    value: list[Any] = []
+    for _ in range(10**5):
+        value = [value]
+    assert shown(value) == "[[[[[[[...]]]]]]]"
+
+
+def test_foreign_texts() -> None:
+    assert printable("a\x1bß\n") == r"a\x1bß\n"
+    assert printable("abc", 3) == "abc"
+    assert printable("abcd", 3) == "abc…"
+    assert printable("\x1b\x1b", 3) == r"\x1…"

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.records.manifest import json_hash
+import pytest
+
+from alignment_eval.records.manifest import finished_run, json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says
 
@@ -25,6 +28,36 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr
     assert align_eval("merge", directory, "-o", out, "--overwrite").returncode == 0
     assert align_eval("merge", directory, "-o", "-").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"extraction": 3}, "signature.extraction is 3: expected object"),
+        ({"extraction": {"rule": [1]}}, "signature.extraction"),
+        ({}, "signature: object missing required field extraction"),
+    ],
+)
+def test_a_signature_of_another_form(
+    tmp_path: Path, call: Callable[..., Any], change: dict[str, Any], text: str
+) -> None:
+    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1)
+    (manifest,) = finished_run(directory, "alignments")
+    replace(manifest, signature=change).write(directory)
+    status, _, messages = call("merge", directory, "-o", tmp_path / "out")
+    assert status == 1
+    assert says(messages, f"run: damaged, or not a directory of alignments ( … {text}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_signature_that_would_change_the_terminal(tmp_path: Path, call: Callable[..., Any]) -> None:
+    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1)
+    (manifest,) = finished_run(directory, "alignments")
+    replace(manifest, signature={"extraction": {"rule\x1b": "\x1b[31m", "run": "other"}}).write(directory)
+    status, _, messages = call("merge", directory, "-o", tmp_path / "out")
+    assert status == 0
+    assert messages.startswith(f"run:{finished_run(directory, 'alignments')[0].signature_hash}|sentences:1|rule\\x1b:")
+    assert "\x1b" not in messages
 
 
 def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: Callable[..., Any]) -> None:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, StoredMethod
+from alignment_eval.extraction.options import ExtractionOptions, StoredOptions, parse_maps
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions(
@@ -25,8 +26,8 @@ METHODS = [
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_a_method_survives_json(method: AlignmentMethod) -> None:
-    assert AlignmentMethod.from_dict(json.loads(json.dumps(method.to_dict()))) == method
-    assert ExtractionOptions.from_dict(json.loads(json.dumps(method.forward.to_dict()))) == method.forward
+    assert msgspec.json.decode(json.dumps(method.to_dict()), type=StoredMethod).method() == method
+    assert msgspec.convert(method.forward.to_dict(), StoredOptions).options() == method.forward
 
 
 def test_fields_say_what_changes_links() -> None:

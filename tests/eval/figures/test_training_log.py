@@ -94,7 +94,7 @@ def test_a_cut_last_line_is_told_and_left_out(tmp_path: Path) -> None:
 
 def test_a_cut_line_elsewhere_is_an_error(tmp_path: Path) -> None:
     text = printed("valid", "200", loss="7.5")[:-20] + printed("valid", "400", loss="7.25")
-    with pytest.raises(InputError, match=r"log:1: \{\"epoch\": .*not a complete JSON object; remove"):
+    with pytest.raises(InputError, match=r"log:1: .*not a line of statistics .*malformed.*; remove"):
         read(tmp_path / "log", text + "more\n")
 
 
@@ -148,17 +148,23 @@ def test_of_each_subset_and_update_the_last_counts(tmp_path_factory: Any, steps:
         ("", "log: the file is empty; expected the log of fairseq-train --log-format json"),
         ("nothing\n", "log: … no lines of statistics … fairseq-train --log-format json"),
         ("epoch 001 | loss 8.1 | num_updates 100\n", "--log-format json"),
-        (printed("valid", "many"), "log:1: 'valid_num_updates' is 'many', neither a number nor null"),
-        (printed("valid", "1.5"), "log:1: 'valid_num_updates' is '1.5', not a number of updates"),
-        (printed("valid", "-1"), "not a number of updates"),
-        (printed("valid", "nan"), "not a number of updates"),
-        (printed("valid", "inf"), "not a number of updates"),
-        (printed("valid", None), "'valid_num_updates' is None, not a number of updates"),
-        (printed("valid", "1", loss="7,5"), "log:1: 'valid_loss' is '7,5', neither a number nor null"),
-        (printed("valid", "1", loss=True), "'valid_loss' is True, neither a number"),
-        (printed("valid", "1", loss={}), "'valid_loss' is {}, neither a number"),
+        (printed("valid", "many"), "log:1: … 'valid_num_updates' is 'many': expected a number or null"),
+        (printed("valid", "1.5"), "log:1: … 'valid_num_updates' is '1.5': expected a number of updates"),
+        (printed("valid", "-1"), "expected a number of updates"),
+        (printed("valid", "nan"), "expected a number of updates"),
+        (printed("valid", "inf"), "expected a number of updates"),
+        (printed("valid", None), "'valid_num_updates' is None: expected a number of updates"),
+        (printed("valid", "1", loss="7,5"), "log:1: … 'valid_loss' is '7,5': expected a number or null"),
+        (printed("valid", "1", loss=True), "'valid_loss' is True: expected a number"),
+        (printed("valid", "1", loss={}), "'valid_loss' is {}: expected a number"),
         (b"\xff\n", "not UTF-8 (byte 0)"),
-        (b'{"a": ' + 50_000 * b"[" + b"\nx\n", "log:1: {"),
+        (b'{"a": ' + 50_000 * b"[" + b"\nx\n", "log:1: … not a line of statistics … recursion"),
+        (printed("valid", "1", loss=10**400), "'valid_loss' is 1000 … expected a number"),
+        (printed("valid", 10**400), "'valid_num_updates' is 1000"),
+        (printed("valid", "1e300"), "'valid_num_updates' is '1e300'"),
+        (printed("valid", "1", loss="\x1b[31m" * 99), r"'valid_loss' is '\x1b[31m"),
+        (printed("valid", "1").replace("}", ', "x": 1e999}\nx'), "log:1: … out of range"),
+        (printed("valid", "1").replace("}", ', "x": "\\ud800"}\nx'), "log:1: … truncated"),
     ],
 )
 def test_errors(tmp_path: Path, text: str | bytes, message: str) -> None:

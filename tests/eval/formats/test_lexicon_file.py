@@ -102,9 +102,9 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"weight": [float("nan"), 3, 2]}, "weights that are NaN, infinite or below 0"),
-        ({"weight": [float("inf"), 3, 2]}, "weights that are NaN, infinite or below 0"),
-        ({"weight": [-0.1, 3, 2]}, "weights that are NaN, infinite or below 0"),
+        ({"weight": [float("nan"), 3, 2]}, "column weight has the value nan"),
+        ({"weight": [float("inf"), 3, 2]}, "column weight has the value inf"),
+        ({"weight": [-0.1, 3, 2]}, "column weight has the value -0.1: expected a finite number, 0 or more"),
         ({"weight": [None, 3.0, 2.0]}, "null values"),
         ({"source": ["a", None, ""]}, "null values"),
         ({"source": ["a", "a", "a"], "target": ["x", "", "x"]}, "duplicate rows"),
@@ -117,17 +117,26 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
         ({"source": [], "target": [], "weight": []}, "no rows"),
         (
             {"schema": pa.schema([*STRINGS, pa.field("weight", pa.float32())])},
-            "columns source string, target string, weight float, not source string, target string, weight double",
+            "column 'weight' has type float: expected double",
         ),
         (
             {"schema": pa.schema([*STRINGS, pa.field("weight", pa.string())]), "weight": ["1", "2", "3"]},
-            "weight string",
+            "column 'weight' has type string",
         ),
-        ({"schema": pa.schema(STRINGS)}, "columns source string, target string, not source string"),
-        ({"about": None}, "not a lexicon file"),
-        ({"about": {"version": 1}}, "not a lexicon file .*pairs"),
-        ({"about": {**ABOUT, "version": 2}}, "version 2, not 1"),
-        ({"about": {**ABOUT, "pairs": "seven"}}, "not a lexicon file .*seven"),
+        ({"schema": pa.schema(STRINGS)}, "column 'weight' is missing"),
+        (
+            {"schema": pa.schema([*SCHEMA, pa.field("x\x1b", pa.int8())]), "x\x1b": [1, 2, 3]},
+            r"column 'x\\x1b' has type",
+        ),
+        (
+            {"schema": pa.schema([pa.field("source", pa.binary()), *list(SCHEMA)[1:]])},
+            "column 'source' has type binary",
+        ),
+        ({"about": None}, "truncated"),
+        ({"about": {**ABOUT, "pairs": -1}}, "pairs is -1: expected int >= 0"),
+        ({"about": {"version": 1}}, "missing required field pairs"),
+        ({"about": {**ABOUT, "version": 2}}, "version is 2: expected version 1"),
+        ({"about": {**ABOUT, "pairs": "seven"}}, "pairs is 'seven': expected int"),
     ],
     ids=str,
 )
@@ -137,13 +146,13 @@ def test_files_of_another_form(tmp_path: Path, columns: dict[str, Any], message:
         read_lexicon(path)
     assert str(error.value).startswith(f"{path}: ")
     assert "--save-lexicon" in str(error.value)
-    assert "\n" not in str(error.value)
+    assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"a ||| b 0.5\n"], ids=str)
 def test_no_parquet(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "lexicon").write_bytes(content)
-    with pytest.raises(InputError, match="lexicon: not a lexicon file"):
+    with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
         read_lexicon(tmp_path / "lexicon")
     with pytest.raises(InputError, match="none: cannot read the file"):
         read_lexicon(tmp_path / "none")
@@ -159,9 +168,9 @@ def test_a_damaged_file(tmp_path: Path) -> None:
             np.testing.assert_array_equal(read_lexicon(tmp_path / "lexicon").sums, read.sums)
         except InputError as error:
             refused += 1
-            assert re.match(r".*/lexicon: (not a lexicon file|cannot read the file) ", str(error))  # noqa: PT017
+            assert re.match(r".*/lexicon: (damaged, or not a lexicon file|cannot read the file) ", str(error))  # noqa: PT017
     assert refused > 10
     for cut in (10, len(whole) // 2, len(whole) - 1):
         (tmp_path / "lexicon").write_bytes(whole[:cut])
-        with pytest.raises(InputError, match="lexicon: not a lexicon file"):
+        with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
             read_lexicon(tmp_path / "lexicon")

@@ -79,13 +79,15 @@ def test_damaged(run: Path) -> None:
 )
 def test_manifests_of_something_else(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST.name).write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=facts(".json: cannot read the manifest of a shard")):
+    with pytest.raises(InputError, match=facts(".json: … not the manifest of a shard")):
         read_manifests(tmp_path, "alignments")
 
 
 def test_other_schema_version(tmp_path: Path) -> None:
     replace(MANIFEST, schema_version=7).write(tmp_path)
-    with pytest.raises(InputError, match=facts("schema version 7 … 2; run … again with this version")):
+    with pytest.raises(
+        InputError, match=facts("schema_version is 7: expected version 2 … run … again with this version")
+    ):
         read_manifests(tmp_path, "alignments")
 
 
@@ -144,6 +146,9 @@ def test_any_flipped_bit_is_seen(run: Path, bits: int) -> None:
         lambda content: content.update(content="secrets"),
         lambda content: content.update(finished=1),
         lambda content: content.update(more=1),
+        lambda content: content.pop("finished"),
+        lambda content: content.update(size=10**30),
+        lambda content: content["parts"][0].update(sentences=-1),
         lambda content: content.update(schema_version="\ud800" * 1000),
     ],
 )
@@ -162,7 +167,7 @@ def test_a_signature_under_the_hash_of_another(run: Path) -> None:
 
 def test_nested_brackets(run: Path) -> None:
     (run / MANIFEST.name).write_text("[" * 200_000)
-    with pytest.raises(InputError, match=facts(".json: cannot read the manifest of a shard")):
+    with pytest.raises(InputError, match=facts(".json: … not the manifest of a shard")):
         read_manifests(run, "alignments")
 
 

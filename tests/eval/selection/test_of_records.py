@@ -32,14 +32,14 @@ def changed(**fields: Any) -> str:
 #: Content of a profile, and what is said of it.
 BAD = {
     "another model": (replace(ONE, model="other").to_json(), "is the profile of model other, but the model at hand is"),
-    "a later version": (changed(profile=2), "a profile of version 2: expected 1"),
-    "cut": (ONE.to_json()[:-30], "is no profile (JSONDecodeError"),
-    "empty": ("", "is no profile (JSONDecodeError"),
-    "a list": ("[]", "is no profile"),
-    "no method": (changed(alone=None), "is no profile"),
+    "a later version": (changed(profile=2), "damaged, or not a profile (profile is 2: expected version 1"),
+    "cut": (ONE.to_json()[:-30], "damaged, or not a profile (Input data was truncated"),
+    "empty": ("", "damaged, or not a profile (Input data was truncated"),
+    "a list": ("[]", "damaged, or not a profile (the content is []"),
+    "no method": (changed(alone=None), "damaged, or not a profile (alone is None"),
     "an unknown rule": (
         changed(streamed={**ONE.streamed.to_dict(), "forward": {**ONE.streamed.forward.to_dict(), "rule": "best"}}),
-        "is no profile (UsageError: unknown rule 'best'",
+        "damaged, or not a profile (streamed.forward: unknown rule 'best'",
     ),
     "other layers": (
         replace(calibrated(None, (8, 9), "synthetic", "t", 99)).to_json(),

@@ -74,7 +74,7 @@ def test_another_model_is_refused(write):
 
 def test_a_later_version_is_refused(write):
     content = {**json.loads(FORWARD.to_json()), "profile": 2}
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*version 2.*expected 1"):
+    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*profile is 2.*version 1"):
         read_profile(write(content))
 
 
@@ -82,39 +82,57 @@ def without(*names):
     return {key: value for key, value in json.loads(FORWARD.to_json()).items() if key not in names}
 
 
+def forward(**changes):
+    alone = without()["alone"]
+    return {**without(), "alone": {**alone, "forward": {**alone["forward"], **changes}}}
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "problem"),
     [
-        "",
-        "[",
-        "[" * 100_000,
-        "[]",
-        "3",
-        "{}",
-        without("alone"),
-        without("model"),
-        {**without(), "more": 1},
-        {**without(), "alone": None},
-        {**without(), "alone": 3},
-        {**without(), "chosen_by": "luck"},
-        {**without(), "figure": 1.5},
-        {**without(), "figure": "NaN"},
-        {**without(), "reverse_model": "m2"},
-        {**without(), "alone": {**without()["alone"], "lexicon_passes": -1}},
-        {**without(), "alone": {**without()["alone"], "forward": {**without()["alone"]["forward"], "heads": "x"}}},
+        ("", "truncated"),
+        ("[", "truncated"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({"profile": json.loads("[" * 200 + "]" * 200)}), "nested"),
+        ("[]", r"the content is \[\]: expected object"),
+        ("3", "the content is 3"),
+        ("{}", "missing required field profile"),
+        ('{"profile": NaN}', "malformed"),
+        ('{"profile": 1e999}', "out of range"),
+        (json.dumps({"profile": "\ud800"}), "truncated"),
+        (without("alone"), "missing required field alone"),
+        (without("model"), "missing required field model"),
+        ({**without(), "more": 1}, "unknown field more"),
+        ({**without(), "x\x1b" * 99: 1}, r"unknown field x\\x1b"),
+        ({**without(), "alone": None}, "alone is None: expected object"),
+        ({**without(), "alone": 3}, "alone is 3"),
+        ({**without(), "chosen_by": "luck"}, "chosen_by is 'luck'"),
+        ({**without(), "chosen_by": "\x1b[31m" * 99}, r"chosen_by is '\\x1b\[31m"),
+        ({**without(), "figure": 1.5}, "figure is 1.5: expected float <= 1.0"),
+        ({**without(), "figure": "NaN"}, "figure is 'NaN'"),
+        ({**without(), "pairs": True}, "pairs is True"),
+        ({**without(), "pairs": 10**30}, "pairs is 10{30}"),
+        ({**without(), "sentences": ["a", 3]}, r"sentences\[1\] is 3: expected str"),
+        ({**without(), "reverse_model": "m2"}, "reverse model"),
+        ({**without(), "alone": {**without()["alone"], "lexicon_passes": -1}}, "alone: lexicon passes -1"),
+        (forward(heads="x"), "alone.forward: cannot read heads 'x'"),
+        (forward(heads="x" * 999), "'xxx"),
+        (forward(heads=3), "alone.forward.heads is 3: expected str"),
+        (forward(rule="y" * 999), "'yyy"),
     ],
 )
-def test_a_damaged_file_is_named(write, content):
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json: is no profile") as error:
+def test_a_damaged_file_is_named(write, content, problem):
+    with pytest.raises(InputError, match=rf"c\.pt\.align\.json: .*not a profile .*{problem}") as error:
         read_profile(write(content))
-    assert len(str(error.value)) < 400
+    assert len(str(error.value)) < 450
+    assert str(error.value).isprintable()
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.json: cannot be read"):
         read_profile(tmp_path / "none.json")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"binary\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"binary\.json: .*not a profile"):
         read_profile(tmp_path / "binary.json")
 
 

@@ -1,0 +1,1 @@
+"""What files of others may hold: JSON against types, Parquet against schemas."""
