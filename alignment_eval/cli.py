@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="align-eval", description=DESCRIPTION)
+    parser = ListParser(prog="align-eval", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"align-eval {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ListParser)
     # Only the module of the command that is asked for is imported: --help stays fast.

@@ -1,6 +1,11 @@
 """fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer."""
 
+import sys
+
+from fairseq_norm_plugin.console import set_up
 from fairseq_norm_plugin.root_logger import kept_root_logger
+
+set_up(sys.argv[0])
 
 with kept_root_logger():
     from fairseq_norm_plugin.checkpoints import admit_checkpoint_types

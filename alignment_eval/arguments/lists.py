@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 HOW = "separated by commas or spaces"
 
@@ -63,10 +63,14 @@ class _ListAction(argparse.Action):
 
 
 class ListParser(argparse.ArgumentParser):
-    """A parser that lets the lists of :func:`add_list` be given with spaces, too.
+    """A parser that lets the lists of :func:`add_list` be given with spaces, too, and whose errors are one sentence.
 
     A list ends before the next option, and before a file or directory, which is then an argument of its own.
     """
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2, without the usage, which would fill a screen."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As ``argparse`` does, once the entries of each list are joined by commas."""

@@ -15,14 +15,14 @@ class ShortHelpParser(ListParser):
     """A parser whose ``--help`` shows its common options, and whose ``--help-all`` shows all.
 
     Args:
-        common: destinations of the options that ``--help`` shows, with their groups.
+        common: destinations of the options that ``--help`` shows; their groups stand in the order of this list.
         short_usage: the usage that it shows.
         **names: as for ``argparse.ArgumentParser``.
     """
 
     def __init__(self, *, common: Sequence[str], short_usage: str, **names: Any) -> None:
         super().__init__(add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, **names)
-        self._common = frozenset(common)
+        self._common = list(common)
         self._short_usage = short_usage
         group = self.add_argument_group("help")
         group.add_argument("-h", "--help", action=_ShortHelp, help="show the common options and exit")
@@ -33,13 +33,13 @@ class ShortHelpParser(ListParser):
         formatter = self._get_formatter()
         formatter.add_usage(self._short_usage, [], [])
         formatter.add_text(self.description)
-        for group in self._action_groups:
-            shown = [action for action in group._group_actions if action.dest in self._common]
-            if shown:
-                formatter.start_section(group.title)
-                formatter.add_text(group.description)
-                formatter.add_arguments(shown)
-                formatter.end_section()
+        groups = [(group, [a for a in group._group_actions if a.dest in self._common]) for group in self._action_groups]
+        shown = [(group, actions) for group, actions in groups if actions]
+        for group, actions in sorted(shown, key=lambda one: min(self._common.index(a.dest) for a in one[1])):
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(actions)
+            formatter.end_section()
         formatter.add_text(self.epilog)
         formatter.add_text(_MORE)
         return formatter.format_help()

@@ -9,6 +9,7 @@ the tables ``*.csv`` and figures (docs/analysis.md).
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import re
@@ -22,20 +23,35 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from alignment_eval.arguments.output import add_output
+from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.analyze.run import Analysis, analyse
+from fairseq_norm_plugin.console import silence_libraries
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 
 logger = logging.getLogger(__name__)
 
 #: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
 DEFAULT_MIXING = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
+PROG = "norm-analyze"
+#: The options that --help shows; --help-all shows all.
+_COMMON = (
+    *("path", "output", "overwrite", "mixing_kinds"),
+    *("gen_subset", "task", "max_tokens", "batch_size", "cpu"),
+)
+_DESCRIPTION = "Mixing ratios, special tokens, norms and frequency of every block, over a data set; tables and figures"
+_EPILOG = """\
+Example, after make demo:
+  norm-analyze out/demo/bin --path data/demo/checkpoint.pt -o out/analysis --cpu
+
+DATA is what fairseq-preprocess made.  --task masked_lm_norm analyses a masked language model.
+"""
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
-    "norm-analyze",
+    PROG,
     re.compile(rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.png"),
     mark="summary.json",
 )
@@ -49,15 +65,16 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         stream=sys.stderr,
         force=True,
     )
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    silence_libraries()
     words = None if argv is None else list(argv)
-    return exit_status("norm-analyze", lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
+    return exit_status(PROG, lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
 
 
-def _parser() -> Any:
-    parser = options.get_parser("analyze", default_task="translation_norm")
-    parser.prog = "python -m fairseq_norm_plugin.analyze"
-    options.add_dataset_args(parser, gen=True)
-    group = parser.add_argument_group("analysis")
+def _parser() -> ShortHelpParser:
+    """Our options first, then fairseq's."""
+    ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    group = ours.add_argument_group("analysis")
     options.add_common_eval_args(group)
     add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
     group.add_argument(
@@ -65,7 +82,18 @@ def _parser() -> Any:
         default=",".join(DEFAULT_MIXING),
         help=f"kinds of mixing ratios, some of {', '.join(MIXING_KINDS)} (default: those of Kobayashi et al. 2021)",
     )
-    return parser
+    fairseqs = options.get_parser("analyze", default_task="translation_norm")
+    options.add_dataset_args(fairseqs, gen=True)
+    return ShortHelpParser(
+        prog=PROG,
+        common=_COMMON,
+        short_usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        parents=[ours, fairseqs],
+        conflict_handler="resolve",  # -h is fairseq's, too
+        allow_abbrev=False,
+    )
 
 
 @torch.no_grad()

@@ -42,3 +42,18 @@ def test_help_all(parser, capsys):
 
 def test_values_are_parsed_as_ever(parser):
     assert vars(parser.parse_args(["--window", "3"])) == {"path": None, "window": "3"}
+
+
+def test_groups_stand_in_the_order_of_the_common_options(capsys):
+    parser = ShortHelpParser(prog="p", common=["own", "cpu"], short_usage="%(prog)s [options]")
+    parser.add_argument("--cpu")
+    parser.add_argument_group("analysis").add_argument("--own")
+    text = shown(parser, capsys, "--help")
+    assert text.index("--own") < text.index("--cpu")
+
+
+def test_an_error_is_one_sentence(parser, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--nothing"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "p: unrecognized arguments: --nothing; see p --help\n"
