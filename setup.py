@@ -34,7 +34,7 @@ setup(
         "data": ["sacremoses", "subword-nmt"],
         "bert": ["safetensors", "tokenizers"],
         "sentencepiece": ["sentencepiece"],
-        "marian": ["sentencepiece", "transformers"],
+        "marian": ["safetensors", "sentencepiece"],
         "docs": ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"],
         "dev": [
             "sacremoses",
@@ -55,7 +55,7 @@ setup(
             "nbclient; python_version >= '3.11'",  # runs docs/tour.ipynb
             "ipykernel; python_version >= '3.11'",
             "sentencepiece",
-            "transformers; python_version >= '3.11'",
+            "transformers; python_version >= '3.11'",  # what converted models are compared with
             "mkdocs-material; python_version >= '3.11'",
             "mkdocstrings-python; python_version >= '3.11'",
             "mkdocs-jupyter; python_version >= '3.11'",

@@ -13,7 +13,8 @@ with kept_root_logger():
     admit_checkpoint_types()
 
     from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm
-    from fairseq_norm_plugin.models import bert as bert  # registers the model
+    from fairseq_norm_plugin.models import bert as bert  # registers the models
+    from fairseq_norm_plugin.models import marian as marian
     from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # registers the tasks
     from fairseq_norm_plugin.tasks import multilingual as multilingual
     from fairseq_norm_plugin.tasks import translation as translation

@@ -1,4 +1,4 @@
-"""Split text into the WordPiece tokens of a BERT model, for fairseq-preprocess with convert_bert.py's dict.txt.
+"""Split text into the WordPiece tokens of a BERT model, for fairseq-preprocess with the dict.txt of its conversion.
 
 Each line of input gives one line of output.  `[CLS]` and `[SEP]` are not written, because fairseq's masked-LM task adds
 them as <s> and </s>.  `[MASK]` in the text becomes <mask>, and words that the vocabulary cannot spell become <unk>.

@@ -33,6 +33,11 @@ ELSEWHERE = {
     "fairseq_norm_plugin/api/map_reader.py": "tests/plugin/api/test_map_model.py",
     "fairseq_norm_plugin/api/model.py": "tests/plugin/api/test_loading.py",
     "fairseq_norm_plugin/api/masked_lm.py": "tests/integration/models/test_bert.py",
+    # models of Transformers that become fairseq's
+    "fairseq_norm_plugin/convert/bert.py": "tests/integration/models/test_bert.py",
+    "fairseq_norm_plugin/convert/checkpoint.py": "tests/plugin/convert/test_marian.py",
+    "fairseq_norm_plugin/convert/cli.py": "tests/plugin/convert/test_marian.py",
+    "fairseq_norm_plugin/convert/config.py": "tests/plugin/convert/test_marian.py",
     # fairseq-train and fairseq-generate
     "fairseq_norm_plugin/monitoring/counts.py": "tests/integration/training/test_monitoring.py",
     "fairseq_norm_plugin/monitoring/mixin.py": "tests/integration/training/test_monitoring.py",

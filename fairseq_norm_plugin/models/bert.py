@@ -21,7 +21,7 @@ class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
 
     @classmethod
     def hub_models(cls) -> dict[str, str]:
-        """No models: scripts/convert_bert.py makes the checkpoints."""
+        """No models: ``python -m fairseq_norm_plugin.convert bert`` makes the checkpoints."""
         return {}
 
     @staticmethod

@@ -19,6 +19,8 @@ from torch.nn.functional import gelu, layer_norm, linear, relu
 
 import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.convert.bert import convert
+from fairseq_norm_plugin.convert.cli import main
 
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("tokenizers")
@@ -148,7 +150,7 @@ def test_from_a_model_and_text_to_hidden_states(tmp_path):
     bin_ = Path(sys.executable).parent
     scripts = [sys.executable, str(REPOSITORY / "scripts")]
     for command in (
-        [scripts[0], f"{scripts[1]}/convert_bert.py", str(model), "--out", "bert"],
+        [scripts[0], "-m", "fairseq_norm_plugin.convert", "bert", str(model), "bert"],
         [scripts[0], f"{scripts[1]}/wordpiece.py", str(model), "text", "--out", "text.wp"],
         [str(bin_ / "fairseq-preprocess"), "--only-source", "--srcdict", "bert/dict.txt", "--testpref", "text.wp"],
     ):
@@ -172,15 +174,15 @@ def test_from_a_model_and_text_to_hidden_states(tmp_path):
             torch.testing.assert_close(ours, reference, rtol=0, atol=1e-5)
 
 
-def converted(script, tmp_path, weights, **changes):
+def converted(tmp_path, weights, **changes):
     model = save(tmp_path / "model", weights, {**CONFIG, **changes})
-    script("convert_bert").convert(model, tmp_path / "out")
+    convert(model, tmp_path / "out")
     return load(tmp_path / "out", tmp_path / "out")
 
 
-def test_the_eps_matters_and_survives(script, tmp_path):
+def test_the_eps_matters_and_survives(tmp_path):
     weights = random_weights()
-    model, task = converted(script, tmp_path, weights)
+    model, task = converted(tmp_path, weights)
     norms = [module for module in model.modules() if isinstance(module, torch.nn.LayerNorm)]
     assert len(norms) == 6
     assert {module.eps for module in norms} == {1e-12}
@@ -190,9 +192,9 @@ def test_the_eps_matters_and_survives(script, tmp_path):
     assert difference.abs().max() > 1e-2
 
 
-def test_several_sentences_of_different_lengths(script, tmp_path):
+def test_several_sentences_of_different_lengths(tmp_path):
     weights = random_weights()
-    model, task = converted(script, tmp_path, weights)
+    model, task = converted(tmp_path, weights)
     batch = data_utils.collate_tokens([torch.tensor(fairseq_ids(task, ids)) for ids in IDS], task.dictionary.pad())
     with torch.no_grad():
         features, _ = model(batch, features_only=True)
@@ -200,9 +202,9 @@ def test_several_sentences_of_different_lengths(script, tmp_path):
         torch.testing.assert_close(row[: len(ids)], bert(weights, ids)[-1], rtol=0, atol=1e-5)
 
 
-def test_the_masked_lm_head_comes_along(script, tmp_path):
+def test_the_masked_lm_head_comes_along(tmp_path):
     weights = random_weights(head=True)
-    model, task = converted(script, tmp_path, weights)
+    model, task = converted(tmp_path, weights)
     hidden = bert(weights, IDS[1])[-1]
     name = "cls.predictions.transform"
     hidden = gelu(linear(hidden, weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]))
@@ -216,14 +218,14 @@ def test_the_masked_lm_head_comes_along(script, tmp_path):
     torch.testing.assert_close(logits[0][:, every], reference, rtol=0, atol=1e-5)
 
 
-def test_without_a_head_predictions_are_nan(script, tmp_path):
-    model, task = converted(script, tmp_path, random_weights())
+def test_without_a_head_predictions_are_nan(tmp_path):
+    model, task = converted(tmp_path, random_weights())
     with torch.no_grad():
         logits, _ = model(torch.tensor([fairseq_ids(task, IDS[0])]))
     assert logits.isnan().all()
 
 
-def test_names_of_old_models(script, tmp_path):
+def test_names_of_old_models(tmp_path):
     """A .bin in half precision under the names of TensorFlow's models, with the heads' prefix."""
     weights = {name: tensor.half() for name, tensor in random_weights(head=True).items()}
 
@@ -234,7 +236,7 @@ def test_names_of_old_models(script, tmp_path):
     directory = save(tmp_path / "model", {})
     (directory / "model.safetensors").unlink()
     torch.save({old(name): tensor for name, tensor in weights.items()}, directory / "pytorch_model.bin")
-    script("convert_bert").convert(directory, tmp_path / "out")
+    convert(directory, tmp_path / "out")
     model, task = load(tmp_path / "out", tmp_path / "out")
     reference = bert({name: tensor.float() for name, tensor in weights.items()}, IDS[0])
     torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
@@ -244,16 +246,16 @@ def test_names_of_old_models(script, tmp_path):
     ("name", "activation"),
     [("relu", relu), ("gelu_new", lambda x: gelu(x, approximate="tanh"))],
 )
-def test_activations(script, tmp_path, name, activation):
+def test_activations(tmp_path, name, activation):
     weights = random_weights()
-    model, task = converted(script, tmp_path, weights, hidden_act=name)
+    model, task = converted(tmp_path, weights, hidden_act=name)
     reference = bert(weights, IDS[0], activation)
     torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
 
 
-def test_stock_fairseq_refuses_the_checkpoint(script, tmp_path):
+def test_stock_fairseq_refuses_the_checkpoint(tmp_path):
     """Rather than computing with another eps."""
-    converted(script, tmp_path, random_weights())
+    converted(tmp_path, random_weights())
     code = (
         f"from fairseq import checkpoint_utils as c; c.load_model_ensemble_and_task(['{tmp_path}/out/checkpoint.pt'])"
     )
@@ -283,18 +285,18 @@ def test_stock_fairseq_refuses_the_checkpoint(script, tmp_path):
         ({"num_attention_heads": 5}, "hidden_size 12 is not a multiple of num_attention_heads 5"),
     ],
 )
-def test_other_models_are_refused(script, tmp_path, change, message):
+def test_other_models_are_refused(tmp_path, change, message):
     model = save(tmp_path / "model", random_weights(), {**CONFIG, **change})
     with pytest.raises(InputError, match=message):
-        script("convert_bert").convert(model, tmp_path / "out")
+        convert(model, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_an_untied_head_is_refused(script, tmp_path):
+def test_an_untied_head_is_refused(tmp_path):
     weights = random_weights(head=True)
     weights["cls.predictions.decoder.weight"] += 1
     with pytest.raises(InputError, match="differs from the word embeddings"):
-        script("convert_bert").convert(save(tmp_path / "model", weights), tmp_path / "out")
+        convert(save(tmp_path / "model", weights), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -306,14 +308,13 @@ def test_an_untied_head_is_refused(script, tmp_path):
         (["<pad]", *WORDS[1:]], r"has no \[PAD\]; give the vocab.txt of a BERT model"),
     ],
 )
-def test_vocabularies_that_fairseq_would_read_otherwise(script, tmp_path, words, message):
+def test_vocabularies_that_fairseq_would_read_otherwise(tmp_path, words, message):
     model = save(tmp_path / "model", random_weights(), words=words)
     with pytest.raises(InputError, match=message):
-        script("convert_bert").convert(model, tmp_path / "out")
+        convert(model, tmp_path / "out")
 
 
-def test_wrong_files_are_named(script, tmp_path, capsys):
-    main = script("convert_bert").main
+def test_wrong_files_are_named(tmp_path, capsys):
     model = save(tmp_path / "model", random_weights())
     weights = model / "model.safetensors"
     for content, message in (
@@ -321,42 +322,42 @@ def test_wrong_files_are_named(script, tmp_path, capsys):
         (None, "neither model.safetensors nor pytorch_model.bin"),
     ):
         weights.unlink() if content is None else weights.write_bytes(content)
-        assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+        assert main(["bert", str(model), str(tmp_path / "out")]) == 1
         assert message in capsys.readouterr().err
     (model / "pytorch_model.bin").write_bytes(b"no weights")
-    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
     assert "pytorch_model.bin: cannot read the file" in capsys.readouterr().err
     torch.save({"model": {}}, model / "pytorch_model.bin")
-    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
     assert "holds more than named tensors" in capsys.readouterr().err
     (model / "config.json").write_text("[]")
-    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
     assert "holds no JSON object" in capsys.readouterr().err
     (model / "config.json").unlink()
-    assert main([str(model), "--out", str(tmp_path / "out")]) == 1
+    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
     assert "give the model's config.json" in capsys.readouterr().err
 
 
-def test_nothing_is_overwritten(script, tmp_path, capsys):
+def test_nothing_is_overwritten(tmp_path, capsys):
     model = save(tmp_path / "model", random_weights())
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "dict.txt").write_text("mine")
-    assert script("convert_bert").main([str(model), "--out", str(tmp_path / "out")]) == 1
-    assert "dict.txt: already exists" in capsys.readouterr().err
+    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
+    assert "out: already exists" in capsys.readouterr().err
     assert (tmp_path / "out" / "dict.txt").read_text() == "mine"
 
 
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, capsys):
     model = save(tmp_path / "model", {})
-    main, text, out = script("wordpiece").main, tmp_path / "text", tmp_path / "text.wp"
+    wordpiece, text, out = script("wordpiece").main, tmp_path / "text", tmp_path / "text.wp"
     text.write_text("Cats\u2028sat\n\n[UNK] [MASK].\n", encoding="utf-8")
-    assert main([str(model), str(text), "--out", str(out)]) == 0
+    assert wordpiece([str(model), str(text), "--out", str(out)]) == 0
     assert out.read_text(encoding="utf-8") == "cat ##s sat\n\n<unk> <mask> .\n"
     out.unlink()
     text.write_text("the cat\nthe [SEP] cat\n")
-    assert main([str(model), str(text), "--out", str(out)]) == 1
+    assert wordpiece([str(model), str(text), "--out", str(out)]) == 1
     assert f"{text}:2: the line contains [SEP]" in capsys.readouterr().err
     assert not out.exists()
     (model / "tokenizer_config.json").unlink()
-    assert main([str(model), str(text), "--out", str(out)]) == 1
+    assert wordpiece([str(model), str(text), "--out", str(out)]) == 1
     assert "give a JSON object with do_lower_case" in capsys.readouterr().err

@@ -1,0 +1,191 @@
+"""BERT models: the plugin's ``--arch bert`` has their hidden states, in float32 (docs/bert.md).
+
+The pooler and the next-sentence classifier are left out.  A model without a masked-LM head gets one of NaN, so that its
+predictions cannot be taken for some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from torch import Tensor
+
+from alignment_eval.errors import InputError
+from alignment_eval.formats.text import TextFile
+from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint, write_dictionary
+from fairseq_norm_plugin.convert.config import check_heads, read_config
+from fairseq_norm_plugin.convert.weights import Weights, read_weights
+
+#: Transformers' hidden_act -> fairseq's --activation-fn.
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
+#: BERT's special token -> fairseq's, in the order of fairseq's ids; the masked-LM task counts <mask> as the last.
+SPECIALS = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
+#: fairseq module -> BERT's, in an encoder layer.
+LAYER = {
+    "self_attn.q_proj": "attention.self.query",
+    "self_attn.k_proj": "attention.self.key",
+    "self_attn.v_proj": "attention.self.value",
+    "self_attn.out_proj": "attention.output.dense",
+    "self_attn_layer_norm": "attention.output.LayerNorm",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
+    "final_layer_norm": "output.LayerNorm",
+}
+#: Tensors that no hidden state and no masked-LM prediction depends on, or that are copies of others.
+_UNUSED = re.compile(
+    r"pooler\.|cls\.seq_relationship\.|embeddings\.(position|token_type)_ids$|cls\.predictions\.decoder\."
+)
+_DEFAULTS = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False, "type_vocab_size": 2}
+_ALLOWED: dict[str, list[Any]] = {
+    "model_type": ["bert"],
+    "position_embedding_type": ["absolute"],
+    "is_decoder": [False],
+    "hidden_act": list(ACTIVATIONS),
+}
+_SIZES = (
+    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
+    "type_vocab_size",
+)
+
+
+def convert(model: Path, out: Path, overwrite: bool = False) -> None:
+    """Write OUT/dict.txt and OUT/checkpoint.pt.
+
+    Args:
+        model: directory with config.json, vocab.txt and model.safetensors or pytorch_model.bin, or these in parts.
+        out: directory to write.
+        overwrite: replace ``out``.
+
+    Raises:
+        InputError: a file is missing, is damaged or holds what cannot be converted; or ``out`` exists.
+    """
+    with converted(model, out, overwrite) as directory:
+        config = _read_config(model / "config.json")
+        tokens = read_vocabulary(model / "vocab.txt")
+        if config.get("vocab_size", len(tokens)) != len(tokens):
+            raise InputError(f"vocab.txt has {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
+        ids = {token: number for number, token in enumerate(tokens)}
+        ordinary = [token for token in tokens if token not in SPECIALS]
+        *first, mask = SPECIALS
+        dictionary = write_dictionary(directory / "dict.txt", [*ordinary, SPECIALS[mask]])
+        order = [ids[token] for token in (*first, *ordinary, mask)]
+        args = _options(config)
+        task = MaskedLMConfig(
+            _name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions
+        )
+        built = MaskedLMTask(task, dictionary).build_model(args)
+        built.load_state_dict(fairseq_weights(config, _read_weights(model), order), strict=True)
+        write_checkpoint(directory, built, args, task)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    config = read_config(path, _DEFAULTS, _ALLOWED, _SIZES)
+    if type(config.get("layer_norm_eps")) not in (int, float):
+        raise InputError(f"{path}: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
+    check_heads(path, config, "hidden_size", "num_attention_heads")
+    return config
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The tokens of vocab.txt, by BERT's ids.
+
+    Raises:
+        InputError: one comes twice, holds a blank or is fairseq's own; or a special token is missing.
+    """
+    tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
+    seen: set[str] = set()
+    for number, token in enumerate(tokens, 1):
+        if token.split() != [token] or token in seen or token in SPECIALS.values():
+            raise InputError(
+                f"{path}:{number}: token {token!r} contains a blank, is a duplicate, or is one of fairseq's own"
+            )
+        seen.add(token)
+    for special in SPECIALS:
+        if special not in seen:
+            raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
+    return tokens
+
+
+def _read_weights(directory: Path) -> dict[str, Tensor]:
+    """The tensors, named as in a bare BertModel, with ``cls.`` for the heads."""
+    weights = {}
+    for name, tensor in read_weights(directory).items():
+        # gamma and beta: the layer norms of models converted from TensorFlow
+        name = name.removeprefix("bert.").replace("LayerNorm.gamma", "LayerNorm.weight")
+        weights[name.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
+    return weights
+
+
+def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: Sequence[int]) -> dict[str, Tensor]:
+    """The parameters of fairseq's model, under fairseq's names.
+
+    The embedding of token type 0 is added to every position's: single sentences are all of that type.
+
+    Args:
+        config: config.json.
+        tensors: BERT's tensors.
+        order: BERT's id of each of fairseq's.
+
+    Raises:
+        InputError: a tensor is missing or left over, or of another shape than config.json says.
+    """
+    weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    words = weights.take("embeddings.word_embeddings.weight", len(order), width)
+    places = weights.take("embeddings.position_embeddings.weight", config["max_position_embeddings"], width)
+    types = weights.take("embeddings.token_type_embeddings.weight", config["type_vocab_size"], width)
+    result = {
+        "embed_tokens.weight": words[list(order)],
+        # fairseq counts positions from the id of <pad>, 1, plus one
+        "embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
+        **weights.norm("layernorm_embedding", "embeddings.LayerNorm", width),
+    }
+    shapes = {"fc1": (inner, width), "fc2": (width, inner)}
+    for number in range(config["num_hidden_layers"]):
+        for ours, theirs in LAYER.items():
+            to, name = f"layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}"
+            if "norm" in ours:
+                result.update(weights.norm(to, name, width))
+            else:
+                result.update(weights.linear(to, name, *shapes.get(ours, (width, width))))
+    result = {f"sentence_encoder.{name}": tensor for name, tensor in result.items()}
+    result.update(_head(weights, words, order))
+    weights.check_empty(_UNUSED)
+    return {f"encoder.{name}": tensor for name, tensor in result.items()}
+
+
+def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
+    """The masked-LM head; one of NaN if the model has none."""
+    size, width = words.shape
+    result = {"lm_head.weight": words[list(order)]}
+    if "cls.predictions.bias" not in weights:
+        shapes = {"dense.weight": (width, width), "dense.bias": (width,), "bias": (size,)}
+        shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
+        result.update({f"lm_head.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()})
+        return result
+    decoder = "cls.predictions.decoder.weight"
+    if decoder in weights and not torch.equal(weights.take(decoder, size, width), words):
+        raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
+    result.update(weights.linear("lm_head.dense", "cls.predictions.transform.dense", width, width))
+    result.update(weights.norm("lm_head.layer_norm", "cls.predictions.transform.LayerNorm", width))
+    result["lm_head.bias"] = weights.take("cls.predictions.bias", size)[list(order)]
+    return result
+
+
+def _options(config: dict[str, Any]) -> argparse.Namespace:
+    return argparse.Namespace(
+        _name="bert",
+        layer_norm_eps=config["layer_norm_eps"],
+        activation_fn=ACTIVATIONS[config["hidden_act"]],
+        encoder_layers=config["num_hidden_layers"],
+        encoder_embed_dim=config["hidden_size"],
+        encoder_ffn_embed_dim=config["intermediate_size"],
+        encoder_attention_heads=config["num_attention_heads"],
+        max_positions=config["max_position_embeddings"],
+    )

@@ -1,0 +1,84 @@
+"""Writes what fairseq loads: a checkpoint and dictionaries, in a directory that appears complete or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
+from torch import nn
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import OwnFiles, new_directory
+from fairseq_norm_plugin.checkpoint_options import check_options
+
+CHECKPOINT = "checkpoint.pt"
+_OWN = OwnFiles(
+    "python -m fairseq_norm_plugin.convert",
+    re.compile(r"checkpoint\.pt(\.align\.json)?|dict(\.[\w-]+)?\.txt|(source|target)\.spm"),
+    CHECKPOINT,
+)
+
+
+@contextmanager
+def converted(model: Path, out: Path, overwrite: bool) -> Iterator[Path]:
+    """A temporary directory that becomes ``out`` if the block succeeds; errors of the block name ``model``.
+
+    Raises:
+        InputError: ``model`` is no directory; or ``out`` exists or cannot be written.
+    """
+    if not model.is_dir():
+        raise InputError(f"{model}: no such directory; give the directory of a model, with its config.json")
+    with new_directory(out, overwrite, _OWN) as directory:
+        try:
+            yield directory
+        except InputError as error:
+            if str(error).startswith((f"{model}:", f"{model}/")):
+                raise
+            raise type(error)(f"{model}: {error}") from None
+
+
+def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
+    """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
+    path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
+    return Dictionary.load(str(path))
+
+
+def write_checkpoint(directory: Path, model: nn.Module, args: Any, task: Any) -> None:
+    """Write the checkpoint of a model without an optimizer.
+
+    Args:
+        directory: where to.
+        model: the model, built by fairseq.
+        args: its options, an ``argparse.Namespace``.
+        task: the options of fairseq's task, a dataclass.
+
+    Raises:
+        InputError: an option would be refused when the checkpoint is loaded.
+    """
+    history = {"optimizer_name": "none", "criterion_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
+    content = {
+        "args": None,
+        "cfg": {
+            **_plain(FairseqConfig()),
+            "model": args,
+            "task": _plain(task),
+            "criterion": {"_name": "cross_entropy" if task._name == "translation" else task._name},
+        },
+        "model": model.state_dict(),
+        "optimizer_history": [history],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }
+    check_options(content, str(directory / CHECKPOINT))
+    with (directory / CHECKPOINT).open("wb") as file:  # given a path, torch would store its name in the file
+        torch.save(content, file)
+
+
+def _plain(config: Any) -> Any:
+    return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)

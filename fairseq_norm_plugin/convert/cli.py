@@ -1,0 +1,50 @@
+"""``python -m fairseq_norm_plugin.convert FAMILY MODEL OUT``: models in the format of Transformers into fairseq."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from alignment_eval.exit_status import exit_status
+from fairseq_norm_plugin.convert import bert, marian
+
+PROG = "python -m fairseq_norm_plugin.convert"
+_DESCRIPTION = """\
+Turn a model in the format of Transformers into a fairseq checkpoint and dictionaries.
+
+MODEL is a directory with config.json, the vocabulary, and model.safetensors or pytorch_model.bin.  The checkpoint in
+OUT needs --user-dir fairseq_norm_plugin.
+"""
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Run the command line ``argv`` (default: the process's) and return its exit status."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    return exit_status(PROG, lambda: _parser().parse_args(arguments), _run)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROG, description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    families = parser.add_subparsers(dest="command", metavar="FAMILY", required=True)
+    for name, text in (("bert", "BERT (docs/bert.md)"), ("marian", "Marian, such as OPUS-MT (docs/models.md)")):
+        family = families.add_parser(name, help=text, description=text)
+        family.add_argument("model", type=Path, metavar="MODEL", help="directory of the model")
+        family.add_argument("out", type=Path, metavar="OUT", help="directory to write")
+        family.add_argument("--overwrite", action="store_true", help="replace OUT, if this command wrote it")
+        if name == "marian":
+            default = "(default: that of MODEL/tokenizer_config.json)"
+            family.add_argument("-s", "--source-lang", metavar="LANG", help=f"source language {default}")
+            family.add_argument("-t", "--target-lang", metavar="LANG", help=f"target language {default}")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> None:
+    if args.command == "bert":
+        bert.convert(args.model, args.out, args.overwrite)
+    else:
+        marian.convert(args.model, args.out, args.overwrite, args.source_lang, args.target_lang)
