@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 VENV_MARK := .made-by-make
 DEMO_MARK := .made-by-demo.sh
 
-.PHONY: install demo test coverage lint bench clean
+.PHONY: install demo test coverage lint docs bench clean
 install: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -34,6 +34,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The docs site, out/site/index.html; a dead link or a warning is an error
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" OUT=out/bench bash scripts/demo.sh >/dev/null

@@ -1,0 +1,68 @@
+"""Hooks of mkdocs: pages are the Markdown files of the repository at their own paths, complete without a network.
+
+Because paths stay, a link that works in a file viewer works on the site, and the other way round.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from pymdownx.slugs import slugify
+
+#: Pages outside of docs/, and files that pages link to.
+BEYOND = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
+    *("data/README.md", "data/demo/README.md", "data/demo/GUIDELINES.md"),
+    *("scripts/train.sh", "alignment_eval/files/__init__.py"),
+)
+#: Markup that loads something from another server; links to follow are not meant.
+_REMOTE = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//|@import')
+#: Cross-references of docstrings, :func:`name`, whose name is code already.
+_ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):(?=<code>)")
+#: What the extension arithmatex makes of ``$…$`` and ``$$…$$``.
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Name headings as GitHub does, so that links to them work in both."""
+    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
+    return config
+
+
+@event_priority(100)  # before the notebooks are looked for
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Give every file the path that it has in the repository."""
+    root = Path(config.config_file_path or "").parent
+    prefix = Path(config.docs_dir).relative_to(root).as_posix()
+    own = {file.src_uri: f"{prefix}/{file.src_uri}" for file in files if file.src_dir == config.docs_dir}
+    placed = [File(path, str(root), config.site_dir, config.use_directory_urls) for path in (*BEYOND, *own.values())]
+    return Files([*placed, *(file for file in files if file.src_uri not in own)])
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Write formulas as MathML, which needs no script, and references of docstrings as plain code."""
+    return _ROLE.sub("", _FORMULA.sub(_mathml, content))
+
+
+def _mathml(match: re.Match[str]) -> str:
+    return convert(html.unescape(match[3]), display="inline" if match[2] == "(" else "block")
+
+
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Check that the page is complete without a network.
+
+    Raises:
+        PluginError: it loads something from another server.
+    """
+    if remote := _REMOTE.search(output):
+        raise PluginError(f"{page.file.src_uri}: loads from another server: {output[remote.start() :][:200]}")
+    return output
