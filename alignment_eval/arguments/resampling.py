@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from alignment_eval.errors import warn_on_stderr
-from alignment_eval.scoring.significance import LEVEL, Resampling
+from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
@@ -24,9 +24,11 @@ def resampling_of(args: argparse.Namespace) -> Resampling:
     return Resampling(**given)
 
 
-def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
-    """Signature fields: how sentences were resampled."""
-    return {"level": LEVEL, **methods, "resamples": options.resamples, "seed": options.seed}
+def resampling_fields(options: Resampling, sentences: int, **methods: str) -> dict[str, str | int | float]:
+    """Signature fields: how that many sentences were resampled."""
+    size = group_size(sentences)
+    grouped = {"drawn_together": size} if size > 1 else {}
+    return {"level": LEVEL, **methods, **grouped, "resamples": options.resamples, "seed": options.seed}
 
 
 def warn_of_few(sentences: int) -> None:

@@ -97,7 +97,10 @@ def _result(
             hyp_possible=allow_possible,
             sentences=gold.links.sentences,
             **resampling_fields(
-                resampling, interval="bootstrap-percentile", tests="paired-bootstrap,approximate-randomisation"
+                resampling,
+                gold.links.sentences,
+                interval="bootstrap-percentile",
+                tests="paired-bootstrap,approximate-randomisation",
             ),
         ),
     }

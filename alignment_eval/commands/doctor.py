@@ -25,6 +25,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.formats.detection import AlignmentFile, parse_gold_file, parse_hypothesis_file
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.scoring.direction import LOOKED_AT
 from alignment_eval.signature import Value, signature
 
 _EPILOG = f"""\
@@ -72,6 +73,19 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(result) if args.format == "json" else _text(result))
 
 
+@dataclass(frozen=True, eq=False)
+class _Parsed(AlignmentFile):
+    """A file of which only the links of the first sentences are kept, and the bases that all of its links allow."""
+
+    bases: frozenset[int]
+
+    @classmethod
+    def of(cls, file: AlignmentFile) -> _Parsed:
+        """Keep what the diagnosis looks at, so that the links of a large file can be freed."""
+        links = file.links.head(LOOKED_AT).with_sentences(file.links.sentences)
+        return cls(**{**vars(file), "links": links}, bases=plausible_bases(file.links.possible))
+
+
 @dataclass
 class _AsRead:
     """The two files as ``align-eval score`` reads them; where it refuses, as the options say."""
@@ -83,9 +97,9 @@ class _AsRead:
     refused: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, role: str, path: str, file: AlignmentFile, options: ReadOptions) -> None:
+    def add(self, role: str, path: str, file: _Parsed, options: ReadOptions) -> None:
         """Read one of the two files."""
-        plausible = plausible_bases(file.links.possible)
+        plausible = file.bases
         read = read_gold if role == "gold" else read_hypothesis
         try:
             base = read(path, options, self.given.texts if self.given else None, self.notes.append).base
@@ -101,7 +115,8 @@ class _AsRead:
 
 def _result(path: str, args: argparse.Namespace, given: GivenTexts | None) -> dict[str, Any]:
     """The diagnosis of one hypothesis as the object that is printed."""
-    gold, hyp = parse_gold_file(args.gold, args.gold_format), parse_hypothesis_file(path, args.hyp_format, True)
+    gold = _Parsed.of(parse_gold_file(args.gold, args.gold_format))
+    hyp = _Parsed.of(parse_hypothesis_file(path, args.hyp_format, True))
     files = _AsRead(given)
     files.add("gold", args.gold, gold, gold_options(args))
     files.add("hyp", path, hyp, hypothesis_options(args))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from alignment_eval.arguments.alignments import (
@@ -26,9 +27,9 @@ from alignment_eval.arguments.output import add_format
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.reading import read_hypothesis
-from alignment_eval.formats.text import token_lines
+from alignment_eval.formats.text import Words, token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.error_classes import SIDES, Words, confusion_table, error_table
+from alignment_eval.scoring.error_classes import SIDES, confusion_table, error_table
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     systems = [read_hypothesis(path, hypothesis_options(args), lengths) for path in paths]
     for system in systems:
         score_files(system, gold)  # for its checks
-    source, target = (Words.of([[w.decode() for w in line] for line in token_lines(path)]) for path in texts[:2])
+    source, target = (Words.read(path) for path in texts[:2])
     frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
     links = [system.links.possible for system in systems]
     result = {
@@ -132,7 +133,8 @@ def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[
         for line in token_lines(path):
             counts.update(line)
         found.append({word.decode(): count for word, count in counts.items()})
-        unknown = float((own.among(found[-1]) == 0).mean()) if own.tokens else 0.0
+        among = np.array([form in counts for form in map(str.encode, own.forms)], dtype=np.bool_)
+        unknown = own.counts[~among].sum() / max(len(own.numbers), 1)
         if unknown > _UNKNOWN:
             warn_on_stderr(
                 f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "

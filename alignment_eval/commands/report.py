@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> None:
         rule=extraction.rule,
         null=extraction.null,
         final_punctuation=options.final_punctuation,
-        **resampling_fields(options.resampling, interval="bootstrap-percentile"),
+        **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
         **({} if chosen is None else _alignment_fields(chosen)),
     )
     method = "" if chosen is None else chosen.reason

@@ -102,6 +102,8 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
 def _result(
     hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool, resampling: Resampling | None
 ) -> dict[str, Any]:
+    sentences = gold.links.sentences
+    drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
     result = {
         "hypothesis": hypothesis.file.name,
         "aer": scored.aer,
@@ -112,14 +114,14 @@ def _result(
         "hypothesis_links_possible": int(scored.counts.hypothesis_possible),
         "sure_links": int(scored.counts.sure),
         "possible_links": len(gold.links.possible) - len(gold.links.sure),
-        "sentences": gold.links.sentences,
+        "sentences": sentences,
         "signature": signature(
             metric="aer",
             **reading_fields("gold", gold),
             **reading_fields("hyp", hypothesis),
             hyp_possible=allow_possible,
-            sentences=gold.links.sentences,
-            **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
+            sentences=sentences,
+            **drawn,
         ),
     }
     if resampling:

@@ -20,6 +20,7 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize_table
+from alignment_eval.links.table import blocks
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -82,7 +83,10 @@ def _direction_warning(forward: Alignments, reverse: Alignments) -> str | None:
     """A warning if the two look as if one were of the other direction, else None."""
     names = forward.file.name, reverse.file.name
     links = reverse.links.possible
-    common, exchanged = (len(forward.links.possible & table) for table in (links, links.transposed()))
+    common = exchanged = 0
+    for _, its, mine in blocks(links, forward.links.possible):
+        common += int(mine.isin(its).sum())
+        exchanged += int(mine.isin(its.transposed()).sum())
     if exchanged <= 2 * common:
         return None
     advice = "leave --reverse-swap out" if reverse.swap else "give --reverse-swap"

@@ -33,7 +33,8 @@ class Orientation:
         """The context of a reading; ``lengths`` are the words of each line, [sentences] for each side, if known."""
         gold, links = reading.gold, reading.hypothesis
         sides = lengths or linked_lengths(gold.possible.shifted(-MARGIN))
-        straight = diagonal(sides).shifted(MARGIN).head(gold.sentences).with_sentences(gold.sentences)
+        first = (sides[0][: gold.sentences], sides[1][: gold.sentences])
+        straight = diagonal(first).shifted(MARGIN).with_sentences(gold.sentences)
         aers = {
             "diagonal": score(straight, gold).aer,
             "empty": score(links.head(0).with_sentences(gold.sentences), gold).aer,

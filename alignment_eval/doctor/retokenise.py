@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product, zip_longest
 
 from alignment_eval.links.table import LinkTable
 
 #: The tokens of each line.
-Lines = Sequence[Sequence[str]]
+Lines = Iterable[Sequence[str]]
 #: For each token of each line, the numbers of its words; empty in a line that is not the same text.
 TokenWords = Sequence[Sequence[range]]
 
 
-def token_words(tokens: Lines, words: Lines) -> TokenWords:
+def token_words(tokens: Lines, words: Lines) -> Iterator[Sequence[range]]:
     """Find the words of each token, line by line, through their characters.
 
     Case, subword markers and Moses' escapes (``&apos;``, ``@-@``) are ignored.  A token without characters, such as
@@ -28,7 +29,7 @@ def token_words(tokens: Lines, words: Lines) -> TokenWords:
         tokens: a text.
         words: the same text in another tokenisation, with the same number of lines.
     """
-    return [_line(line, its) for line, its in zip(tokens, words)]
+    return map(_line, tokens, words)
 
 
 def _line(tokens: Sequence[str], words: Sequence[str]) -> list[range]:
@@ -44,6 +45,7 @@ def _line(tokens: Sequence[str], words: Sequence[str]) -> list[range]:
     return found
 
 
+@lru_cache(maxsize=2**16)
 def _letters(token: str) -> str:
     bare = re.sub("^▁+|^##|@@$", "", token)
     return html.unescape(bare).replace("@-@", "-").lower()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.formats.detection import AlignmentFile
-from alignment_eval.links.table import LinkTable, first_with
+from alignment_eval.links.table import LinkTable, blocks, first_with
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -93,7 +93,7 @@ def _detect_base(
     if zero is not None:
         base, reason = 0, f"it uses index 0 (first at {_place(file, zero)})"
     elif sides is not None:
-        ends = np.flatnonzero((links.source == sides[0][links.sentence]) | (links.target == sides[1][links.sentence]))
+        ends = _positions(links, sides, np.equal)
         if not ends.size:
             raise InputError(
                 f"{file.name}: cannot detect the index base, because no index is 0 and none equals its sentence's "
@@ -130,8 +130,11 @@ def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> Non
 
 def sentences_with_one(links: LinkTable) -> int:
     """The number of sentences that use index 1 on either side."""
-    sentences = links.sentence[(links.source == 1) | (links.target == 1)]
-    return int(np.count_nonzero(np.diff(sentences, prepend=-1)))
+    count = 0
+    for _, part in blocks(links):
+        sentences = part.sentence[(part.source == 1) | (part.target == 1)]
+        count += int(np.count_nonzero(np.diff(sentences, prepend=-1)))
+    return count
 
 
 def _place(file: AlignmentFile, link: int) -> str:
@@ -153,14 +156,14 @@ def check_range(file: AlignmentFile, base: int, role: str, sides: tuple[IntArray
         InputError: some links lie outside; the message says whether the other direction or the other base would fit.
     """
     links = file.links.possible
-    outside = np.flatnonzero(_outside(links, base, sides))
+    outside = _outside(links, base, sides)
     if not outside.size:
         return
     first = int(outside[0])
     sentence = int(links.sentence[first])
-    if not _outside(links, base, (sides[1], sides[0])).any():
+    if not _outside(links, base, (sides[1], sides[0])).size:
         advice = f"with source and target exchanged all links are inside; {swap_advice(role, swap)}"
-    elif base == 0 and not _outside(links, 1, sides).any():
+    elif base == 0 and not _outside(links, 1, sides).size:
         advice = f"read as 1-based all links are inside; give --{role}-base 1"
     else:
         advice = "give the texts that the alignment was made from, with the same tokenisation"
@@ -171,11 +174,21 @@ def check_range(file: AlignmentFile, base: int, role: str, sides: tuple[IntArray
     )
 
 
-def _outside(links: LinkTable, base: int, sides: tuple[IntArray, IntArray]) -> NDArray[np.bool_]:
-    """Which links have an index below ``base`` or beyond the end of the sentence."""
-    first, second = links.source - base, links.target - base
-    above: NDArray[np.bool_] = (first >= sides[0][links.sentence]) | (second >= sides[1][links.sentence])
-    return above | (first < 0) | (second < 0)
+def _outside(links: LinkTable, base: int, sides: tuple[IntArray, IntArray]) -> NDArray[np.intp]:
+    """The positions of the links that have an index below ``base`` or beyond the end of the sentence."""
+    return _positions(links, sides, lambda index, length: (index < base) | (index - base >= length))
+
+
+def _positions(
+    links: LinkTable, sides: tuple[IntArray, IntArray], test: Callable[[IntArray, IntArray], NDArray[np.bool_]]
+) -> NDArray[np.intp]:
+    """The positions of the links of which either index, with the length of its side, passes ``test``."""
+    found, before = [], 0
+    for at, part in blocks(links):
+        first, second = (side[at][part.sentence] for side in sides)
+        found.append(before + np.flatnonzero(test(part.source, first) | test(part.target, second)))
+        before += len(part)
+    return np.concatenate(found)
 
 
 def swap_advice(role: str, swap: bool) -> str:

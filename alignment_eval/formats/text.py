@@ -5,7 +5,11 @@ from __future__ import annotations
 import codecs
 import contextlib
 import sys
-from collections.abc import Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -92,3 +96,45 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
 def token_counts(path: str | Path) -> NDArray[np.int64]:
     """The number of tokens on each line of a tokenised text, [lines]; see :func:`token_lines`."""
     return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of one side of a corpus; a word that occurs many times is in memory once.
+
+    Attributes:
+        forms: the different words, in the order of their first occurrence.
+        numbers: the position in ``forms`` of each word of the text, int32 [words].
+        lengths: the number of words in each sentence, int64 [sentences].
+    """
+
+    forms: tuple[str, ...]
+    numbers: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[str]]) -> Words:
+        """The words of a sequence of tokenised sentences."""
+        known: defaultdict[str, int] = defaultdict()
+        known.default_factory = known.__len__  # a new word gets the next number
+        numbers, lengths = array("i"), array("q")
+        for words in sentences:
+            numbers.extend(map(known.__getitem__, words))
+            lengths.append(len(words))
+        return cls(tuple(known), np.asarray(numbers, dtype=np.int32), np.asarray(lengths, dtype=np.int64))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Words:
+        """The words of a tokenised text; errors as for :func:`token_lines`."""
+        return cls.of([token.decode() for token in line] for line in token_lines(path))
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """The words of each sentence."""
+        bounds = [0, *np.cumsum(self.lengths).tolist()]
+        for start, end in zip(bounds[:-1], bounds[1:]):
+            yield [self.forms[number] for number in self.numbers[start:end].tolist()]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each of ``forms`` occurs."""
+        return np.bincount(self.numbers, minlength=len(self.forms))

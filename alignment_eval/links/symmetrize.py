@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.links.table import Link, Links, LinkTable
+from alignment_eval.links.table import Link, Links, LinkTable, blocks, joined
 
 #: The methods, roughly from few to many links.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")
@@ -49,6 +49,10 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = DEFAULT_VARIANT) -> LinkTable:
     """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
     check_method(method, variant)
+    return joined(_block(*tables, method, variant) for _, *tables in blocks(forward, reverse))
+
+
+def _block(forward: LinkTable, reverse: LinkTable, method: str, variant: str) -> LinkTable:
     if method == "union":
         return forward | reverse
     both = forward & reverse

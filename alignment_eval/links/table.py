@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ Links = frozenset[Link]
 INDEX_BITS = 20
 MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
-#: Number of sentences whose links are Python objects at a time.
+#: Number of sentences that are worked on at a time.
 _BLOCK = 2**13
 #: Number of links that are looked up at a time, so that both sides of the lookup stay in the processor's cache.
 _LOOKED_UP = 2**14
@@ -114,13 +114,7 @@ class LinkTable:
             keys = np.sort(keys)  # np.unique uses hashing, which is many times slower here
             return cls(keys[_first_of_equals(keys)], sentences)
         order = np.lexsort((-confidence, keys))
-        return table._at(order[_first_of_equals(keys[order])])
-
-    def _at(self, links: slice | NDArray[np.intp] | NDArray[np.bool_]) -> LinkTable:
-        """The table of some links, given in increasing order of their keys."""
-        return replace(
-            self, keys=self.keys[links], confidence=None if self.confidence is None else self.confidence[links]
-        )
+        return _at(table, order[_first_of_equals(keys[order])])
 
     @classmethod
     def of(cls, sentences: Sequence[Iterable[Link]]) -> LinkTable:
@@ -149,7 +143,7 @@ class LinkTable:
 
     def __and__(self, other: LinkTable) -> LinkTable:
         """The links that are in both tables."""
-        return self._at(self.isin(other))
+        return _at(self, self.isin(other))
 
     def isin(self, other: LinkTable) -> NDArray[np.bool_]:
         """Which of the links are in the other table, [links]."""
@@ -165,7 +159,10 @@ class LinkTable:
 
     def transposed(self) -> LinkTable:
         """The same links with source and target exchanged."""
-        return LinkTable.build(self.sentence, self.target, self.source, self.sentences, self.confidence)
+        return joined(
+            LinkTable.build(part.sentence, part.target, part.source, part.sentences, part.confidence)
+            for _, part in blocks(self)
+        )
 
     def shifted(self, by: int) -> LinkTable:
         """The same links with ``by`` added to every index.
@@ -175,16 +172,16 @@ class LinkTable:
         """
         if not by:
             return self
-        if len(self):
-            for what, values in (("source", self.source), ("target", self.target)):
-                _check_range(what, np.array([values.min() + by, values.max() + by]), MAX_INDEX)
+        for _, part in blocks(self):
+            _check_range("source", part.source + by, MAX_INDEX)
+            _check_range("target", part.target + by, MAX_INDEX)
         return replace(self, keys=self.keys + (by << INDEX_BITS) + by)
 
     def head(self, sentences: int) -> LinkTable:
-        """The links of the first ``sentences`` sentences."""
+        """The links of the first ``sentences`` sentences, copied: the whole table can be freed."""
         sentences = min(sentences, self.sentences)
         end = int(np.searchsorted(self.keys, sentences << (2 * INDEX_BITS)))
-        return self._at(slice(end)).with_sentences(sentences)
+        return _at(self, np.arange(end)).with_sentences(sentences)
 
     def with_sentences(self, sentences: int) -> LinkTable:
         """The same links in a corpus of ``sentences`` sentences, which must include all that have links."""
@@ -202,6 +199,44 @@ class LinkTable:
     def to_sentences(self) -> list[Links]:
         """One set per sentence."""
         return list(self.each_sentence())
+
+
+def _at(table: LinkTable, links: slice | NDArray[np.intp] | NDArray[np.bool_]) -> LinkTable:
+    """The table of some links, given in increasing order of their keys."""
+    confidence = None if table.confidence is None else table.confidence[links]
+    return replace(table, keys=table.keys[links], confidence=confidence)
+
+
+def _between(table: LinkTable, first: int, last: int) -> LinkTable:
+    """The links of the sentences ``first`` to ``last - 1``, which get the numbers from 0."""
+    start, end = np.searchsorted(table.keys, packed(np.array([first, last]), 0, 0))
+    part = _at(table, slice(start, end))
+    return replace(part, keys=part.keys - (first << (2 * INDEX_BITS)), sentences=last - first)
+
+
+def blocks(*tables: LinkTable) -> Iterator[tuple[Any, ...]]:
+    """Cut tables of the same sentences into blocks, so that work on them takes the memory of one block.
+
+    Yields:
+        The sentences of the block, as a slice, and the block of each table, where they have the numbers from 0.  There
+        is always at least one block.
+    """
+    sentences = max(table.sentences for table in tables)
+    for first in range(0, max(sentences, 1), _BLOCK):
+        at = slice(first, min(first + _BLOCK, sentences))
+        yield (at, *(_between(table, at.start, at.stop) for table in tables))
+
+
+def joined(parts: Iterable[LinkTable]) -> LinkTable:
+    """The table whose :func:`blocks` are ``parts``."""
+    kept, sentences = [], 0
+    for part in parts:
+        kept.append(replace(part, keys=part.keys + (sentences << (2 * INDEX_BITS))))
+        sentences += part.sentences
+    confidences = [part.confidence for part in kept if part.confidence is not None]
+    return LinkTable(
+        np.concatenate([part.keys for part in kept]), sentences, np.concatenate(confidences) if confidences else None
+    )
 
 
 def first_with(table: LinkTable, index: int) -> int | None:
@@ -334,12 +369,9 @@ def _isin(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def _each(table: LinkTable) -> Iterator[tuple[list[Link], list[float]]]:
-    """The links of each sentence, and their confidences if any; converted :data:`_BLOCK` sentences at a time."""
-    bounds = np.concatenate([[0], np.cumsum(table.per_sentence())])
-    for first in range(0, table.sentences, _BLOCK):
-        ends = bounds[first : first + _BLOCK + 1]
-        part = table._at(slice(ends[0], ends[-1]))
+    """The links of each sentence, and their confidences if any; converted block by block."""
+    for _, part in blocks(table):
         pairs = list(zip(part.source.tolist(), part.target.tolist()))
         scores = [] if part.confidence is None else part.confidence.tolist()
-        local = (ends - ends[0]).tolist()
-        yield from ((pairs[start:end], scores[start:end]) for start, end in zip(local[:-1], local[1:]))
+        bounds = [0, *np.cumsum(part.per_sentence()).tolist()]
+        yield from ((pairs[start:end], scores[start:end]) for start, end in zip(bounds[:-1], bounds[1:]))

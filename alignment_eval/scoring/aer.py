@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, LinkTable
+from alignment_eval.links.table import GoldSentence, GoldTable, Link, LinkTable, blocks
 
 IntArray = NDArray[np.int64]
 Hypotheses = Union[LinkTable, Sequence[Iterable[Link]]]
@@ -117,13 +117,15 @@ def count(hypotheses: Hypotheses, gold: Gold) -> Counts:
             f"{table.sentences} hypotheses do not match {gold_table.sentences} gold sentences; give one hypothesis for "
             f"each, an empty set for a sentence without links"
         )
-    possible = table & gold_table.possible
-    return Counts(
-        table.per_sentence(),
-        gold_table.sure.per_sentence(),
-        (possible & gold_table.sure).per_sentence(),  # S ⊆ P
-        possible.per_sentence(),
-    )
+    parts = (_count(*tables) for _, *tables in blocks(table, gold_table.sure, gold_table.possible))
+    return Counts(*map(np.concatenate, zip(*parts)))
+
+
+def _count(hypothesis: LinkTable, sure: LinkTable, possible: LinkTable) -> tuple[IntArray, ...]:
+    """The arrays of :func:`count`."""
+    found = hypothesis & possible
+    tables = hypothesis, sure, found & sure, found  # S ⊆ P
+    return tuple(table.per_sentence() for table in tables)
 
 
 def score(hypotheses: Hypotheses, gold: Gold) -> Score:

@@ -8,16 +8,16 @@ add up to the counts of the corpus, and the metrics of a class are those of its 
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldTable, LinkTable
+from alignment_eval.formats.text import Words
+from alignment_eval.links.table import GoldTable, LinkTable, blocks
 from alignment_eval.scoring.aer import METRICS, Counts
 
 IntArray = NDArray[np.int64]
@@ -38,43 +38,23 @@ FREQUENCIES = (0, 1, 2, 10, 100, 1000, 10_000)
 FERTILITIES = (0, 1, 2, 3, 4)
 
 
-@dataclass(frozen=True, eq=False)
-class Words:
-    """The words of one side of a corpus.
+#: What is counted in each class: words, and links to them.
+_TALLIED = (
+    *("words", "null_gold", "null_hypothesis"),
+    *("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"),
+)
 
-    Attributes:
-        tokens: the words of all sentences in order.
-        lengths: the number of words in each sentence, [sentences].
-    """
 
-    tokens: tuple[str, ...]
+class _Block(NamedTuple):
+    """The words of some sentences: their forms [words], the sentences' lengths, the words' gold links [words]."""
+
+    numbers: NDArray[np.int32]
     lengths: IntArray
+    fertility: IntArray
 
-    @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]]) -> Words:
-        """The words of a sequence of tokenised sentences."""
-        kept = list(sentences)
-        lengths = np.array([len(words) for words in kept], dtype=np.int64)
-        return cls(tuple(word for words in kept for word in words), lengths)
 
-    def places(self, sentence: IntArray, word: IntArray, side: str) -> IntArray:
-        """The position in ``tokens`` of words given by sentence and index.
-
-        Raises:
-            InputError: a sentence has no such word.
-        """
-        if (beyond := np.flatnonzero(word >= self.lengths[sentence])).size:
-            n = int(sentence[beyond[0]])
-            raise InputError(
-                f"sentence {n}: a link points at {side} word {word[beyond[0]]}, but the sentence has {self.lengths[n]} "
-                f"words (counted from 0); give the text that the alignment was made from"
-            )
-        starts: IntArray = np.cumsum(self.lengths) - self.lengths
-        return starts[sentence] + word
-
-    def among(self, frequencies: Mapping[str, int]) -> IntArray:
-        """The frequency of each word, 0 if it has none, [words]."""
-        return np.array([frequencies.get(token, 0) for token in self.tokens], dtype=np.int64)
+#: Property -> the names of its classes, and a function that gives the class of each word of a block.
+_Properties = dict[str, tuple[tuple[str, ...], Callable[[_Block], IntArray]]]
 
 
 def is_punctuation(word: str) -> bool:
@@ -114,73 +94,91 @@ def error_table(
             f"{hypothesis.sentences} hypotheses, {gold.sentences} gold sentences, and texts of {len(source.lengths)} "
             f"and {len(target.lengths)} lines; all four numbers must be the same"
         )
-    sides = [
-        list(_blocks(hypothesis, gold, axis, words, frequencies and frequencies[axis]))
-        for axis, words in enumerate((source, target))
-    ]
+    sides = []
+    for axis, words in enumerate((source, target)):
+        properties = _classes(words, frequencies and frequencies[axis])
+        tallies = _tallies(hypothesis, gold, axis, words, properties)
+        sides.append(
+            [_rows(names, tallies[by]).assign(by=by, side=SIDES[axis]) for by, (names, _) in properties.items()]
+        )
     # source and target of a property follow each other
-    table: pd.DataFrame = pd.concat([block for both in zip(*sides) for block in both], ignore_index=True)
+    table: pd.DataFrame = pd.concat([rows for both in zip(*sides) for rows in both], ignore_index=True)
     return table.reindex(columns=list(COLUMNS))
 
 
-def _blocks(
-    hypothesis: LinkTable, gold: GoldTable, axis: int, words: Words, frequencies: Mapping[str, int] | None
-) -> Iterator[pd.DataFrame]:
-    """The rows of each property for one side."""
-    tables = (hypothesis, gold.sure, hypothesis & gold.sure, hypothesis & gold.possible, gold.possible)
-    *counted, in_gold = (words.places(links.sentence, _index(links, axis), SIDES[axis]) for links in tables)
-    fertility, linked = (np.bincount(places, minlength=len(words.tokens)) for places in (in_gold, counted[0]))
-    known = Counter(words.tokens) if frequencies is None else frequencies
-    for by, (names, classes) in _classes(words, fertility, known).items():
-        block = _block(names, classes, counted, fertility == 0, linked == 0)
-        yield block.assign(by=by, side=SIDES[axis])
-
-
-def _index(links: LinkTable, axis: int) -> IntArray:
-    return links.target if axis else links.source
-
-
-def _classes(
-    words: Words, fertility: IntArray, frequencies: Mapping[str, int]
-) -> dict[str, tuple[tuple[str, ...], IntArray]]:
-    """Property -> names of its classes, and the number of each word's class, [words]."""
-    types = {word: int(is_punctuation(word)) for word in set(words.tokens)}
+def _classes(words: Words, frequencies: Mapping[str, int] | None) -> _Properties:
+    known = words.counts if frequencies is None else np.array([frequencies.get(form, 0) for form in words.forms])
+    types = np.array([is_punctuation(form) for form in words.forms])
+    by_form = {"frequency": _class(known, FREQUENCIES), "word_type": types.astype(np.int64)}
     return {
-        "all": (("all",), np.zeros(len(words.tokens), dtype=np.int64)),
-        "sentence_length": _binned(np.repeat(words.lengths, words.lengths), SENTENCE_LENGTHS),
-        "frequency": _binned(words.among(frequencies), FREQUENCIES),
-        "word_type": (("word", "punctuation"), words.among(types)),
-        "fertility": _binned(fertility, FERTILITIES),
+        "all": (("all",), lambda block: np.zeros(len(block.numbers), dtype=np.int64)),
+        "sentence_length": (
+            _names(SENTENCE_LENGTHS),
+            lambda block: np.repeat(_class(block.lengths, SENTENCE_LENGTHS), block.lengths),
+        ),
+        "frequency": (_names(FREQUENCIES), lambda block: by_form["frequency"][block.numbers]),
+        "word_type": (("word", "punctuation"), lambda block: by_form["word_type"][block.numbers]),
+        "fertility": (_names(FERTILITIES), lambda block: _class(block.fertility, FERTILITIES)),
     }
 
 
-def _binned(values: IntArray, limits: Sequence[int]) -> tuple[tuple[str, ...], IntArray]:
-    """The names of classes (``1-10``, ``11``, ``12+`` for limits 1, 11, 12), and the number of each value's class."""
+def _names(limits: Sequence[int]) -> tuple[str, ...]:
+    """The names of classes: ``1-10``, ``11``, ``12+`` for limits 1, 11, 12."""
     ends = [following - 1 for following in limits[1:]]
-    names = [str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)]
-    return (*names, f"{limits[-1]}+"), np.searchsorted(limits, values, side="right").astype(np.int64) - 1
+    return (*(str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)), f"{limits[-1]}+")
 
 
-def _block(
-    names: Sequence[str],
-    classes: IntArray,
-    places: Sequence[IntArray],
-    null_gold: NDArray[np.bool_],
-    null_hypothesis: NDArray[np.bool_],
-) -> pd.DataFrame:
+def _class(values: IntArray, limits: Sequence[int]) -> IntArray:
+    """The number of each value's class."""
+    return np.searchsorted(limits, values, side="right").astype(np.int64) - 1
+
+
+def _tallies(
+    hypothesis: LinkTable, gold: GoldTable, axis: int, words: Words, properties: _Properties
+) -> dict[str, IntArray]:
+    """For each property, the number of what :data:`_TALLIED` names in each class, [tallied, classes]."""
+    sums = {by: np.zeros((len(_TALLIED), len(names)), dtype=np.int64) for by, (names, _) in properties.items()}
+    ends: IntArray = np.concatenate([[0], np.cumsum(words.lengths)])
+    for at, its, sure, possible in blocks(hypothesis, gold.sure, gold.possible):
+        numbers = words.numbers[ends[at.start] : ends[at.stop]]
+        tables = its, sure, its & sure, its & possible, possible
+        *counted, in_gold = (_places(links, axis, words.lengths[at], at.start) for links in tables)
+        fertility, linked = (np.bincount(places, minlength=len(numbers)) for places in (in_gold, counted[0]))
+        block = _Block(numbers, words.lengths[at], fertility)
+        chosen = slice(None), fertility == 0, linked == 0, *counted
+        for by, (names, classes) in properties.items():
+            its_classes = classes(block)
+            sums[by] += [np.bincount(its_classes[places], minlength=len(names)) for places in chosen]
+    return sums
+
+
+def _places(links: LinkTable, axis: int, lengths: IntArray, first: int) -> IntArray:
+    """The positions among the words of a block, of ``lengths``, of the words that are linked on one side.
+
+    Raises:
+        InputError: a sentence has no such word; the message counts sentences from ``first``.
+    """
+    sentence, word = links.sentence, links.target if axis else links.source
+    if (beyond := np.flatnonzero(word >= lengths[sentence])).size:
+        n = int(sentence[beyond[0]])
+        raise InputError(
+            f"sentence {first + n}: a link points at {SIDES[axis]} word {word[beyond[0]]}, but the sentence has "
+            f"{lengths[n]} words (counted from 0); give the text that the alignment was made from"
+        )
+    starts: IntArray = np.cumsum(lengths) - lengths
+    return starts[sentence] + word
+
+
+def _rows(names: Sequence[str], tallies: IntArray) -> pd.DataFrame:
     """The rows of one property and side; classes without words are omitted."""
-
-    def size(chosen: IntArray | NDArray[np.bool_] | slice) -> IntArray:
-        return np.bincount(classes[chosen], minlength=len(names))
-
-    words = size(slice(None))
-    counts = Counts(*(size(place) for place in places))
+    words, null_gold, null_hypothesis, *links = tallies
+    counts = Counts(*links)
     table = pd.DataFrame(
         {
             "class": names,
             "words": words,
-            "null_gold": size(null_gold) / np.maximum(words, 1),
-            "null_hypothesis": size(null_hypothesis) / np.maximum(words, 1),
+            "null_gold": null_gold / np.maximum(words, 1),
+            "null_hypothesis": null_hypothesis / np.maximum(words, 1),
             "hypothesis_links": counts.hypothesis,
             "sure_links": counts.sure,
             "hypothesis_links_sure": counts.hypothesis_sure,
@@ -213,13 +211,12 @@ def confusion_table(hypothesis: LinkTable, other: LinkTable, gold: GoldTable) ->
         raise InputError(
             f"{counts[0]} and {counts[1]} hypotheses, {counts[2]} gold sentences; the three numbers must be the same"
         )
-    systems = hypothesis & other, hypothesis, other
-
-    def within(kind: LinkTable) -> IntArray:
-        return np.array([*(len(links & kind) for links in systems), len(kind)])
-
-    sure, possible = within(gold.sure), within(gold.possible)
-    every = np.array([*map(len, systems), 0])
+    sure, possible, every = np.zeros((3, 4), dtype=np.int64)
+    for _, mine, its, *kinds in blocks(hypothesis, other, gold.sure, gold.possible):
+        systems = mine & its, mine, its
+        for sums, kind in zip((sure, possible), kinds):
+            sums += [*(int(links.isin(kind).sum()) for links in systems), len(kind)]
+        every += [*map(len, systems), 0]
     rows = [
         (name, both, mine - both, its - both, size - mine - its + both)
         for name, (both, mine, its, size) in (("sure", sure), ("possible", possible - sure), ("none", every - possible))

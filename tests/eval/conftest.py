@@ -21,6 +21,7 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from alignment_eval.cli import main
+from alignment_eval.links import table
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
 from alignment_eval.records.manifest import Part
@@ -88,9 +89,8 @@ def records(
     for shard in range(shards):
         run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
         of_shard = sentences[shard::shards]
-        table = to_table(of_shard, arrow_schema(run, quantities))
         part = directory / run.manifest.part_name(0)
-        pq.write_table(table, part)
+        pq.write_table(to_table(of_shard, arrow_schema(run, quantities)), part)
         count = len({s.id for s in of_shard}) if held is None else held[shard]
         replace(run.manifest, parts=(Part.of(part, count),), finished=True).write(directory)
     return directory
@@ -137,6 +137,14 @@ def make_records() -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def make_font() -> Callable[..., Path]:
     return font
+
+
+@pytest.fixture(scope="module")
+def small_blocks() -> Iterator[None]:
+    """Tables are worked on two sentences at a time, so that small ones have many blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_BLOCK", 2)
+        yield
 
 
 @pytest.fixture

@@ -29,12 +29,13 @@ def test_what_is_not_given_has_its_default() -> None:
 
 
 def test_fields() -> None:
-    assert resampling_fields(Resampling(700, 3), interval="x") == {
+    assert resampling_fields(Resampling(700, 3), 100_000, interval="x") == {
         "level": 0.95,
         "interval": "x",
         "resamples": 700,
         "seed": 3,
     }
+    assert resampling_fields(Resampling(), 2_000_000)["drawn_together"] == 20
 
 
 @pytest.mark.parametrize(("sentences", "warned"), [(19, True), (20, False)])

@@ -44,14 +44,14 @@ def test_pieces_belong_to_the_word_that_they_were_cut_from(words: list[list[str]
         for line in words
     ]
     expected = [[range(n, n + 1) for n in word_indices(line, "@@").tolist()] for line in pieces]
-    assert token_words(pieces, words) == expected
+    assert [*token_words(pieces, words)] == expected
 
 
 @given(texts, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 9)), max_size=20))
 def test_links_of_words(words: list[list[str]], links: list[tuple[int, int, int]]) -> None:
     """Against one link after the other; the target text is cut into letters, the source is in words of its own."""
     letters = [list("".join(line)) for line in words]
-    source, target = token_words(words, words), token_words(letters, words)
+    source, target = [*token_words(words, words)], [*token_words(letters, words)]
     ids, left, right = np.array(links, dtype=np.int64).reshape(-1, 3).T
     found = words_of_tokens(LinkTable.build(ids, left, right, 5), source, target)
     expected = set()
@@ -63,6 +63,6 @@ def test_links_of_words(words: list[list[str]], links: list[tuple[int, int, int]
 
 
 def test_a_token_of_several_words_links_them_all() -> None:
-    wide = token_words([["abc"]], [["a", "b", "c"]])
+    wide = [*token_words([["abc"]], [["a", "b", "c"]])]
     found = words_of_tokens(LinkTable.of([[(1, 1), (0, 1), (2, 1)]]), wide, wide, base=1)
     assert found.to_sentences() == [frozenset((i, j) for i in (1, 2, 3) for j in (1, 2, 3))]

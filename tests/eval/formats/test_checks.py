@@ -14,6 +14,8 @@ from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.links.table import transpose
 from tests.facts import facts, says
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
 
 def diagonals(count: int, length: int = 4) -> list[list[tuple[int, int]]]:
     """Sentences whose word k is linked to word k."""

@@ -13,6 +13,8 @@ from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize, symme
 from alignment_eval.links.table import Link, Links, LinkTable, transpose
 from tests.facts import facts
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
 EVERY = [(m, v) for v in VARIANTS for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
 SIZE = 6
 LINKS = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=12)

@@ -23,6 +23,8 @@ from alignment_eval.links.table import (
 )
 from tests.facts import facts
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 CORPORA = st.lists(LINKS, max_size=6)
 

@@ -13,6 +13,8 @@ from alignment_eval.links.table import GoldSentence, GoldTable, Links, LinkTable
 from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
 from tests.facts import facts
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 CORPORA = st.lists(st.tuples(LINKS, st.builds(GoldSentence, LINKS, LINKS)), max_size=6)
 

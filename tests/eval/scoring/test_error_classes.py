@@ -11,18 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
+from alignment_eval.formats.text import Words
 from alignment_eval.links.table import GoldSentence, GoldTable, Links, LinkTable, transpose
 from alignment_eval.scoring.aer import Score, count
 from alignment_eval.scoring.error_classes import (
     COLUMNS,
     CONFUSION_COLUMNS,
     SIDES,
-    Words,
     confusion_table,
     error_table,
     is_punctuation,
 )
 from tests.facts import facts
+
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 Sentence = tuple[tuple[list[str], list[str]], Links, Links, GoldSentence]
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
@@ -123,7 +125,7 @@ def test_classes_add_up_to_the_corpus(corpus: list[Sentence]) -> None:
     total = [int(array) for array in Score.of(count(hypothesis, gold)).counts.arrays()]
     sums = error_table(hypothesis, gold, source, target).groupby(["by", "side"])[["words", *COUNTS]].sum()
     for key, row in sums.iterrows():
-        assert row["words"] == len((source if key[1] == "source" else target).tokens)
+        assert row["words"] == len((source if key[1] == "source" else target).numbers)
         assert list(row[COUNTS]) == total
 
 
