@@ -49,7 +49,7 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = DEFAULT_VARIANT) -> LinkTable:
     """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
     check_method(method, variant)
-    return joined(_block(*tables, method, variant) for _, *tables in blocks(forward, reverse))
+    return joined(_block(one, other, method, variant) for _, one, other in blocks(forward, reverse))
 
 
 def _block(forward: LinkTable, reverse: LinkTable, method: str, variant: str) -> LinkTable:

@@ -188,7 +188,8 @@ def _rows(names: Sequence[str], tallies: IntArray) -> pd.DataFrame:
             **{name: metric(counts) for name, metric in METRICS.items()},
         }
     )
-    return table[words > 0]
+    kept: pd.DataFrame = table[words > 0]
+    return kept
 
 
 def confusion_table(hypothesis: LinkTable, other: LinkTable, gold: GoldTable) -> pd.DataFrame:

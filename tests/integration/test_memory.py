@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.large_files import write_files
-
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "large_files.py"
 LINES = 40_000
 #: MB of the process; before the commands worked block by block they took 352, 258 and 150 MB.
 LIMITS = {"errors": 230, "doctor": 170, "symmetrize": 120}
@@ -33,7 +32,7 @@ print(open("/proc/self/status").read())
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     directory = tmp_path_factory.mktemp("large")
-    write_files(directory, LINES)
+    subprocess.run([sys.executable, SCRIPT, directory, "--lines", str(LINES)], check=True)
     return directory
 
 
