@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.alignments import check_standard_input
+from alignment_eval.arguments.figures import add_figure_options, figure_options
 from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
@@ -27,7 +28,8 @@ Examples:
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer --subset test1 -o out/runs.svg
 
 Patterns have *, ? and [...]; a metric of a subset may be given by its name in the log (train_loss).
-AER is drawn and printed in %; --csv has fractions.  Exit status: 0 success, 1 bad data, 2 bad usage.
+AER is drawn and printed in %; --csv has fractions.  An axis covers at least 5 points of a percentage (5 % of the
+largest value of other metrics), so that noise stays small.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _METRICS = ("aer", "aer_l*")
 
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
     group.add_argument("--csv", metavar="FILE", help="write the best and last values of each run and metric as CSV")
+    add_figure_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -73,7 +76,8 @@ def run(args: argparse.Namespace) -> None:
         loss=",".join(args.loss or ["none"]),
     )
     found = _concatenated([best(table) for table in figures]).drop_duplicates()
-    save_figure(draw_curves(metrics, losses), args.output, signed)
+    look = figure_options(args)
+    save_figure(draw_curves(metrics, losses, look), args.output, signed, look.dpi)
     if args.csv is not None:
         write_lines(args.csv, found.to_csv(index=False).splitlines())
     if args.csv != STANDARD:

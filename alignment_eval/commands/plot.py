@@ -14,6 +14,7 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
+from alignment_eval.arguments.figures import add_figure_options, figure_options
 from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.output import add_output
@@ -22,10 +23,12 @@ from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.figures.fonts import font_families, set_in_disorder, visible
-from alignment_eval.figures.heatmap import layer_label
+from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name
+from alignment_eval.figures.page import Layout, draw, layout
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
-from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, draw, panel_of, sides_of
-from alignment_eval.files import check_new
+from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, panel_of, sides_of
+from alignment_eval.figures.style import PAGE
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
@@ -33,7 +36,7 @@ from alignment_eval.records.store import Records
 from alignment_eval.signature import Value, signature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from alignment_eval.links.table import GoldSentence, Links
 
@@ -45,12 +48,13 @@ Examples, after make demo:
 
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
-#: What rows and the last column stand for.
-_NULL = f"{NULL_LABEL}: </s> and other special source tokens together"
+#: What rows and the last column stand for, in a caption.
+_NULL = f"{NULL_LABEL} stands for </s> and other special source tokens together."
 _ROWS = {
-    "awo": "AWO: row of a word = the step that outputs it",
-    "awi": "AWI: row of a word = the step that has it as input",
+    "awo": "AWO: the row of a target word is the step that outputs it.",
+    "awi": "AWI: the row of a target word is the step that has it as input.",
 }
+_SCALE = "Each map has its own scale, from 0 to its largest value."
 #: How many characters without a glyph are named.
 _NAMED = 10
 
@@ -94,6 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_reading(group)
     group = parser.add_argument_group("output")
     add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
+    group.add_argument("--caption", metavar="FILE", help="write what the picture shows in words (-: standard output)")
+    group = add_figure_options(parser)
     group.add_argument("--font", metavar="FILE", help="TrueType or OpenType font to try first")
 
 
@@ -102,16 +108,21 @@ def run(args: argparse.Namespace) -> None:
     ending = figure_ending(args.output)
     kinds = list(args.kinds)
     first = check_usage(args, kinds)
-    check_new(args.output, args.overwrite)
+    for path in (args.output, args.caption):
+        if path is not None:
+            check_new(path, args.overwrite)
     records = Records(args.records)
     gold, hypothesis = read_alignments(args, records)
     sentence = find(records, args.sentence)
     predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
+    look = figure_options(args)
+    links = links_named(args, first, hypothesis)
     picture = Picture(
-        title_of(args, first, sentence, hypothesis),
+        look.heading_of(f"{maps_named(args, sentence)}; predicted: {links}"),
         *sides_of(sentence, args.level),
         panels_of(args, kinds, sentence, predicted),
         None if gold is None else links_in(gold, sentence),
+        rows_of(args, kinds, sentence),
     )
     families = font_families(picture.texts, args.font)
     signed = signature(
@@ -125,9 +136,12 @@ def run(args: argparse.Namespace) -> None:
         **_link_fields(first, hypothesis),
         **({} if gold is None else reading_fields("gold", gold)),
     )
-    missing = save_figure(draw(picture, families), args.output, signed)
+    missing = save_figure(draw(picture, families, look), args.output, signed, look.dpi)
+    warn_of_width(layout(picture, families, look), args.output)
     if ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
         warn_of_text(picture.texts, missing)
+    if args.caption is not None:
+        write_lines(args.caption, [caption_of(args, maps_named(args, sentence), links, gold is not None)])
     print(signed, file=sys.stderr)
 
 
@@ -215,40 +229,73 @@ def panels_of(
     """The panels: kinds side by side, or with ``--grid`` one row a kind and layer, one column a head."""
     if not args.grid:
         options = [_options(args, kind, args.layer, args.head) for kind in kinds]
-        return (tuple(panel_of(sentence, option, args.level, option.kind, predicted) for option in options),)
-    layers = sentence.layers if args.layer is None else [args.layer]
+        names = [kind_name(kind) for kind in kinds]
+        return (tuple(panel_of(sentence, o, args.level, name, predicted) for o, name in zip(options, names)),)
     lines = []
     for kind in kinds:
-        count = sentence.head_maps(kind).shape[1]
-        heads: list[int | None] = [*range(count), None] if args.head is None else [args.head]
-        for layer in layers:
+        for layer in _layers(args, sentence):
             line = []
-            for head in heads:
-                name = f"{kind}, layer {layer}, " + ("whole" if head is None else f"head {head}")
+            for head in _heads(args, kind, sentence):
+                name = "whole layer" if head is None else f"head {head}"
                 line.append(panel_of(sentence, _options(args, kind, layer, head), args.level, name, predicted))
             lines.append(tuple(line))
     return tuple(lines)
 
 
-def title_of(
-    args: argparse.Namespace, first: ExtractionOptions, sentence: SentenceMaps, hypothesis: Alignments | None
-) -> str:
-    """The title: what is drawn."""
+def rows_of(args: argparse.Namespace, kinds: list[str], sentence: SentenceMaps) -> tuple[str, ...]:
+    """The names of the rows of :func:`panels_of`; empty without ``--grid``."""
+    if not args.grid:
+        return ()
+    named = [f", {kind_name(kind)}" if len(kinds) > 1 else "" for kind in kinds]
+    return tuple(f"{place_name(layer)}{name}" for name in named for layer in _layers(args, sentence))
+
+
+def _layers(args: argparse.Namespace, sentence: SentenceMaps) -> Sequence[int]:
+    return sentence.layers if args.layer is None else [args.layer]
+
+
+def _heads(args: argparse.Namespace, kind: str, sentence: SentenceMaps) -> Sequence[int | None]:
+    return [*range(sentence.head_maps(kind).shape[1]), None] if args.head is None else [args.head]
+
+
+def maps_named(args: argparse.Namespace, sentence: SentenceMaps) -> str:
+    """The heading: which maps are drawn."""
     maps = [] if args.layer is None else [layer_label(args.layer)]
     maps += [] if args.head is None else [f"head {args.head}"]
-    links = f"rule {first.rule}, null {'allowed' if first.null == 'allow' else 'masked'}"
+    kinds = [] if len(args.kinds) > 1 and args.grid else [kind_name(kind) for kind in args.kinds if args.grid]
+    return ", ".join([f"Sentence {sentence.id}", *kinds, *maps, args.setting.upper()])
+
+
+def links_named(args: argparse.Namespace, first: ExtractionOptions, hypothesis: Alignments | None) -> str:
+    """Where the predicted links come from."""
     if hypothesis is not None:
-        links = visible(hypothesis.file.name)
-    elif first.final_punctuation:
-        links += ", final punctuation"
-    lines = [", ".join([f"sentence {sentence.id}", *maps]), _ROWS[first.setting], f"predicted: {links}"]
-    return "\n".join([*lines, *([_NULL] if args.level == "word" else [])])
+        return visible(hypothesis.file.name)
+    links = rule_name(first.rule, str(first.null))
+    return f"{links}, final punctuation" if first.final_punctuation else links
+
+
+def caption_of(args: argparse.Namespace, maps: str, links: str, gold: bool) -> str:
+    """What the picture shows, in sentences."""
+    kinds = "; ".join(f"{kind_name(kind)} ({kind})" for kind in args.kinds)
+    marks = "Squares: sure gold links; diamonds: possible gold links; dots" if gold else "Dots"
+    sentences = [f"{maps}: {kinds}.", "Rows are target words, columns source words.", _ROWS[args.setting]]
+    sentences += [f"{marks}: predicted links ({links}).", *([_NULL] if args.level == "word" else []), _SCALE]
+    return " ".join(sentences)
 
 
 def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dict[str, Value]:
     if hypothesis is not None:
         return reading_fields("hyp", hypothesis)
     return {"rule": first.rule, "null": first.null, "final_punctuation": first.final_punctuation}
+
+
+def warn_of_width(placed: Layout, output: str) -> None:
+    """Say if words are left out, or the picture is wider than a page so that they can be read."""
+    needed = f"{placed.needed:.1f}in"
+    if not placed.labelled:
+        warn_on_stderr(f"{output}: the words do not fit at this width and are left out; they need --width {needed}")
+    elif placed.width > PAGE and placed.width == placed.needed:
+        warn_on_stderr(f"{output}: {needed} wide, so that the words can be read; --width 17.5cm leaves them out")
 
 
 def warn_of_text(texts: Iterable[str], missing: str) -> None:

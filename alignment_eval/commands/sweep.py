@@ -14,6 +14,7 @@ from alignment_eval.arguments.alignments import (
     add_text_arguments,
     reading_fields,
 )
+from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import (
@@ -26,7 +27,8 @@ from alignment_eval.arguments.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.figures.heatmap import CONFIGURATION, layer_label, save_heatmaps
+from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
+from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, sweep
@@ -44,7 +46,9 @@ Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
 _BEST_ROWS = 10
-_OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|heads-.*\.(png|svg)"), mark="sweep.json")
+_OWN_FILES = OwnFiles(
+    "align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"), mark="sweep.json"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_final_punctuation_argument(parser)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True, also=("--out",))
+    add_figure_formats(add_figure_options(parser))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -74,12 +79,13 @@ def run(args: argparse.Namespace) -> None:
     )
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_result(result, signed, records, directory)
+        save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
     print(report(result.table, records.info.size))
     print(signed, file=sys.stderr)
 
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
-    """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null) and the heatmaps."""
+    """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null)."""
     result.table.to_csv(directory / "sweep.csv", index=False)
     content = {
         "signature": signed,
@@ -91,7 +97,6 @@ def write_result(result: SweepResult, signed: str, records: Records, directory: 
     }
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_lines(directory / "sweep.json", [text])
-    save_heatmaps(result.table, directory)
 
 
 def report(table: pd.DataFrame, sentences: int) -> str:

@@ -95,7 +95,7 @@ class Alignment:
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the links as marked cells; darker cells have higher confidence.
+        """Plot the links as marked cells; darker cells have higher confidence, which a colour bar shows.
 
         Args:
             ax: where to plot; None: on a new figure (see :meth:`alignment_eval.display.maps.DisplayMaps.plot`).
@@ -107,7 +107,8 @@ class Alignment:
             InputError: a side has no words.
         """
         source, target = map(_side, (self.source, self.target))
-        return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax)
+        bar = "confidence" if self.confidences else None
+        return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
 
     def _strengths(self) -> NDArray[np.float64]:
         """The confidence of each link, 1 where it has none, [target words, source words]."""

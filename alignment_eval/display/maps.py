@@ -10,6 +10,7 @@ from alignment_eval.display.html import heat_table, text_of
 from alignment_eval.display.labels import distinct, shortened
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.axes import draw_map
+from alignment_eval.figures.names import kind_name, place_name
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceMaps
@@ -86,7 +87,7 @@ class DisplayMaps(SentenceMaps):
         links: Iterable[Link] = (),
         ax: Axes | None = None,
     ) -> Axes:
-        """Plot a map; white is 0, the darkest cell is the largest value.
+        """Plot a map with a colour bar; the lightest colour is 0, the darkest cell is the largest value.
 
         Args:
             kind: as for :meth:`to_frame`, like ``layer``, ``head``, ``level`` and ``setting``.
@@ -106,14 +107,14 @@ class DisplayMaps(SentenceMaps):
             UsageError: see there.
         """
         panel = self._panel(kind, layer, head, level, setting, links)
-        return draw_map(panel, *sides_of(self, level), ax)
+        return draw_map(panel, *sides_of(self, level), ax, kind_name(kind))
 
     def _panel(
         self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()
     ) -> Panel:
         options = ExtractionOptions(kind, layer, head, setting)
-        part = f"layer {layer}" if head is None else f"layer {layer}, head {head}"
-        return panel_of(self, options, level, f"{kind}, {setting.upper()}\n{part}", frozenset(links))
+        part = place_name(layer, head)
+        return panel_of(self, options, level, f"{kind}, {setting.upper()}, {part}", frozenset(links))
 
     def __repr__(self) -> str:
         if not self.ok:

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from alignment_eval.figures.fonts import font_families, label_of
-from alignment_eval.figures.sentence import (
-    Panel,
-    Picture,
-    cell_size,
-    draw_panel,
-    font_size,
-    label_axes,
-    label_width,
-)
+from alignment_eval.figures.fonts import font_families, label_of, text_width
+from alignment_eval.figures.panel import LARGEST, SMALLEST, column_places, draw_panel, label_axes
+from alignment_eval.figures.sentence import Panel, Picture
+from alignment_eval.figures.style import COLUMN, TYPE, styled
 from alignment_eval.maps.sentence import SentenceSide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Inches around a map for titles, axis labels and the figure's margin.
-_AROUND = 0.9
-#: Smallest width of a figure in inches, so that a title fits.
-_NARROWEST = 3.0
+#: Inches around a map for titles, axis labels, the colour bar and the figure's margin.
+_BESIDE, _ABOVE = 0.75, 0.65
 
 
-def draw_map(panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes | None = None) -> Axes:
+@styled
+def draw_map(
+    panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes | None = None, colorbar: str | None = None
+) -> Axes:
     """Draw one map with its words and links.
 
     A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` does not crop it.
@@ -35,7 +30,9 @@ def draw_map(panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes 
         panel: the map, its title and its links.
         source: the columns; a column of no word (-1) gets no marks.
         target: the rows.
-        ax: the Axes to draw on; None: a new figure of ``matplotlib.pyplot``, as large as the sentence needs.
+        ax: the Axes to draw on; None: a new figure of ``matplotlib.pyplot``, one column of a paper wide or as wide as
+            the sentence needs.
+        colorbar: the label of a colour bar; None: no colour bar.
 
     Returns:
         The Axes.
@@ -46,25 +43,28 @@ def draw_map(panel: Panel, source: SentenceSide, target: SentenceSide, ax: Axes 
     picture = Picture(panel.title, source, target, ((panel,),))
     columns, rows = ([label_of(token) for token in side.tokens] for side in (source, target))
     families = font_families(picture.texts)
-    axes = _new_axes(columns, rows) if ax is None else ax
+    axes = _new_axes(picture, columns, rows, families) if ax is None else ax
     _keep_labels_inside(axes)
-    cell = _cell_of(axes, len(rows), len(columns))
-    draw_panel(axes, picture, panel, cell)
-    label_axes(axes, columns, rows, font_size(cell), families)
-    axes.set_xlabel("source")
-    axes.set_ylabel("target")
-    axes.set_title(panel.title, fontsize="medium", loc="left", parse_math=False, family=list(families), wrap=True)
+    image = draw_panel(axes, picture, panel, _cell_of(axes, len(rows), column_places(source)[-1] + 1))
+    label_axes(axes, source, columns, rows, families)
+    axes.set_xlabel("source", fontsize=TYPE)
+    axes.set_ylabel("target", fontsize=TYPE)
+    axes.set_title(panel.title, fontsize=TYPE, loc="left", parse_math=False, family=list(families), wrap=True)
+    if colorbar is not None:
+        bar = axes.figure.colorbar(image, ax=axes, label=colorbar, aspect=30, pad=0.02)
+        bar.outline.set_visible(False)
     return axes
 
 
-def _new_axes(columns: list[str], rows: list[str]) -> Axes:
+def _new_axes(picture: Picture, columns: list[str], rows: list[str], families: tuple[str, ...]) -> Axes:
     from matplotlib import pyplot
 
-    cell = cell_size(len(rows), len(columns))
-    size = font_size(cell)
-    width = cell * len(columns) + label_width(rows, size) + _AROUND
-    height = cell * len(rows) + label_width(columns, size) + _AROUND
-    _, axes = pyplot.subplots(figsize=(max(width, _NARROWEST), height), layout="constrained")
+    beside = text_width(rows, TYPE, families) + _BESIDE
+    across = column_places(picture.source)[-1] + 1
+    width = max(COLUMN, across * SMALLEST + beside)
+    cell = min(LARGEST, (width - beside) / across)
+    height = cell * len(rows) + text_width(columns, TYPE, families) + _ABOVE
+    _, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     return axes
 
 
@@ -74,7 +74,7 @@ def _keep_labels_inside(axes: Axes) -> None:
         figure.set_layout_engine("constrained")
 
 
-def _cell_of(axes: Axes, rows: int, columns: int) -> float:
+def _cell_of(axes: Axes, rows: int, columns: float) -> float:
     """The side of a cell in inches, for the current size of the Axes."""
     extent = axes.get_window_extent()
     return min(extent.width / columns, extent.height / rows) / _figure_of(axes).dpi

@@ -6,14 +6,18 @@ Matplotlib takes each character from the first font of a list that has it; this 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Set
+import warnings
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from alignment_eval.errors import InputError
 
 #: The font of all text; missing characters come from other fonts.
 FONT = "DejaVu Sans"
+#: Points of an inch.
+POINTS = 72
 #: Longest label, in characters.
 _LONGEST = 30
 
@@ -80,6 +84,33 @@ def _characters(font: str) -> Set[int]:
         return font_manager.get_font(font).get_charmap().keys()
     except (OSError, RuntimeError):  # the font was removed or damaged after the list was made
         return frozenset()
+
+
+def text_width(texts: Iterable[str], size: float, families: Sequence[str] = (FONT,)) -> float:
+    """The width in inches of the longest of ``texts`` at ``size`` points, in the fonts of :func:`font_families`."""
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
+
+    renderer: Any = RendererAgg(1, 1, POINTS)  # type: ignore[no-untyped-call]
+    font = FontProperties(family=list(families), size=size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a character without a glyph: save_figure tells of it
+        return max((renderer.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / POINTS
+
+
+def wrapped(text: str, width: float, size: float, families: Sequence[str] = (FONT,)) -> str:
+    """``text`` with line breaks at spaces, so that it is at most ``width`` inches wide where its words are."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        current = ""
+        for word in line.split(" "):
+            longer = f"{current} {word}" if current else word
+            if current and text_width([longer], size, families) > width:
+                lines.append(current)
+                longer = word
+            current = longer
+        lines.append(current)
+    return "\n".join(lines)
 
 
 def set_in_disorder(texts: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.errors import UsageError
+from alignment_eval.figures.style import DPI, styled
 from alignment_eval.files import write_bytes
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ _METADATA: dict[str, tuple[str, dict[str, None]]] = {
     "pdf": ("Subject", {"CreationDate": None}),
 }
 ENDINGS = tuple(_METADATA)
-_DPI = 150
-#: Inches around the drawing.
-_MARGIN = 0.1
 #: Longest side of a bitmap; a larger one gets a lower resolution (vector formats have no such limit).
 _MAX_PIXELS = 12_000
 _NO_GLYPH = re.compile(r"Glyph ([0-9]+) .*missing from")
@@ -42,8 +40,9 @@ def figure_ending(path: str | Path) -> str:
     return ending
 
 
-def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> str:
-    """Write ``figure`` to ``path``, cropped to the drawing; the ending decides the format.
+@styled
+def save_figure(figure: Figure, path: str | Path, description: str | None = None, dpi: int = DPI) -> str:
+    """Write ``figure`` to ``path`` in its own size; the ending decides the format.
 
     The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.
 
@@ -51,6 +50,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         figure: the figure.
         path: the file; an existing one is replaced.
         description: is stored in the file's metadata.
+        dpi: dots per inch of a bitmap, also of one within a vector file.
 
     Returns:
         The characters that are in none of their fonts and are drawn as boxes; for SVG, whose text the viewer draws,
@@ -60,21 +60,15 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         UsageError: the ending is unknown.
         InputError: the file cannot be written.
     """
-    import matplotlib
-
     ending = figure_ending(path)
     key, metadata = _METADATA[ending]
     content = io.BytesIO()
-    fixed = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "align-eval", "pdf.fonttype": 42})
-    with fixed, warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # "tight" draws everything a second time to compute the layout, which only a figure with a layout engine needs
-        box = "tight" if figure.get_layout_engine() else figure.get_tightbbox().padded(_MARGIN)
         figure.savefig(
             content,
             format=ending,
-            dpi=min(_DPI, _MAX_PIXELS / max(figure.get_size_inches())),
-            bbox_inches=box,
+            dpi=min(dpi, _MAX_PIXELS / max(figure.get_size_inches())),
             metadata={**metadata, **({key: description} if description else {})},
         )
     write_bytes(path, content.getvalue())

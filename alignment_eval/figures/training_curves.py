@@ -10,12 +10,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
+from alignment_eval.figures.fonts import text_width, wrapped
+from alignment_eval.figures.style import (
+    ACCENT,
+    COLOURS,
+    COLUMN,
+    DEFAULT,
+    PAGE,
+    TYPE,
+    FigureOptions,
+    layer_colours,
+    new_figure,
+    styled,
+)
 from alignment_eval.figures.training_log import Metric, best
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Dashes = Union[str, tuple[int, tuple[float, ...]]]
 Colour = Union[str, tuple[float, ...]]
@@ -34,6 +48,8 @@ _MAP_LINES: dict[tuple[Optional[str], Optional[str]], Dashes] = {
 _OTHER_NAMES = {"aer": "aer: the chosen map"}
 #: Lines for other names; they repeat if there are more names.
 _LINES: tuple[Dashes, ...] = tuple(_MAP_LINES.values())
+#: The least range of an axis, so that noise stays small: points of a percentage; else a share of the largest value.
+LEAST_POINTS, LEAST_SHARE = 5.0, 0.05
 #: A line with at most this number of points has a mark at each.
 _MARKED = 40
 _LONGEST_NAME = 36
@@ -45,7 +61,7 @@ class CurveStyle:
 
     colour: Colour
     line: Dashes = "-"
-    width: float = 1.5
+    width: float = 1.0
 
     def options(self) -> dict[str, Any]:
         """Options for Matplotlib; thick lines are drawn below the others."""
@@ -61,71 +77,86 @@ class Style:
     legend: dict[str, CurveStyle]
 
 
-def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None) -> Figure:
+@styled
+def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None, options: FigureOptions = DEFAULT) -> Figure:
     """A figure of metrics by update, with panels of losses below.
 
-    AER, its precision and recall are drawn in %, other metrics as logged.  Values that are not finite leave a gap.
+    AER, its precision and recall are drawn in %, other metrics as logged.  Values that are not finite leave a gap.  An
+    axis covers at least :data:`LEAST_POINTS` points of a percentage, or :data:`LEAST_SHARE` of its largest value.
 
     Args:
         metrics: columns of :data:`~alignment_eval.figures.training_log.COLUMNS`, at least one row.
         losses: the same for losses.
+        options: what the user says of the figure; ``title`` replaces that of the whole figure.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     layered = any(Metric.of(name).layer is not None for name in metrics["metric"].unique())
-    rows = [(metrics, layer_style(metrics) if layered else run_style(metrics))]
+    rows = [(metrics, layer_style(metrics, options.colormap) if layered else run_style(metrics))]
     if losses is not None:
         rows.append((losses, loss_style(losses, set(metrics["subset"])) if layered else run_style(losses, metrics)))
     pairs = metrics[["run", "subset"]].drop_duplicates()
     columns = [(str(run), str(subset)) for run, subset in zip(pairs["run"], pairs["subset"])] if layered else [None]
 
-    size = (2.2 + 4.2 * len(columns) if layered else 8.0, 4.6 if losses is None else 7.0)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    width = options.width_for(COLUMN if len(columns) == 1 else PAGE)
+    figure = new_figure(width, 2.4 if losses is None else 3.6)
     heights = [2, 1][: len(rows)]
     grid = figure.subplots(len(rows), len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=heights)
     for axes_of_row, (table, style) in zip(grid, rows):
         for axes, column in zip(axes_of_row, columns):
-            _draw(axes, table if column is None else _of_column(table, metrics, *column), style)
+            _draw(axes, _of_column(table, column, metrics), style)
         axes_of_row[0].set_ylabel(axis_label(table["metric"].unique()))
-        _draw_legend(axes_of_row[-1], style)
-    for axes, column in zip(grid[0], columns):
-        if column is not None:
-            _draw_title(axes, _of_column(metrics, metrics, *column), *column)
+        _keep_range(axes_of_row[0], table)
+    lowest = [_mark_lowest(axes, _of_column(metrics, column)) for axes, column in zip(grid[0], columns)]
+    for axes, column, found in zip(grid[0], columns, lowest):
+        if options.heading and column is not None:
+            title = f"{', '.join(map(shortened, column))}{found}"
+            axes.set_title(wrapped(title, (width - 0.5) / len(columns), TYPE), fontsize=TYPE)
     for axes in grid[-1]:
         axes.set_xlabel("update")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    if heading := options.heading_of("" if layered else f"{_runs_named(metrics)}{lowest[0]}"):
+        figure.suptitle(wrapped(heading, width - 0.1, TYPE), x=0.03 / width, ha="left", fontsize=TYPE)
+    if layered:  # a line means a kind of map above, and a metric below
+        _draw_legend(figure, rows[0][1], width)
+        for _, style in rows[1:]:
+            grid[1][-1].legend(_handles(style), list(style.legend), loc="best")
+    else:
+        _draw_legend(
+            figure, Style({}, {name: curve for _, style in rows for name, curve in style.legend.items()}), width
+        )
     return figure
 
 
-def _of_column(table: pd.DataFrame, metrics: pd.DataFrame, run: str, subset: str) -> pd.DataFrame:
-    """The rows of a run that belong to a subset, or to a subset without its own column, such as ``train``."""
-    elsewhere = table["subset"].isin(metrics["subset"]) & (table["subset"] != subset)
+def _of_column(
+    table: pd.DataFrame, column: tuple[str, str] | None, metrics: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The rows of a run that belong to a subset, or to one that has no column in ``metrics``, such as ``train``."""
+    if column is None:
+        return table
+    run, subset = column
+    elsewhere = table["subset"].isin((table if metrics is None else metrics)["subset"]) & (table["subset"] != subset)
     return table[(table["run"] == run) & ~elsewhere]
 
 
-def layer_style(table: pd.DataFrame) -> Style:
+def layer_style(table: pd.DataFrame, colormap: str | None = None) -> Style:
     """Colours show layers, from dark to light; lines show kind and setting; ``aer`` is a thick band below the others.
 
     The legend lists layers and lines separately, so it stays short.
     """
-    from matplotlib import colormaps
-
     metrics = [Metric.of(name) for name in table["metric"].unique()]
     of_layers = [metric for metric in metrics if metric.layer is not None]
     layers = sorted({metric.layer for metric in of_layers if metric.layer is not None})
-    colours = {layer: colormaps["viridis"](0.87 * n / max(1, len(layers) - 1)) for n, layer in enumerate(layers)}
+    colours = layer_colours(layers, colormap)
     styles = {m.name: CurveStyle(colours[m.layer], _map_line(m)) for m in of_layers if m.layer is not None}
     others = [metric.name for metric in metrics if metric.layer is None]
     styles.update((name, CurveStyle("dimgrey", _LINES[n % len(_LINES)], 1)) for n, name in enumerate(others))
     if "aer" in styles:
-        styles["aer"] = CurveStyle("lightgrey", "-", 6)
+        styles["aer"] = CurveStyle("lightgrey", "-", 4)
 
     lines = {(m.kind, m.setting): CurveStyle("black", _map_line(m)) for m in of_layers}
     order = [key for key in (*_MAP_LINES, *lines) if key in lines]
-    legend = {f"layer {layer}": CurveStyle(colours[layer], "-", 3) for layer in layers}
+    legend = {f"layer {layer}": CurveStyle(colours[layer], "-", 2.5) for layer in layers}
     legend.update((_map_name(*key), lines[key]) for key in order)
     legend.update((_OTHER_NAMES.get(name, name), styles[name]) for name in others)
     return Style({key: styles[key[2]] for key in _keys(table)}, legend)
@@ -133,14 +164,12 @@ def layer_style(table: pd.DataFrame) -> Style:
 
 def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
     """Colours show runs (all runs of ``every``), lines show subset and metric."""
-    from matplotlib import colormaps
-
     runs = list((table if every is None else every)["run"].unique())
     names = list(dict.fromkeys(f"{subset}_{metric}" for _, subset, metric in _keys(table)))
     styles, legend = {}, {}
     for run, subset, metric in _keys(table):
         name = f"{subset}_{metric}"
-        style = CurveStyle(colormaps["tab10"](runs.index(run) % 10), _LINES[names.index(name) % len(_LINES)])
+        style = CurveStyle(COLOURS[runs.index(run) % len(COLOURS)], _LINES[names.index(name) % len(_LINES)])
         styles[run, subset, metric] = legend[f"{shortened(run)}: {shortened(name)}"] = style
     return Style(styles, legend)
 
@@ -152,7 +181,7 @@ def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
     for run, subset, metric in _keys(table):
         line = _LINES[names.index(metric) % len(_LINES)]
         own = subset in subsets
-        style = CurveStyle("black" if own else "darkgrey", line, 1.2)
+        style = CurveStyle("black" if own else "darkgrey", line, 1.0)
         styles[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = style
     return Style(styles, legend)
 
@@ -178,35 +207,54 @@ def _draw(axes: Axes, table: pd.DataFrame, style: Style) -> None:
         rows = rows.sort_values("update", kind="stable")
         values = rows["value"].to_numpy() * (100 if Metric.of(key[2]).share else 1)
         options = style.curves[key].options()
-        axes.plot(rows["update"].to_numpy(), values, marker="." if len(rows) <= _MARKED else None, ms=3.5, **options)
-    axes.grid(color="0.92", linewidth=0.8)
-    axes.set_axisbelow(True)
+        axes.plot(rows["update"].to_numpy(), values, marker="." if len(rows) <= _MARKED else None, **options)
+    axes.grid()
 
 
-def _draw_legend(axes: Axes, style: Style) -> None:
-    """Draw the legend to the right of the last panel of a row."""
+def _keep_range(axes: Axes, table: pd.DataFrame) -> None:
+    """Widen the axis to the least range, its values in the middle."""
+    scaled = [
+        value * (100 if Metric.of(name).share else 1)
+        for name, value in zip(table["metric"], table["value"])
+        if value == value
+    ]
+    share = any(Metric.of(name).share for name in table["metric"].unique())
+    least = LEAST_POINTS if share else LEAST_SHARE * max(map(abs, scaled), default=0)
+    if scaled and max(scaled) - min(scaled) < least:
+        middle = (max(scaled) + min(scaled)) / 2
+        axes.set_ylim(middle - 0.55 * least, middle + 0.55 * least)
+
+
+def _draw_legend(figure: Figure, style: Style, width: float) -> None:
+    """Draw the legend under the panels."""
+    across = max(1, int((width - 0.1) / (text_width(style.legend, TYPE) + 0.5)))
+    ncols = min(across, len(style.legend))
+    figure.legend(_handles(style), list(style.legend), loc="outside lower left", ncols=ncols)
+
+
+def _handles(style: Style) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], **curve.options()) for curve in style.legend.values()]
-    legend = axes.legend(
-        handles, list(style.legend), loc="upper left", fontsize="small", frameon=False, handlelength=3.6
-    )
-    legend.set_bbox_to_anchor((1.0, 1.03))
+    return [Line2D([], [], **curve.options()) for curve in style.legend.values()]
 
 
-def _draw_title(axes: Axes, table: pd.DataFrame, run: str, subset: str) -> None:
-    """Write run, subset and lowest AER, and mark the latter with a ring."""
-    title = shortened(f"{run}, {subset}")
+def _runs_named(table: pd.DataFrame) -> str:
+    runs, subsets = (", ".join(shortened(str(name)) for name in table[of].unique()) for of in ("run", "subset"))
+    return f"{runs}: {subsets}"
+
+
+def _mark_lowest(axes: Axes, table: pd.DataFrame) -> str:
+    """Mark the lowest AER with a ring, and return it in words; empty if there is none."""
     aers = [metric for metric in map(Metric.of, table["metric"].unique()) if metric.share and metric.better == "lower"]
     found = best(table[table["metric"].isin([metric.name for metric in aers])]).dropna(subset="best")
-    if len(found):
-        # if the same AER is that of a layer and of aer, the layer is more informative
-        named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
-        metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
-        where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"
-        title += f"\nlowest {metric.shown(named['best'])} at {update}{where}"
-        axes.plot([update], [100 * named["best"]], marker="o", ms=9, mfc="none", mec="crimson", mew=1.3, zorder=3)
-    axes.set_title(title, fontsize="small")
+    if not len(found):
+        return ""
+    # if the same AER is that of a layer and of aer, the layer is more informative
+    named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
+    metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
+    where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"
+    axes.plot([update], [100 * named["best"]], marker="o", ms=7, mfc="none", mec=ACCENT, mew=1.2, zorder=3)
+    return f": lowest {metric.shown(named['best'])} at {update}{where}"
 
 
 def _map_line(metric: Metric) -> Dashes:

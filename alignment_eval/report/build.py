@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.heatmap import layer_label
+from alignment_eval.figures.names import layer_label
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide

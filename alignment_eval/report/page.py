@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from alignment_eval import __version__
-from alignment_eval.figures.heatmap import layer_label
+from alignment_eval.figures.names import layer_label
 from alignment_eval.report.build import MapScore, Report, lowest
 from alignment_eval.report.encoding import STEPS
 

@@ -22,6 +22,7 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import InputError, UsageError
@@ -41,6 +42,7 @@ PROG = "norm-analyze"
 _COMMON = (
     *("path", "output", "overwrite", "mixing_kinds"),
     *("gen_subset", "task", "max_tokens", "batch_size", "cpu"),
+    *("figure_formats", "width", "no_heading"),
 )
 _DESCRIPTION = "Mixing ratios, special tokens, norms and frequency of every block, over a data set; tables and figures"
 _EPILOG = """\
@@ -52,7 +54,9 @@ DATA is what fairseq-preprocess made.  --task masked_lm_norm analyses a masked l
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
     PROG,
-    re.compile(rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.png"),
+    re.compile(
+        rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.(png|svg|pdf)"
+    ),
     mark="summary.json",
 )
 
@@ -66,6 +70,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         force=True,
     )
     logging.getLogger("fairseq").setLevel(logging.WARNING)
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every step of a PDF's fonts
     silence_libraries()
     words = None if argv is None else list(argv)
     return exit_status(PROG, lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
@@ -82,6 +87,7 @@ def _parser() -> ShortHelpParser:
         default=",".join(DEFAULT_MIXING),
         help=f"kinds of mixing ratios, some of {', '.join(MIXING_KINDS)} (default: those of Kobayashi et al. 2021)",
     )
+    add_figure_formats(add_figure_options(ours))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
     return ShortHelpParser(
@@ -128,6 +134,6 @@ def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
         layers = tables["mixing"].query("head.isna() and token_class == 'all'")
         summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
-        save_figures(tables, directory)
+        save_figures(tables, directory, figure_options(args), args.figure_formats)
     print(layers.set_index(["block", "layer", "kind"])["mean"].mul(100).round(1).unstack(sort=False).to_string())
     logger.info("wrote %s", args.output)

@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from alignment_eval.figures.fonts import text_width, wrapped
+from alignment_eval.figures.heatmap import Grid, draw_heatmap
+from alignment_eval.figures.names import block_name, kind_name
+from alignment_eval.figures.saving import save_figure
+from alignment_eval.figures.style import (
+    COLOURS,
+    COLUMN,
+    DEFAULT,
+    MARKERS,
+    TYPE,
+    FigureOptions,
+    layer_colours,
+    new_figure,
+    styled,
+)
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
 
 
-def save_figures(tables: dict[str, pd.DataFrame], directory: Path) -> list[Path]:
+def save_figures(
+    tables: dict[str, pd.DataFrame],
+    directory: Path,
+    options: FigureOptions = DEFAULT,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
     """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency.
 
-    Constant kinds, and special tokens of unknown frequency, are omitted.
+    Constant kinds are omitted.
 
     Args:
         tables: from :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
         directory: an existing directory for the figures.
+        options: what the user says of the figures.
+        formats: endings of the files of each figure.
 
     Returns:
         The paths written.
     """
-    paths = []
+    figures = {}
     mixing, correlated = tables["mixing"], tables["mixing_by_frequency"]
     for block, rows in mixing[mixing["token_class"] == "all"].groupby("block", sort=False):
         name = str(block).replace(".", "-")
         layers = rows[rows["head"].isna() & ~rows["kind"].isin(_constant_kinds(correlated, str(block)))]
-        paths.append(_save(_lines(layers, str(block)), directory / f"mixing-{name}.png"))
+        figures[f"mixing-{name}"] = _lines(layers, f"Mixing ratio, {block_name(str(block))}", options)
         heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
         if len(heads):
-            paths.append(_save(_heatmap(heads, str(block)), directory / f"mixing-heads-{name}.png"))
+            heading = f"Mixing ratio of norms, {block_name(str(block))}"
+            figures[f"mixing-heads-{name}"] = draw_heatmap(_grid(heads), heading, options, mark_lowest=False)
+    correlations = tables["norm_by_frequency"].set_index(["block", "layer"])["spearman"]
     for block, rows in tables["token_norms"].groupby("block", sort=False):
-        name = str(block).replace(".", "-")
-        paths.append(_save(_scatter(rows, str(block)), directory / f"norm-frequency-{name}.png"))
+        drawn = _scatter(rows, correlations[block], f"Norm and frequency, {block_name(str(block))}", options)
+        figures[f"norm-frequency-{str(block).replace('.', '-')}"] = drawn
+    paths = []
+    for name, figure in figures.items():
+        for ending in formats:
+            paths.append(directory / f"{name}.{ending}")
+            save_figure(figure, paths[-1], dpi=options.dpi)
     return paths
 
 
@@ -44,52 +75,79 @@ def _constant_kinds(correlated: pd.DataFrame, block: str) -> set[str]:
     return set(of_block["kind"]) - varying if varying else set()
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+def _grid(rows: pd.DataFrame) -> Grid:
+    grid = 100 * rows.pivot(index="layer", columns="head", values="mean")
+    names = [f"layer {layer}" for layer in grid.index], [str(head) for head in grid.columns]
+    return Grid(grid.to_numpy(dtype=float), *names, "head", "mixing ratio %", (0, 100))
 
 
-def _save(figure: Any, path: Path) -> Path:
-    figure.savefig(path, dpi=150)
-    return path
-
-
-def _lines(rows: pd.DataFrame, block: str) -> Any:
-    figure, axes = _figure(6.0, 3.6)
-    for kind, marker in zip(MIXING_KINDS, "osv^Dx+*"):
+@styled
+def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
+    width = options.width_for(COLUMN)
+    figure = new_figure(width, 2.3)
+    axes = figure.add_subplot()
+    for kind, marker, colour in zip(MIXING_KINDS, MARKERS, (*COLOURS, "0.5")):
         of_kind = rows[rows["kind"] == kind].sort_values("layer")
         if len(of_kind):
-            axes.plot(of_kind["layer"], 100 * of_kind["mean"], marker=marker, label=kind)
+            axes.plot(of_kind["layer"], 100 * of_kind["mean"], marker=marker, color=colour, label=kind_name(kind))
     axes.set_xticks(sorted(rows["layer"].unique()))
     axes.set_ylim(0, 100)
-    axes.set(xlabel="layer (from 0)", ylabel="mixing ratio %", title=block)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set(xlabel="layer", ylabel="mixing ratio %")
+    axes.grid(axis="y")
+    _head(figure, heading, options)
+    _legend(figure, axes)
     return figure
 
 
-def _heatmap(rows: pd.DataFrame, block: str) -> Any:
-    grid = rows.pivot(index="layer", columns="head", values="mean")
-    figure, axes = _figure(3.0 + 0.5 * grid.shape[1], 1.8 + 0.4 * grid.shape[0])
-    image = axes.imshow(100 * grid.to_numpy(dtype=float), vmin=0, vmax=100, aspect="auto", cmap="viridis")
-    axes.set_xticks(range(grid.shape[1]), grid.columns)
-    axes.set_yticks(range(grid.shape[0]), grid.index)
-    axes.set(xlabel="head", ylabel="layer (from 0)", title=f"{block}: mixing ratio of attn_n")
-    figure.colorbar(image, label="%")
-    return figure
-
-
-def _scatter(rows: pd.DataFrame, block: str) -> Any:
-    figure, axes = _figure(6.0, 3.8)
+@styled
+def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
+    """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, beside them."""
+    figure = new_figure(options.width_for(COLUMN), 2.7)
     # If a dictionary does not count its tokens, all have the same count.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
-    counted = rows[rows[column].fillna(0) > 0]
-    for token_class, of_class in counted.groupby("token_class", sort=False):
-        axes.scatter(of_class[column], of_class["norm"], s=4, alpha=0.4, label=token_class)
+    special = rows["frequency"].isna()
+    specials = sorted(rows["token"][special].unique())
+    widths = [1.0, 0.07 + 0.09 * len(specials)] if specials else [1.0]
+    axes, *others = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
+    layers = sorted(rows["layer"].unique())
+    for (layer, colour), marker in zip(layer_colours(layers, options.colormap).items(), MARKERS * len(layers)):
+        of_layer = rows[rows["layer"] == layer]
+        uncounted = of_layer["frequency"].isna()
+        counted = of_layer[~uncounted & (of_layer[column].fillna(0) > 0)]
+        look = {"color": colour, "marker": marker, "linewidths": 0}
+        rho = f"{correlations[layer]:.2f}" if np.isfinite(correlations[layer]) else "none"
+        axes.scatter(
+            counted[column], counted["norm"], s=3, alpha=0.4, rasterized=True, label=f"layer {layer}, ρ {rho}", **look
+        )
+        for beside in others:
+            of_special = of_layer[uncounted].set_index("token")["norm"]
+            beside.scatter([specials.index(token) for token in of_special.index], of_special, s=12, **look)
     axes.set_xscale("log")
-    axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖", title=f"{block}, all layers")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖")
+    for beside in others:
+        seen = rows[special].groupby("token")["occurrences"].max()
+        names = [f"{token}\n{seen[token]:,} times" for token in specials]
+        beside.set_xticks(range(len(specials)), names, rotation=90)
+        beside.set_xlim(-0.7, len(specials) - 0.3)
+        beside.set_xlabel("special")
+        beside.tick_params(axis="y", length=0)
+    _head(figure, heading, options)
+    _legend(figure, axes)
     return figure
+
+
+def _head(figure: Any, heading: str, options: FigureOptions) -> None:
+    if heading := options.heading_of(heading):
+        width = figure.get_figwidth()
+        figure.suptitle(wrapped(heading, width - 0.1, TYPE), x=0.03 / width, ha="left", fontsize=TYPE)
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """Draw the legend under the figure, in as many columns as fit."""
+    handles, names = axes.get_legend_handles_labels()
+    across = int((figure.get_figwidth() - 0.1) / (text_width(names, TYPE) + 0.5))
+    legend = figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(across, len(names))))
+    for handle in legend.legend_handles:
+        handle.set_alpha(1)
+        if hasattr(handle, "set_sizes"):
+            handle.set_sizes([12])

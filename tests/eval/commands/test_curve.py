@@ -51,7 +51,8 @@ def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert signed.startswith(f"logs:{hashes}|metrics:aer,aer_l*|subset:all|loss:nll_loss,train_loss|version:")
     svg = picture.read_text(encoding="utf-8")
     assert signed in svg
-    for text in ("AER %", "training-a, test1", "layer 2", "weights, AWI", "train_loss", "update"):
+    assert ">training-a, test1: lowest" in svg
+    for text in ("AER %", "layer 2", "weights, AWI", "train_loss", "update"):
         assert f">{text}</text>" in svg
     table = pd.read_csv(csv)
     assert len(table) == 2 * (13 + 2)

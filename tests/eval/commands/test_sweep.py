@@ -55,7 +55,7 @@ def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval:
         check_dtype=False,
         check_exact=True,
     )
-    stems = [f"heads-{o.kind}-{o.setting}-{o.rule}-{o.null}" for o in everything]
+    stems = ["summary", *(f"heads-{o.kind}-{o.setting}-{o.rule}-{o.null}" for o in everything)]
     figures = [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
     assert sorted(path.name for path in out.iterdir()) == sorted(["sweep.csv", "sweep.json", *figures])
     assert [path.name for path in out.parent.iterdir()] == ["sweep"]

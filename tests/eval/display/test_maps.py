@@ -82,8 +82,9 @@ def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> Non
 
 def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
     axes = maps.plot("attn_n", layer=1, head=0, links=[(0, 1), (3, 2)])
-    (image,) = axes.images
-    np.testing.assert_array_equal(image.get_array(), maps.to_frame("attn_n", layer=1, head=0).to_numpy())
+    words, null = (image.get_array() for image in axes.images)
+    np.testing.assert_array_equal(np.hstack([words, null]), maps.to_frame("attn_n", layer=1, head=0).to_numpy())
+    assert axes.get_figure().axes[1].get_ylabel() == "norms"  # the colour bar
     columns, rows, title = picture_texts(axes)
     assert (columns, rows) == (["ab", "c", "a", ".", "(null)"], ["x", "yz", ".", "."])
     assert all(part in title for part in ("attn_n", "layer 1", "head 0", "AWO"))
@@ -130,7 +131,7 @@ def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
 
 def test_zero_maps_are_white(maps: DisplayMaps) -> None:
     zero = replace(maps, arrays={name: np.zeros_like(array) for name, array in maps.arrays.items()})
-    (image,) = zero.plot(layer=0).images
+    image = zero.plot(layer=0).images[0]
     assert to_rgb(image.cmap(image.norm(0))) == to_rgb(image.cmap(0))
 
 

@@ -9,21 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import Rectangle
 
-from alignment_eval.figures.heatmap import draw_heatmap, layer_label, save_heatmaps
+from alignment_eval.figures.heatmap import Grid, draw_heatmap, save_heatmaps, summary
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
+from tests.eval.figures.printed import check_print
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@pytest.mark.parametrize(
-    ("layer", "label"),
-    [
-        *((0, "layer 0 (1st)"), (1, "layer 1 (2nd)"), (2, "layer 2 (3rd)"), (3, "layer 3 (4th)")),
-        *((10, "layer 10 (11th)"), (11, "layer 11 (12th)"), (12, "layer 12 (13th)"), (20, "layer 20 (21st)")),
-    ],
-)
-def test_layer_label(layer: int, label: str) -> None:
-    assert layer_label(layer) == label
 
 
 def table() -> pd.DataFrame:
@@ -41,42 +33,102 @@ def texts(svg: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg.read_text(encoding="utf-8"))
 
 
-def test_one_figure_a_configuration(tmp_path: Path) -> None:
+def test_one_figure_a_configuration_and_a_summary(tmp_path: Path) -> None:
     paths = save_heatmaps(table(), tmp_path)
-    stems = ["heads-attn_n-awo-kobayashi2020-mask", "heads-attn_n-awi-kobayashi2020-mask"]
+    stems = ["summary", "heads-attn_n-awo-kobayashi2020-mask", "heads-attn_n-awi-kobayashi2020-mask"]
     assert [path.name for path in paths] == [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     assert paths[0].read_bytes().startswith(PNG)
-    shown = texts(paths[3])
-    assert "AER %: attn_n, AWI, kobayashi2020, null masked" in shown
-    assert {"layer 2 (3rd)", "layer 5 (6th)", "head", "AER %"} <= set(shown)
+    shown = texts(paths[5])
+    heading = "Heads: norms, AWI; rule kobayashi2020, null masked. Lowest: 16.0, layer 2, head 0"
+    assert heading in " ".join(shown)
+    assert {"layer 2", "layer 5", "head", "AER %"} <= set(shown)
     cells = [text for text in shown if re.fullmatch(r"\d\d\.\d", text)]
     assert cells == ["16.0", "17.0", "18.0", "19.0", "20.0", "21.0"]  # no 99.0: whole layers are left out
+
+
+def test_formats_and_options(tmp_path: Path) -> None:
+    save_heatmaps(table(), tmp_path, FigureOptions(title="Ours", width=3.0), ["svg"])
+    assert {path.suffix for path in tmp_path.iterdir()} == {".svg"}
+    for path in tmp_path.glob("*.svg"):
+        assert "Ours" in texts(path)
+        assert 'width="216pt"' in path.read_text(encoding="utf-8")
+    (tmp_path / "plain").mkdir()
+    paths = save_heatmaps(table(), tmp_path / "plain", FigureOptions(heading=False), ["svg"])
+    assert not any("Heads" in text or "layers" in text for path in paths for text in texts(path))
+
+
+def test_summary_is_of_the_rule_with_the_lowest_layer() -> None:
+    """Settings and kinds are rows, layers columns; layers that a kind lacks stay empty."""
+    rows = [
+        {"kind": kind, "setting": setting, "rule": rule, "null": "mask", "level": level, "layer": layer, "aer": aer}
+        for kind, setting, rule, level, layer, aer in [
+            ("attn_w", "awo", "a", "layer", 0, 0.5),
+            ("attn_w", "awo", "b", "layer", 0, 0.6),
+            ("attn_w", "awo", "b", "layer", 1, 0.4),
+            ("attn_n", "awo", "b", "layer", 1, 0.3),
+            ("attn_n", "awi", "b", "layer", 1, 0.35),
+            ("attn_n", "awi", "a", "head", 1, 0.1),
+        ]
+    ]
+    grid, text = summary(pd.DataFrame(rows))
+    assert list(grid.rows) == ["AWO, weights", "AWO, norms", "AWI, weights", "AWI, norms"]
+    assert list(grid.columns) == ["0", "1"]
+    np.testing.assert_allclose(grid.values, [[60, 40], [np.nan, 30], [np.nan, np.nan], [np.nan, 35]])
+    assert text == "Whole layers; rule b, null masked. Lowest: 30.0, norms, AWO, layer 1"
 
 
 def test_rows_in_any_order_fill_the_right_cells(tmp_path: Path) -> None:
     shuffled = table().sample(frac=1, random_state=1)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    save_heatmaps(table(), tmp_path / "a")
-    save_heatmaps(shuffled, tmp_path / "b")
+    save_heatmaps(table(), tmp_path / "a", formats=["svg"])
+    save_heatmaps(shuffled, tmp_path / "b", formats=["svg"])
     for path in (tmp_path / "a").glob("*.svg"):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
+def grid_of(values: np.ndarray, limits: tuple[float, float] = (0, 100)) -> Grid:
+    rows, columns = ([f"layer {n}" for n in range(values.shape[0])], [str(n) for n in range(values.shape[1])])
+    return Grid(values, rows, columns, "head", "AER %", limits)
+
+
 def test_all_figures_share_one_colour_scale() -> None:
     values = np.array([[20.0, 30.0]])
-    figure = draw_heatmap(values, [0], "title", (10.0, 90.0))
+    figure = draw_heatmap(grid_of(values, (10.0, 90.0)), "title")
     (image,) = figure.axes[0].images
     assert image.get_clim() == (10.0, 90.0)
     np.testing.assert_array_equal(image.get_array(), values)
+
+
+def test_the_lowest_cell_has_a_frame_unless_none_is_the_best() -> None:
+    values = np.array([[20.0, 30.0], [40.0, 10.0]])
+    frames = draw_heatmap(grid_of(values), "title").axes[0].patches
+    assert {frame.get_xy() for frame in frames if isinstance(frame, Rectangle)} == {(0.5, 0.5)}
+    assert not draw_heatmap(grid_of(values), "title", mark_lowest=False).axes[0].patches
+
+
+@pytest.mark.parametrize(("layers", "heads", "width"), [(6, 8, COLUMN), (3, 16, PAGE)])
+@pytest.mark.parametrize("colormap", [None, "Greys"])
+def test_numbers_are_readable_in_print(layers: int, heads: int, width: float, colormap: str | None) -> None:
+    values = np.random.default_rng(0).random((layers, heads)) * 100
+    figure = draw_heatmap(grid_of(values), "Heads: norms, AWI; rule kobayashi2020", FigureOptions(colormap=colormap))
+    assert figure.get_figwidth() == width
+    assert len(figure.axes[0].texts) == layers * heads
+    if colormap is None:
+        check_print(figure)
+
+
+def test_numbers_are_left_out_where_there_is_no_room() -> None:
+    figure = draw_heatmap(grid_of(np.ones((6, 16))), "", FigureOptions(width=3.0))
+    assert (figure.get_figwidth(), len(figure.axes[0].texts)) == (3.0, 0)
 
 
 def test_one_value_everywhere(tmp_path: Path) -> None:
     """A scale from x to x draws without a warning."""
     flat = table()
     flat["aer"] = 1.0
-    assert len(save_heatmaps(flat, tmp_path)) == 4
+    assert len(save_heatmaps(flat, tmp_path)) == 6
 
 
 def test_matplotlib_is_imported_only_to_draw() -> None:

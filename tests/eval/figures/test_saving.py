@@ -55,13 +55,13 @@ def test_description_and_text(tmp_path: Path) -> None:
     assert b"/Type3" not in pdf  # which some publishers refuse
 
 
-def test_cut_to_what_is_drawn_even_if_it_is_beside_the_figure(tmp_path: Path) -> None:
-    wide = figure()
-    wide.text(3, 0.5, "far to the right")
-    save_figure(figure(), tmp_path / "a.png")
-    save_figure(wide, tmp_path / "b.png")
-    with Image.open(tmp_path / "a.png") as a, Image.open(tmp_path / "b.png") as b:
-        assert b.width > 2 * a.width
+def test_a_file_has_the_size_of_the_figure(tmp_path: Path) -> None:
+    for ending in ENDINGS:
+        save_figure(figure(), tmp_path / f"a.{ending}", dpi=100)
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size == (200, 100)
+    assert 'width="144pt" height="72pt"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert b"/MediaBox [ 0 0 144 72 ]" in (tmp_path / "a.pdf").read_bytes()
 
 
 def test_huge_bitmaps_are_coarser(tmp_path: Path) -> None:

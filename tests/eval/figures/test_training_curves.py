@@ -12,7 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from alignment_eval.figures.saving import save_figure
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.figures.training_curves import (
+    LEAST_POINTS,
+    LEAST_SHARE,
     CurveStyle,
     axis_label,
     draw_curves,
@@ -22,6 +25,7 @@ from alignment_eval.figures.training_curves import (
     shortened,
 )
 from alignment_eval.figures.training_log import COLUMNS
+from tests.eval.figures.printed import check_print
 
 MAPS = [f"aer_l{layer}_{kind}_{setting}" for layer in range(6) for kind in "wn" for setting in ("awo", "awi")]
 Row = tuple[str, str, int, str, float]
@@ -50,9 +54,10 @@ def drawn(axes: Axes) -> list[tuple[list[float], list[float]]]:
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_markersize() < 5]
 
 
-def legend(axes: Axes) -> list[str]:
-    found = axes.get_legend()
-    return [] if found is None else [text.get_text() for text in found.get_texts()]
+def legend(figure: Figure) -> list[str]:
+    """Under the panels."""
+    (found,) = figure.legends
+    return [text.get_text() for text in found.get_texts()]
 
 
 def test_a_panel_for_each_run_and_subset() -> None:
@@ -60,7 +65,7 @@ def test_a_panel_for_each_run_and_subset() -> None:
     losses = pd.concat([runs(["a", "b"], ["test", "test1", "train"], ["loss"])])
     figure = draw_curves(metrics, losses)
     assert len(figure.axes) == 8
-    titles = [axes.get_title().splitlines()[0] for axes in figure.axes[:4]]
+    titles = [axes.get_title(loc="left").split(":")[0] for axes in figure.axes[:4]]
     assert titles == ["a, test", "a, test1", "b, test", "b, test1"]
     for axes, (run, subset) in zip(figure.axes, [("a", "test"), ("a", "test1"), ("b", "test"), ("b", "test1")]):
         rows = metrics[(metrics["run"] == run) & (metrics["subset"] == subset)]
@@ -79,7 +84,7 @@ def test_a_panel_for_each_run_and_subset() -> None:
 def test_the_legend_of_layers_is_short() -> None:
     figure = draw_curves(runs(["a"], ["test"], ["aer", *MAPS]))
     names = ["norms, AWO", "weights, AWO", "norms, AWI", "weights, AWI"]
-    assert legend(figure.axes[0]) == [*(f"layer {n}" for n in range(6)), *names, "aer: the chosen map"]
+    assert legend(figure) == [*(f"layer {n}" for n in range(6)), *names, "aer: the chosen map"]
     style = layer_style(runs(["a"], ["test"], ["aer", *MAPS]))
     styles = [curve for key, curve in style.curves.items() if key[2] != "aer"]
     assert len({(curve.colour, curve.line) for curve in styles}) == 24  # every line can be told from every other
@@ -96,7 +101,8 @@ def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
     values = {"aer": 0.3, "aer_l0_n_awo": 0.4, "aer_l1_w_awi": 0.3, "aer_precision": 0.1}
     figure = draw_curves(table(*(("a", "test", 100, name, value) for name, value in values.items())))
     (axes,) = figure.axes
-    assert axes.get_title() == "a, test\nlowest 30.00 % at 100 (layer 1, weights, AWI)"
+    title = axes.get_title(loc="left").replace("\n", " ")
+    assert title == "a, test: lowest 30.00 % at 100 (layer 1, weights, AWI)"
     ring = axes.lines[-1]
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([100], [30.0])
 
@@ -104,10 +110,10 @@ def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
 def test_runs_share_a_panel_where_no_metric_has_a_layer() -> None:
     figure = draw_curves(runs(["a", "b"], ["test"], ["aer"]), runs(["a", "b"], ["test", "train"], ["loss"]))
     assert len(figure.axes) == 2
-    assert legend(figure.axes[0]) == ["a: test_aer", "b: test_aer"]
-    assert legend(figure.axes[1]) == ["a: test_loss", "a: train_loss", "b: test_loss", "b: train_loss"]
+    losses = ["a: test_loss", "a: train_loss", "b: test_loss", "b: train_loss"]
+    assert legend(figure) == ["a: test_aer", "b: test_aer", *losses]
     above, below = figure.axes
-    assert [line.get_color() for line in above.lines] == [below.lines[0].get_color(), below.lines[2].get_color()]
+    assert [line.get_color() for line in above.lines[:2]] == [below.lines[0].get_color(), below.lines[2].get_color()]
     assert above.lines[0].get_color() != above.lines[1].get_color()
     assert below.lines[0].get_linestyle() != below.lines[1].get_linestyle()
 
@@ -131,7 +137,7 @@ def test_values_that_are_not_finite_leave_a_gap(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, [50, np.nan, 40])
     only = [("a", "test", 100, "aer_l0_n_awo", math.nan)]
     figure = draw_curves(table(*only))
-    assert figure.axes[0].get_title() == "a, test"
+    assert figure.axes[0].get_title(loc="left") == "a, test"
     save_figure(figure, tmp_path / "empty.png")  # without a warning
 
 
@@ -162,19 +168,45 @@ def test_odd_names(tmp_path: Path) -> None:
     assert len(shortened("a" * 50)) == 36
     odd = ["_hidden", "$x_{$", "名前"]
     figure = draw_curves(runs(odd, ["test"], ["aer"]))
-    assert len(legend(figure.axes[0])) == 3
+    assert len(legend(figure)) == 3
     for metric in ("aer", "aer_l0_n_awo"):
         save_figure(draw_curves(runs(odd, ["te$t"], [metric])), tmp_path / "odd.png")
 
 
-def test_nothing_is_drawn_beside_the_canvas() -> None:
-    figure: Figure = draw_curves(runs(["a"], ["test"], ["aer", *MAPS]), runs(["a"], ["test", "train"], ["nll_loss"]))
-    figure.canvas.draw()
-    width = figure.bbox.width
-    for axes in figure.axes:
-        box = axes.get_legend().get_window_extent()
-        assert axes.bbox.x1 <= box.x0
-        assert box.x1 <= width + 1
+@pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
+def test_it_can_be_printed(names: list[str], width: float) -> None:
+    losses = runs(names, ["test", "train"], ["nll_loss"])
+    for metrics in (["aer"], ["aer", *MAPS]):
+        figure = draw_curves(runs(names, ["test"], metrics), losses)
+        assert figure.get_figwidth() == (COLUMN if metrics == ["aer"] else width)
+        check_print(figure, apart=False)
+        lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
+        assert figure.legends[0].get_window_extent().y1 <= lowest + 1
+
+
+def test_noise_is_no_drama() -> None:
+    """The axis covers at least 5 points, however little differs."""
+    rows = [("a", "test", update, "aer", 0.5 + 0.001 * (update % 2)) for update in range(6)]
+    losses = [("a", "test", update, "loss", 3 + 0.001 * (update % 2)) for update in range(6)]
+    above, below = draw_curves(table(*rows), table(*losses)).axes
+    low, high = above.get_ylim()
+    assert high - low == pytest.approx(1.1 * LEAST_POINTS)
+    assert (low + high) / 2 == pytest.approx(50.05)
+    assert np.ptp(below.get_ylim()) == pytest.approx(1.1 * LEAST_SHARE * 3.001)
+    wide = draw_curves(table(("a", "test", 1, "aer", 0.9), ("a", "test", 2, "aer", 0.2))).axes[0]
+    assert np.ptp(wide.get_ylim()) < 80  # as Matplotlib has it
+
+
+def test_title() -> None:
+    rows = runs(["a", "b"], ["test"], ["aer"])
+
+    def headings(options: FigureOptions) -> list[str]:
+        figure = draw_curves(rows, options=options)
+        return [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes)]
+
+    assert headings(FigureOptions()) == ["a, b: test: lowest 10.00 % at 300", ""]
+    assert headings(FigureOptions(title="Ours")) == ["Ours", ""]
+    assert headings(FigureOptions(title="Ours", heading=False)) == ["", ""]
 
 
 def test_broad_lines_lie_under_the_others() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from alignment_eval.figures.saving import save_figure
+from alignment_eval.figures.style import DEFAULT, FigureOptions
 from fairseq_norm_plugin.analyze import figures
 from fairseq_norm_plugin.analyze.figures import save_figures
+from tests.eval.figures.printed import check_print
 
 
 @pytest.fixture
@@ -38,6 +41,8 @@ def tables():
     ]
     result = {"mixing": mixing, "mixing_by_frequency": correlated, "token_norms": token_norms}
     frames = {name: pd.DataFrame(rows) for name, rows in result.items()}
+    places = frames["token_norms"][["block", "layer"]].drop_duplicates()
+    frames["norm_by_frequency"] = places.assign(spearman=0.25)
     frames["mixing"]["head"] = frames["mixing"]["head"].astype("Int64")
     frames["token_norms"]["frequency"] = frames["token_norms"]["frequency"].astype("Int64")
     return frames
@@ -47,66 +52,91 @@ def tables():
 def drawn(monkeypatch, tmp_path):
     """Draw, and give the axes of each file by its name."""
 
-    def draw(tables):
+    def draw(tables, options=DEFAULT):
         saved = {}
-        save = figures._save
+        save = save_figure
 
-        def keep(figure, path):
-            saved[path.stem] = figure.axes[0]
-            return save(figure, path)
+        def keep(figure, path, **dpi):
+            saved[path.stem] = figure
+            return save(figure, path, **dpi)
 
-        monkeypatch.setattr(figures, "_save", keep)
-        paths = save_figures(tables, tmp_path)
+        monkeypatch.setattr(figures, "save_figure", keep)
+        paths = save_figures(tables, tmp_path, options, ["svg"])
         assert sorted(paths) == sorted(tmp_path.iterdir())
-        assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
         return saved
 
     return draw
 
 
 def test_lines_are_the_means_of_whole_blocks_in_percent(tables, drawn):
-    axes = drawn(tables)["mixing-encoder-self"]
+    figure = drawn(tables)["mixing-encoder-self"]
+    (axes,) = figure.axes
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert lines == {
-        "attn_w": [[0, pytest.approx(30)], [1, pytest.approx(40)]],
-        "attn_n": [[0, pytest.approx(50)], [1, pytest.approx(60)]],
+        "weights": [[0, pytest.approx(30)], [1, pytest.approx(40)]],
+        "norms": [[0, pytest.approx(50)], [1, pytest.approx(60)]],
     }
-    assert axes.get_title() == "encoder.self"
+    assert figure.get_suptitle() == "Mixing ratio, encoder self-attention"
+    check_print(figure)
 
 
 def test_a_constant_kind_has_no_line(tables, drawn):
-    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].lines] == ["attnres_n"]
+    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].axes[0].lines] == ["norms, residual"]
 
 
 def test_kinds_stay_where_no_frequency_is_known(tables, drawn):
     tables["mixing_by_frequency"]["spearman"] = float("nan")
-    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].lines] == ["attnres_w", "attnres_n"]
+    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].axes[0].lines] == [
+        "weights, residual",
+        "norms, residual",
+    ]
 
 
 def test_heads_of_norms_as_a_heatmap_where_there_are_any(tables, drawn):
     saved = drawn(tables)
     assert "mixing-heads-decoder-cross" not in saved
-    image = saved["mixing-heads-encoder-self"].images[0].get_array()
+    axes = saved["mixing-heads-encoder-self"].axes[0]
+    image = axes.images[0].get_array()
     assert image.tolist() == [pytest.approx([0, 10, 20]), pytest.approx([50, 60, 70])]
+    assert [text.get_text() for text in axes.texts] == ["0.0", "10.0", "20.0", "50.0", "60.0", "70.0"]
+    assert not axes.patches  # no head is the best
 
 
 def points(axes):
     return {c.get_label(): sorted(map(tuple, c.get_offsets().tolist())) for c in axes.collections}
 
 
-def test_tokens_of_unknown_frequency_are_not_drawn(tables, drawn):
-    """``</s>`` stood at frequency 1, the commonest token drawn as the rarest."""
-    axes = drawn(tables)["norm-frequency-decoder-cross"]
-    assert points(axes) == {"other": [(10, 2.0), (100, 1.0)], "punctuation": [(1000, 0.5)]}
+def test_special_tokens_stand_beside_the_axis_with_their_true_number(tables, drawn):
+    """``</s>`` stood at frequency 1, fairseq's placeholder: the commonest token drawn as the rarest."""
+    figure = drawn(tables)["norm-frequency-decoder-cross"]
+    axes, beside = figure.axes
+    assert points(axes) == {"layer 0, ρ 0.25": [(10, 2.0), (100, 1.0), (1000, 0.5)]}
     assert axes.get_xlabel() == "frequency in the training text"
+    (special,) = beside.collections
+    assert special.get_offsets().tolist() == [[0, 3.0], [1, 2.5]]
+    assert [label.get_text() for label in beside.get_xticklabels()] == ["</s>\n60 times", "<unk>\n2 times"]
+    check_print(figure)
 
 
-def test_without_frequencies_the_text_itself_is_counted_and_special_tokens_too(tables, drawn):
+def test_without_frequencies_the_text_itself_is_counted(tables, drawn):
     tables["token_norms"]["frequency"] = tables["token_norms"]["frequency"].where(lambda f: f.isna(), 1)
-    axes = drawn(tables)["norm-frequency-encoder-self"]
-    assert points(axes) == {
-        "</s>": [(60, 3.0)],
-        "other": [(2, 2.5), (5, 1.0), (7, 2.0)],
-        "punctuation": [(9, 0.5)],
-    }
+    axes, beside = drawn(tables)["norm-frequency-encoder-self"].axes
+    assert points(axes) == {"layer 0, ρ 0.25": [(5, 1.0), (7, 2.0), (9, 0.5)]}
     assert axes.get_xlabel() == "frequency in the analysed text"
+    assert len(beside.collections) == 1
+
+
+def test_a_colour_and_a_correlation_for_each_layer(tables, drawn):
+    norms = tables["token_norms"]
+    tables["token_norms"] = pd.concat([norms, norms.assign(layer=1)])
+    known = tables["norm_by_frequency"]
+    tables["norm_by_frequency"] = pd.concat([known, known.assign(layer=1, spearman=float("nan"))])
+    axes = drawn(tables)["norm-frequency-encoder-self"].axes[0]
+    assert list(points(axes)) == ["layer 0, ρ 0.25", "layer 1, ρ none"]
+    colours = {tuple(c.get_facecolor()[0][:3]) for c in axes.collections}
+    assert len(colours) == 2
+
+
+def test_options(tables, drawn):
+    for figure in drawn(tables, FigureOptions(width=4.0, title="Ours")).values():
+        assert (figure.get_figwidth(), figure.get_suptitle()) == (4.0, "Ours")

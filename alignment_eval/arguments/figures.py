@@ -1,0 +1,85 @@
+"""The options of how figures look, the same for every command that draws."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from alignment_eval.arguments.lists import add_list, names
+from alignment_eval.arguments.numbers import positive_integer
+from alignment_eval.figures.saving import ENDINGS
+from alignment_eval.figures.style import DPI, FigureOptions
+
+#: Formats of the figures of a directory, unless others are named.
+DEFAULT_FORMATS = ("png", "svg")
+_INCHES = {"cm": 1 / 2.54, "in": 1.0}
+_WIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)")
+#: The narrowest and the widest figure, in inches.
+_NARROWEST, _WIDEST = 1.5, 100.0
+
+
+def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare ``--width``, ``--title``, ``--no-heading``, ``--dpi`` and ``--colormap``; read by :func:`figure_options`.
+
+    Returns:
+        The group, for further options.
+    """
+    group = parser.add_argument_group("look of the figures", "their type has at least 7 points at the printed width")
+    group.add_argument(
+        "--width",
+        type=width_inches,
+        metavar="WIDTH",
+        help="printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)",
+    )
+    group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn)")
+    group.add_argument("--no-heading", action="store_true", help="no heading, as for a paper that has a caption")
+    group.add_argument(
+        "--dpi", type=positive_integer, default=DPI, metavar="N", help=f"resolution of PNG (default: {DPI})"
+    )
+    group.add_argument(
+        "--colormap",
+        type=colormap_name,
+        metavar="NAME",
+        help="colours of Matplotlib, such as Greys (default: by figure)",
+    )
+    return group
+
+
+def add_figure_formats(group: argparse._ActionsContainer) -> None:
+    """Declare ``--figure-formats``, for commands that write a directory of figures."""
+    default = ",".join(DEFAULT_FORMATS)
+    help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: {default})"
+    add_list(group, "--figure-formats", help_, metavar="FORMAT", known=ENDINGS, default=DEFAULT_FORMATS, type=_formats)
+
+
+def figure_options(args: argparse.Namespace) -> FigureOptions:
+    """The options of :func:`add_figure_options`."""
+    return FigureOptions(args.width, args.title, not args.no_heading, args.dpi, args.colormap)
+
+
+def width_inches(text: str) -> float:
+    """The value of ``--width`` in inches."""
+    match = _WIDTH.fullmatch(text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number with cm or in, such as 8.5cm or 3.3in")
+    inches = float(match[1]) * _INCHES[match[2]]
+    if not _NARROWEST <= inches <= _WIDEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a width from {_NARROWEST:g}in to {_WIDEST:g}in")
+    return inches
+
+
+def colormap_name(text: str) -> str:
+    """The value of ``--colormap``."""
+    from matplotlib import colormaps
+
+    if text not in colormaps:
+        raise argparse.ArgumentTypeError(f"{text!r}: no colour map of Matplotlib; choose one such as Greys")
+    return text
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    found = names(text)
+    for name in found:
+        if name not in ENDINGS:
+            raise argparse.ArgumentTypeError(f"{name!r}: expected some of {', '.join(ENDINGS)}")
+    return found

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.arguments.lists import ListParser
+from alignment_eval.figures.style import FigureOptions
+
+
+@pytest.fixture
+def parser() -> argparse.ArgumentParser:
+    made = ListParser(exit_on_error=False)
+    add_figure_formats(add_figure_options(made))
+    return made
+
+
+def test_nothing_is_said(parser: argparse.ArgumentParser) -> None:
+    args = parser.parse_args([])
+    assert figure_options(args) == FigureOptions()
+    assert args.figure_formats == ("png", "svg")
+
+
+def test_everything_is_said(parser: argparse.ArgumentParser) -> None:
+    words = ["--width", "8.89cm", "--title", "a b", "--no-heading", "--dpi", "600", "--colormap", "Greys"]
+    args = parser.parse_args([*words, "--figure-formats", "pdf", "svg"])
+    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", False, 600, "Greys")
+    assert args.figure_formats == ("pdf", "svg")
+
+
+@pytest.mark.parametrize(("text", "inches"), [("3.3in", 3.3), ("8.5 cm", 8.5 / 2.54), ("17CM", 17 / 2.54)])
+def test_width(parser: argparse.ArgumentParser, text: str, inches: float) -> None:
+    assert parser.parse_args(["--width", text]).width == pytest.approx(inches)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "fact"),
+    [
+        ("--width", "8.5", "8.5cm"),
+        ("--width", "-3cm", "8.5cm"),
+        ("--width", "0.1cm", "1.5in"),
+        ("--width", "900cm", "100in"),
+        ("--dpi", "0", "1 or more"),
+        ("--colormap", "absent", "Greys"),
+        ("--figure-formats", "png,gif", "png, svg, pdf"),
+    ],
+)
+def test_bad_values(parser: argparse.ArgumentParser, option: str, value: str, fact: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=fact.replace(".", r"\.")):
+        parser.parse_args([f"{option}={value}"])

@@ -1,0 +1,29 @@
+"""What a printed figure must be."""
+
+from __future__ import annotations
+
+import io
+from itertools import combinations
+
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from alignment_eval.figures.style import TYPE
+
+
+def check_print(figure: Figure, apart: bool = True) -> None:
+    """All text has at least 7 points, lies within the page and, if ``apart``, on no other text."""
+    figure.savefig(io.BytesIO(), format="png", dpi=72)
+    texts = [t for t in figure.findobj(Text) if isinstance(t, Text) and t.get_visible() and t.get_text().strip()]
+    shown = [text for text in texts if text.get_figure() is not None and text.stale is False]
+    assert shown
+    width, height = figure.get_size_inches() * 72
+    boxes = []
+    for text in shown:
+        assert text.get_fontsize() >= TYPE, text.get_text()
+        box = text.get_window_extent(dpi=72)
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1
+        assert inside, (text.get_text(), box, width, height)
+        boxes.append((text.get_text(), box.shrunk(0.9, 0.8)))
+    for (one, a), (other, b) in combinations(boxes, 2) if apart else ():
+        assert not a.overlaps(b), (one, other, a, b)
