@@ -54,6 +54,13 @@ def test_imported_names_exist(page):
                 assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
+def test_lines_of_prose_fit_a_screen():
+    """At most 120 characters; tables, headings, pictures and code may be longer."""
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
+    lines = [(page.name, line) for page in pages for line in FENCE.sub("", page.read_text("utf-8")).splitlines()]
+    assert [both for both in lines if len(both[1]) > 120 and not re.match(r" *([|#]|!\[)", both[1])] == []
+
+
 def test_dead_links_are_found(tmp_path):
     page = tmp_path / "a.md"
     (tmp_path / "b.md").write_text("# Rows: AWO and `x_y`\n```\n# no heading\n```\n")
