@@ -26,6 +26,7 @@ from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
 from tests.forks import die, forked
+from tests.starter import started_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -78,7 +79,9 @@ def command():
 
 @pytest.fixture(scope="session")
 def bin_directory():
-    return BIN
+    """The environment's programs, started in a copy of a process that has imported torch and fairseq."""
+    with started_programs(BIN) as programs:
+        yield programs
 
 
 def invented_pairs(count, seed, longest=9):
@@ -102,22 +105,22 @@ def texts():
     ]
 
 
-def binarise(directory, texts):
+def binarise(directory, texts, preprocess):
     """Write ``texts`` as text0, text1, ... and binarise them to ``bin``."""
     prefixes = [str(directory / f"text{i}") for i in range(len(texts))]
     for prefix, pairs in zip(prefixes, texts):
         for lang, side in zip(("xx", "yy"), zip(*pairs)):
             Path(f"{prefix}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
     run_command(
-        *(BIN / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
+        *(preprocess, "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
         *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary"),
     )
 
 
 @pytest.fixture(scope="session")
-def data(texts, made_once):
+def data(texts, made_once, bin_directory):
     """``texts``, binarised."""
-    return made_once("text", lambda directory: binarise(directory, texts)) / "bin"
+    return made_once("text", lambda directory: binarise(directory, texts, bin_directory / "fairseq-preprocess")) / "bin"
 
 
 def training_words(data, directory, *extra, arch="transformer", task="translation", seed=1, updates=8):
@@ -173,11 +176,11 @@ def trained(request, made_once):
 
 
 @pytest.fixture(scope="session")
-def checkpoint(data, made_once):
+def checkpoint(data, made_once, bin_directory):
     """A Transformer trained by the stock command, long enough to translate to various lengths."""
 
     def run(directory):
-        run_command(BIN / "fairseq-train", *training_words(data, directory, updates=100))
+        run_command(bin_directory / "fairseq-train", *training_words(data, directory, updates=100))
 
     return made_once("stock", run) / "checkpoint_last.pt"
 
@@ -309,12 +312,12 @@ def killed(norm):
 
 
 @pytest.fixture
-def failing(command, data, checkpoint):
+def failing(command, bin_directory, data, checkpoint):
     """Run fairseq-generate in a process that fails in its batch ``batch``."""
 
     def run(*extra, batch=2):
         words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
         program = FAILING.format(batch=batch)
-        return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
+        return command(bin_directory / "python", "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
 
     return run

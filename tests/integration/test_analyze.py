@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import logging
-import sys
 from types import SimpleNamespace
 
 import pandas as pd
@@ -23,7 +22,6 @@ from fairseq_norm_plugin.analyze import cli
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
 from tests.integration.conftest import without_fairseqs_warnings
 
-ANALYZE = (sys.executable, "-m", "fairseq_norm_plugin.analyze")
 CPU = ("--cpu", "--num-workers", 0)
 
 
@@ -47,10 +45,11 @@ def analyze():
 
 
 @pytest.fixture(scope="module")
-def translation(command, data, checkpoint, tmp_path_factory):
+def translation(command, bin_directory, data, checkpoint, tmp_path_factory):
     out = tmp_path_factory.mktemp("analysis") / "out"
     kinds = "attn_w,attn_n,attnres_w,attnres_n,attnresln_n,ff_n,ffres_n,ffresln_n"
-    result = command(*ANALYZE, data, "--path", checkpoint, "--out", out, "--mixing-kinds", kinds, *CPU)
+    options = ["--path", checkpoint, "--out", out, "--mixing-kinds", kinds, *CPU]
+    result = command(bin_directory / "python", "-m", "fairseq_norm_plugin.analyze", data, *options)
     return out, result
 
 
@@ -144,13 +143,13 @@ def test_dictionaries_of_another_model(masked_lm, analyze, data, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def masked_lm(command, texts, tmp_path_factory):
+def masked_lm(command, bin_directory, texts, tmp_path_factory):
     """A small random RoBERTa, saved as fairseq saves it, and binarised text of one language."""
     directory = tmp_path_factory.mktemp("mlm")
     lines = [source for source, _ in texts[2]] + ["ba"]
     (directory / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command(
-        sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--trainpref", directory / "text",
+        bin_directory / "fairseq-preprocess", "--only-source", "--trainpref", directory / "text",
         "--testpref", directory / "text", "--destdir", directory / "bin",
     )  # fmt: skip
     dictionary = Dictionary.load(str(directory / "bin" / "dict.txt"))

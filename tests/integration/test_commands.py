@@ -1,8 +1,9 @@
-"""The commands as a user gives them: whole processes, from anywhere; fairseq-interactive."""
+"""The commands as a user gives them: from anywhere, one as a whole new process; fairseq-interactive."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,30 +15,39 @@ LINES = ["ba@@ ki lo", "mu ne@@ ra"]
 
 
 @pytest.fixture
-def words(data, checkpoint, bin_directory):
-    start = [bin_directory / "fairseq-generate", data, "--path", checkpoint, "--cpu", "--task", "translation_norm"]
-    return [*start, "--beam", 2, "--user-dir"]
+def words(data, checkpoint):
+    return [data, "--path", checkpoint, "--cpu", "--task", "translation_norm", "--beam", 2, "--user-dir"]
+
+
+@pytest.fixture
+def generate(bin_directory):
+    return bin_directory / "fairseq-generate"
 
 
 def test_from_the_repository(words, command, stock, parse_output, tmp_path):
-    result = command(*words, "fairseq_norm_plugin", "--print-alignment", "soft", "--norm-records", tmp_path / "r")
+    generate = Path(sys.executable).parent / "fairseq-generate"
+    options = ["--print-alignment", "soft", "--norm-records", tmp_path / "r"]
+    result = command(generate, *words, "fairseq_norm_plugin", *options)
     output = parse_output(result.stdout)
     assert output.lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
     assert len(output.lines("A")) == 12
     assert len(list(Records(tmp_path / "r"))) == 12
 
 
-def test_from_elsewhere_by_the_path_that_the_package_prints(words, command, stock, parse_output, tmp_path):
-    path = command(sys.executable, "-m", "fairseq_norm_plugin").stdout
+def test_from_elsewhere_by_the_path_that_the_package_prints(
+    words, generate, command, bin_directory, stock, parse_output, tmp_path
+):
+    path = command(bin_directory / "python", "-m", "fairseq_norm_plugin").stdout
     assert path.endswith("fairseq_norm_plugin\n")
-    result = command(*words, path.rstrip("\n"), "--norm-records", "r", "--norm-alignments", "a", cwd=tmp_path)
+    result = command(generate, *words, path.rstrip("\n"), "--norm-records", "r", "--norm-alignments", "a", cwd=tmp_path)
     assert parse_output(result.stdout).lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
     assert len((tmp_path / "a").read_text().splitlines()) == 12
 
 
-def test_an_error_ends_the_command(words, command, tmp_path):
-    result = command(*words, "fairseq_norm_plugin", "--norm-records", tmp_path / "r", "--num-shards", 2, check=False)
+def test_an_error_ends_the_command(words, generate, command, tmp_path):
+    wrong = ["--norm-records", tmp_path / "r", "--num-shards", 2]
+    result = command(generate, *words, "fairseq_norm_plugin", *wrong, check=False)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("fairseq-generate: --num-shards 2 has no effect")
     assert "Traceback" not in result.stderr

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def any_number(match):
 
 @pytest.fixture(scope="session")
 def environment(bin_directory):
-    path = os.pathsep.join((str(bin_directory), os.environ["PATH"]))
+    path = os.pathsep.join((str(bin_directory), str(Path(sys.executable).parent), os.environ["PATH"]))
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": WIDE}
 
 

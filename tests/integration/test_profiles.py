@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,13 @@ PAIR = ("-s", "de", "-t", "en")
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(run, bin_directory, tmp_path_factory):
     """The demo's text, binarised, and its model with the bundled profile."""
     directory = tmp_path_factory.mktemp("demo")
     for name in ("checkpoint.pt", "checkpoint.pt.align.json"):
         shutil.copy(DEMO / name, directory / name)
     for lang in ("de", "en"):
-        command = [Path(sys.executable).parent / "subword-nmt", "apply-bpe", "--codes", DEMO / "codes.bpe"]
+        command = [bin_directory / "subword-nmt", "apply-bpe", "--codes", DEMO / "codes.bpe"]
         with (DEMO / f"demo.{lang}").open() as text, (directory / f"test.{lang}").open("w") as out:
             subprocess.run(command, stdin=text, stdout=out, check=True)
     preprocess = ["fairseq-preprocess", "--source-lang", "de", "--target-lang", "en", "--testpref", directory / "test"]
@@ -37,10 +36,9 @@ def demo(tmp_path_factory):
     return directory
 
 
-def run(words):
-    words = [str(word) for word in words]
-    words[0] = str(Path(sys.executable).parent / words[0])
-    return subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT)
+@pytest.fixture(scope="module")
+def run(command, bin_directory):
+    return lambda words: command(bin_directory / words[0], *words[1:])
 
 
 def scoring(demo, *options):
@@ -49,7 +47,7 @@ def scoring(demo, *options):
 
 
 @pytest.fixture(scope="module")
-def forced(demo):
+def forced(run, demo):
     """A run with records and alignments; its standard error."""
     options = ["--norm-records", demo / "records", "--norm-alignments", demo / "alignments"]
     return run(["fairseq-generate", *scoring(demo, *options), "--cpu"]).stderr

@@ -7,7 +7,6 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -48,18 +47,17 @@ def run(*command, cwd=ROOT):
     return result
 
 
-def record(shared, directory, prefix):
+def record(shared, directory, prefix, programs):
     """Binarise one of the stored BPE files and force-decode it, with commands as a user gives them."""
     model = shared / "models" / "deen-small"
     for lang in ("de", "en"):
         (directory / f"test.{lang}").write_bytes((model / f"{prefix}.bpe.{lang}").read_bytes())
-    bin_ = Path(sys.executable).parent
     run(
-        *(bin_ / "fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", directory / "test"),
+        *(programs / "fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", directory / "test"),
         *("--srcdict", model / "dict.de.txt", "--tgtdict", model / "dict.en.txt", "--destdir", directory / "bin"),
     )
     run(
-        *(bin_ / "fairseq-generate", directory / "bin", "--path", model / "checkpoint.pt", "--cpu"),
+        *(programs / "fairseq-generate", directory / "bin", "--path", model / "checkpoint.pt", "--cpu"),
         *("--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference"),
         *("--norm-records", directory / "forced", "--norm-alignments", directory / "hyp.pharaoh"),
     )
@@ -67,11 +65,11 @@ def record(shared, directory, prefix):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["vilar508", pytest.param("cmu150", marks=pytest.mark.slow)])
-def test_the_sweep_gives_the_independent_figures(name, shared, tmp_path):
+def test_the_sweep_gives_the_independent_figures(name, shared, bin_directory, tmp_path):
     prefix, gold, expected, size = SETS[name]
-    record(shared, tmp_path, prefix)
+    record(shared, tmp_path, prefix, bin_directory)
     run(
-        *(sys.executable, "-m", "alignment_eval", "sweep", tmp_path / "forced", "--gold", shared / "data" / gold),
+        *(bin_directory / "align-eval", "sweep", tmp_path / "forced", "--gold", shared / "data" / gold),
         *("--gold-base", "1", "--out", tmp_path / "sweep", "--rules", "kobayashi2020"),
     )
     table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
@@ -83,7 +81,7 @@ def test_the_sweep_gives_the_independent_figures(name, shared, tmp_path):
         assert [*layers, heads.min()] == pytest.approx(figures, abs=0.05), (setting, null, kind)
     # the plugin's own file is the default extraction: norms, last layer but one, AWO
     extracted = run(
-        *(sys.executable, "-m", "alignment_eval", "extract", tmp_path / "forced", "--kind", "attn_n"),
+        *(bin_directory / "align-eval", "extract", tmp_path / "forced", "--kind", "attn_n"),
         *("--layer", "1", "--setting", "awo", "--rule", "kobayashi2020"),
     ).stdout
     assert extracted == (tmp_path / "hyp.pharaoh").read_text()

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -142,17 +141,17 @@ def fairseq_ids(task, ids: list[int]) -> list[int]:
     return [task.dictionary.index(specials.get(WORDS[number], WORDS[number])) for number in ids]
 
 
-def test_from_a_model_and_text_to_hidden_states(tmp_path):
+def test_from_a_model_and_text_to_hidden_states(bin_directory, tmp_path):
     """The commands of docs/bert.md, in processes of their own."""
     weights = random_weights()
     model = save(tmp_path / "model", weights)
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SENTENCES))
-    bin_ = Path(sys.executable).parent
-    scripts = [sys.executable, str(REPOSITORY / "scripts")]
+    python, preprocess = (str(bin_directory / name) for name in ("python", "fairseq-preprocess"))
+    scripts = REPOSITORY / "scripts"
     for command in (
-        [scripts[0], "-m", "fairseq_norm_plugin.convert", "bert", str(model), "bert"],
-        [scripts[0], f"{scripts[1]}/wordpiece.py", str(model), "text", "--out", "text.wp"],
-        [str(bin_ / "fairseq-preprocess"), "--only-source", "--srcdict", "bert/dict.txt", "--testpref", "text.wp"],
+        [python, "-m", "fairseq_norm_plugin.convert", "bert", str(model), "bert"],
+        [python, f"{scripts}/wordpiece.py", str(model), "text", "--out", "text.wp"],
+        [preprocess, "--only-source", "--srcdict", "bert/dict.txt", "--testpref", "text.wp"],
     ):
         done = subprocess.run(
             command,
@@ -253,14 +252,14 @@ def test_activations(tmp_path, name, activation):
     torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
 
 
-def test_stock_fairseq_refuses_the_checkpoint(tmp_path):
+def test_stock_fairseq_refuses_the_checkpoint(bin_directory, tmp_path):
     """Rather than computing with another eps."""
     converted(tmp_path, random_weights())
     code = (
         f"from fairseq import checkpoint_utils as c; c.load_model_ensemble_and_task(['{tmp_path}/out/checkpoint.pt'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [bin_directory / "python", "-c", code],
         env={**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
         cwd=tmp_path / "out",
         capture_output=True,

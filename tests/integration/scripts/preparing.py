@@ -9,18 +9,20 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SCRIPTS = REPOSITORY / "scripts"
+#: Where the scripts find subword-nmt, fairseq-preprocess and the like.
+PROGRAMS = Path(sys.executable).parent
 LANGUAGES = ("--source-lang", "de", "--target-lang", "en")
 
 
 def run(script: str, *args: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable] if script.endswith(".py") else ["bash"]
     return subprocess.run(
         [*command, str(SCRIPTS / script), *map(str, args)],
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, "PYTHONUTF8": "1", **environment},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, **environment},
     )
 
 

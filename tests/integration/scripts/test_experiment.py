@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,7 +99,7 @@ def test_the_whole_experiment_on_the_demo(command, bin_directory, tmp_path):
     words = ["scripts/experiment.py", "--gold", tmp_path, "--forward", demo / "checkpoint.pt"]
     words += ["--reverse", demo / "checkpoint.pt", "--out", out, "--more", demo / "demo"]
     words += ["--transductive", demo / "checkpoint.pt", demo / "checkpoint.pt"]
-    result = command(sys.executable, *words, PATH=f"{bin_directory}:/usr/bin:/bin")
+    result = command(bin_directory / "python", *words, PATH=f"{bin_directory}:/usr/bin:/bin")
     rows = {(row["direction"], row["row"]): row for row in json.loads((out / "rows.json").read_text(encoding="utf-8"))}
     norms = rows["de-en", "norms"]
     assert round(100 * norms["aer"], 2) == round(100 * norms["dev_aer"], 2) == 37.61

@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def both(trained, data, command, tmp_path_factory):
+def both(trained, data, command, bin_directory, tmp_path_factory):
     """A checkpoint of monitored training with tied embeddings, and what is made of it."""
     gold = tmp_path_factory.mktemp("gold") / "gold.talp"
     gold.write_text("1-1\n" * 11)
     monitoring = ["--aer-gold", f"valid={gold}", "--aer-gold-base", "1", "--valid-subset", "valid"]
     whole = trained("tied", "--share-all-embeddings", *monitoring, task="translation_norm")
     out = tmp_path_factory.mktemp("out") / "checkpoint.pt"
-    command(sys.executable, "scripts/strip_checkpoint.py", whole, out)
+    command(bin_directory / "python", "scripts/strip_checkpoint.py", whole, out)
     return whole, out
 
 
