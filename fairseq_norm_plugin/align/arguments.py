@@ -12,7 +12,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
 from fairseq_norm_plugin.api import NormModel, load
-from fairseq_norm_plugin.pipeline.settings import names_of, options_of
+from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
 from fairseq_norm_plugin.pipeline.text import WORDS
 
 
@@ -65,7 +65,7 @@ def _add_option(group: argparse._ArgumentGroup, option: Any, owner: str) -> None
     if option.type is bool:
         group.add_argument(flag, action="store_const", const=True, help=text)
     else:
-        group.add_argument(flag, metavar="VALUE", help=text)
+        group.add_argument(flag, metavar="VALUE", help=text, nargs="+" if option.name in SIDED else None)
 
 
 def _pipeline_options(args: argparse.Namespace) -> dict[str, Any]:

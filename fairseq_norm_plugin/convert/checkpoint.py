@@ -19,9 +19,10 @@ from alignment_eval.files import OwnFiles, new_directory
 from fairseq_norm_plugin.checkpoint_options import check_options
 
 CHECKPOINT = "checkpoint.pt"
+PROFILE = "upper-layers.align.json"
 _OWN = OwnFiles(
     "python -m fairseq_norm_plugin.convert",
-    re.compile(r"checkpoint\.pt(\.align\.json)?|dict(\.[\w-]+)?\.txt|(source|target)\.spm"),
+    re.compile(r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"),
     CHECKPOINT,
 )
 

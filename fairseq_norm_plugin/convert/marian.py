@@ -14,8 +14,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.selection.profile import calibrated, profile_path
-from fairseq_norm_plugin.convert.checkpoint import CHECKPOINT, converted, write_checkpoint, write_dictionary
+from alignment_eval.selection.profile import calibrated
+from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
 from fairseq_norm_plugin.convert.weights import Weights, read_weights
 from fairseq_norm_plugin.models.marian import sinusoids
@@ -67,9 +67,10 @@ def convert(
     source_lang: Optional[str] = None,
     target_lang: Optional[str] = None,
 ) -> None:
-    """Write OUT/checkpoint.pt, its profile, OUT/dict.<lang>.txt of both languages, OUT/source.spm and OUT/target.spm.
+    """Write OUT/checkpoint.pt, OUT/dict.<lang>.txt of both languages, OUT/source.spm, OUT/target.spm and a profile.
 
-    The profile reads the upper layers, because nothing is known of the model's maps; norm-align calibrate replaces it.
+    The profile, OUT/upper-layers.align.json, is for commands that have no text to choose maps on.  It is not named
+    after the checkpoint, because the others would then use it instead of choosing.
 
     Args:
         model: directory with config.json, vocab.json, source.spm, target.spm and model.safetensors or
@@ -100,7 +101,7 @@ def convert(
         _load(built, parameters)
         write_checkpoint(directory, built, args, task)
         profile = calibrated(None, range(config["decoder_layers"]), model_hash([built]), "", 0)
-        profile_path(directory / CHECKPOINT).write_text(f"{profile.to_json()}\n", encoding="utf-8")
+        (directory / PROFILE).write_text(f"{profile.to_json()}\n", encoding="utf-8")
 
 
 def read_marian_config(path: Path) -> dict[str, Any]:

@@ -149,15 +149,15 @@ class SentencePieces(Splitter):
         return Pieces(pieces, *runs_of(starts, ends, *_places(words, text)), forms=tuple(words))
 
     def check(self, dictionary: Any) -> None:
-        """Check that a dictionary was made with this model.
+        """Check that a dictionary was made with this model, and perhaps with another of the other language.
 
         Raises:
-            InputError: the model has fewer than half of the dictionary's entries as pieces.
+            InputError: the model and the dictionary share fewer than half of the pieces of the smaller.
         """
         entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not _is_filler(entry)]
         unknown = self._processor.unk_id()
         known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)
-        if 2 * known < len(entries):
+        if 2 * known < min(len(entries), self._processor.GetPieceSize()):
             raise InputError(
                 f"{self._name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
                 f"SentencePiece model; give the one that the translation model was trained with"

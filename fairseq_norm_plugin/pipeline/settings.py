@@ -19,6 +19,8 @@ from fairseq_norm_plugin.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
 _REQUIRED = "???"
+#: Options that may name two files, of source and target.
+SIDED = ("bpe_codes", "sentencepiece_model")
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
 _NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
 
@@ -30,8 +32,8 @@ class TextSettings:
     Attributes:
         tokenizer: a name of fairseq's registry; None: none is stated, ``none``: the text is tokenised.
         bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in pieces.
-        options: the stated options of both, by fairseq's names; ``bpe_codes`` may be a list of two, for source and
-            target.
+        options: the stated options of both, by fairseq's names; those of :data:`SIDED` may be lists of two, for source
+            and target.
         words: what the words of source and target are (text.WORDS).
         mark: the subword mark of text in pieces.
 
@@ -54,6 +56,11 @@ class TextSettings:
                 raise UsageError(f"--{side}-words {words}: choose one of {', '.join(WORDS)}")
         for name in (name for name, value in self.options.items() if value not in (None, [])):
             self._check_option(name)
+            if name in SIDED and len(self.files_of(name)) > 2:
+                raise UsageError(
+                    f"--{name.replace('_', '-')}: {len(self.files_of(name))} files: expected one of both languages, or "
+                    f"two, of source and target"
+                )
         if self.registered not in (None, "none"):
             self._check_complete("bpe", str(self.registered))
         if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
@@ -67,15 +74,20 @@ class TextSettings:
         """The name of the subwords as fairseq spells it; codes without a name are named when they are read."""
         return None if self.bpe is None else self.bpe.replace("-", "_")
 
+    def files_of(self, option: str) -> list[str]:
+        """The files of an option of :data:`SIDED`: none, one of both languages, or two, of source and target."""
+        named = self.options.get(option) or []
+        return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
+
     @property
     def codes(self) -> list[str]:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
-        codes = self.options.get("bpe_codes") or []
-        return [str(codes)] if isinstance(codes, (str, Path)) else [str(name) for name in codes]
+        return self.files_of("bpe_codes")
 
     def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
         """The settings of the other direction, which may have ``codes`` of its own."""
-        options = {**self.options, "bpe_codes": list(codes) or self.codes[::-1]}
+        sided = {name: self.files_of(name)[::-1] for name in SIDED if self.options.get(name)}
+        options = {**self.options, **sided, **({"bpe_codes": list(codes)} if codes else {})}
         return replace(self, options=options, words=self.words[::-1])
 
     @property
@@ -84,7 +96,7 @@ class TextSettings:
         return [
             file
             for name in sorted(self.options)
-            for file in (self.codes if name == "bpe_codes" else [str(self.options[name])])
+            for file in (self.files_of(name) if name in SIDED else [str(self.options[name])])
             if Path(file).is_file()
         ]
 
@@ -166,10 +178,12 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         by_codes = {file: WordPieces(file, name, separator) for file in dict.fromkeys(codes)}
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
-        pieces = SentencePieces(settings.options["sentencepiece_model"])
-        for vocabulary in vocabularies:
+        models = settings.files_of("sentencepiece_model")
+        by_model = {file: SentencePieces(file) for file in dict.fromkeys(models)}
+        both = [by_model[models[0]], by_model[models[-1]]]
+        for pieces, vocabulary in zip(both, vocabularies):
             pieces.check(vocabulary.dictionary)
-        return [pieces, pieces]
+        return list(both)
     return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
 
 

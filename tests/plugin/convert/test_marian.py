@@ -29,14 +29,17 @@ def test_what_is_written(tmp_path, capsys):
     marian.save(tmp_path / "model", marian.config())
     assert main(["marian", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu", "-t", "eng"]) == 0
     out = tmp_path / "out"
-    names = {"checkpoint.pt", "checkpoint.pt.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
+    names = {"checkpoint.pt", "upper-layers.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
     assert {path.name for path in out.iterdir()} == names
     model = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng")
-    profile = read_profile(out / "checkpoint.pt.align.json", model_hash(model.models))
+    profile = read_profile(out / "upper-layers.align.json", model_hash(model.models))
     assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
     assert profile.streamed.forward.map_names == "1,2"
     assert main(["marian", str(tmp_path / "model"), str(out)]) == 1
     assert "out: already exists" in capsys.readouterr().err
+    assert main(["marian", str(tmp_path / "model"), str(out), "--overwrite"]) == 0
+    assert (out / "dict.de.txt").exists()
+    assert not (out / "dict.deu.txt").exists()
 
 
 def test_tokens_that_fairseq_has_and_marian_may_have(tmp_path):

@@ -56,6 +56,22 @@ def test_codes_of_both_sides(build, tmp_path):
     assert settings.exchanged([str(CODES)]).codes == [str(CODES)]
 
 
+def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path):
+    """As Marian's models have them."""
+    other = tmp_path / "target.spm"
+    other.write_bytes(sentencepiece_model.read_bytes())
+    files = [str(sentencepiece_model), str(other)]
+    settings = TextSettings(None, "sentencepiece", {"sentencepiece_model": files})
+    assert settings.files == files
+    assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
+    source, target = build(None, "sentencepiece", {"sentencepiece_model": files})
+    assert source._splitter is not target._splitter
+    assert source.segment(["haus"]).tokens == target.segment(["haus"]).tokens
+    other.write_bytes(b"none")
+    with pytest.raises(InputError, match=facts("target.spm: cannot be read")):
+        build(None, "sentencepiece", {"sentencepiece_model": files})
+
+
 def test_other_subwords_of_the_registry(build):
     source, _ = build("space", "characters")
     assert source.segment(source.read("ab  c")).tokens == ["a", "b", "▁", "c"]
@@ -77,6 +93,7 @@ def test_what_is_said_of_the_settings():
         ((None, "fastbpe"), "--bpe fastbpe needs --bpe-codes"),
         ((None, "none", {"moses_no_escape": True}), "--moses-no-escape is an option of --tokenizer moses"),
         ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "--gpt2-vocab-bpe is an option of --bpe gpt2"),
+        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "--sentencepiece-model: 3 files"),
         ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
         ((None, "none", {}, ("words", "blanks")), "--source-words words: choose one of blanks, characters, segmented"),
         ((None, "none", {}, ("blanks", "characters")), "--target-words characters without --bpe sentencepiece"),

@@ -1,0 +1,130 @@
+"""A model of OPUS-MT's form, from its directory to alignments of raw text, with every command."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.files import write_lines
+from fairseq_norm_plugin.align import cli as align
+from fairseq_norm_plugin.convert.cli import main
+from tests import marian
+from tests.integration.models.test_marian import transformers
+
+sentencepiece = pytest.importorskip("sentencepiece")
+pytest.importorskip("safetensors")
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+SIDES = {"source": "de", "target": "en"}
+
+
+def lines(language):
+    return (DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines()
+
+
+def make(directory):
+    """SentencePiece models of the demo's sentences, a random model of their pieces, its conversion, and text."""
+    (directory / "model").mkdir()
+    tokens = dict.fromkeys(marian.ENDS[:2])
+    for side, language in SIDES.items():
+        written = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines(language)), model_writer=written, vocab_size=200, minloglevel=2
+        )
+        processor = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+        tokens.update(dict.fromkeys(processor.IdToPiece(k) for k in range(3, processor.GetPieceSize())))
+        (directory / f"{side}.spm").write_bytes(written.getvalue())
+        encoded = [" ".join(pieces) for pieces in processor.Encode(lines(language), out_type=str)]
+        (directory / "data").mkdir(exist_ok=True)
+        write_lines(directory / "data" / f"test.de-en.{language}", encoded)
+    vocabulary = [*tokens, "<pad>"]
+    marian.save(
+        directory / "model",
+        marian.config(size=len(vocabulary), max_position_embeddings=128),
+        tokens=[vocabulary, vocabulary],
+    )
+    for side in SIDES:
+        (directory / f"{side}.spm").rename(directory / "model" / f"{side}.spm")
+    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    for language in SIDES.values():
+        name = f"dict.{language}.txt"
+        (directory / "data" / name).write_bytes((directory / "out" / name).read_bytes())
+
+
+@pytest.fixture(scope="module")
+def opus(made_once):
+    return made_once("opus", make)
+
+
+@pytest.fixture
+def run(opus, tmp_path, capsys):
+    """Align the demo's text, and give the links of each line."""
+
+    def start(*options, text=(DEMO / "demo.de", DEMO / "demo.en")):
+        words = ["--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en", "--cpu"]
+        words += ["--source-text", text[0], "--target-text", text[1], *options, "-o", tmp_path / "links", "--overwrite"]
+        assert align.main([str(word) for word in words]) == 0, capsys.readouterr().err
+        return (tmp_path / "links").read_text().splitlines()
+
+    return start
+
+
+@pytest.fixture
+def generate(opus, run_generate):
+    """Run fairseq-generate on the demo's text in pieces."""
+    words = [opus / "data", "--path", opus / "out" / "checkpoint.pt", "-s", "de", "-t", "en", "--dataset-impl", "raw"]
+    words += ["--user-dir", Path(fairseq_norm_plugin.__file__).parent, "--task", "translation_norm"]
+    return lambda *options: run_generate(*words, *options)
+
+
+def models_of(opus):
+    return [str(opus / "out" / f"{side}.spm") for side in SIDES]
+
+
+def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
+    tokenizer = transformers("MarianTokenizer").from_pretrained(opus / "model")
+    out = opus / "out"
+    model = fairseq_norm_plugin.load(
+        out / "checkpoint.pt", out, "de", "en", bpe="sentencepiece", sentencepiece_model=models_of(opus)
+    )
+    expected = tokenizer(lines("de"), text_target=lines("en"))
+    names = ("input_ids", "labels")
+    for which, (name, language) in enumerate(zip(names, SIDES.values())):
+        dictionary = (model.task.source_dictionary, model.task.target_dictionary)[which]
+        for line, ids in zip(lines(language), expected[name]):
+            found = model.direction.encode_side(line.split(), which).ids.tolist()
+            assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(ids)
+
+
+def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
+    stub = opus / "out" / "upper-layers.align.json"
+    profile = ("--profile", stub, "--lexicon", 0)
+    raw = run("--bpe", "sentencepiece", "--sentencepiece-model", *models_of(opus), *profile)
+    assert len(raw) == 60
+    pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
+    assert run("--bpe", "none", *profile, text=pieces) == raw
+    generate("--score-reference", "--norm-profile", stub, "--norm-alignments", tmp_path / "scored")
+    assert (tmp_path / "scored").read_text().splitlines() == raw
+
+
+def test_maps_are_chosen_on_the_text(opus, run, capsys):
+    subwords = ("--bpe", "sentencepiece", "--sentencepiece-model", *models_of(opus))
+    chosen = run(*subwords)
+    words = ["calibrate", "--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en"]
+    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--cpu", *subwords]
+    assert align.main([str(word) for word in words]) == 0
+    assert "60 pairs" in capsys.readouterr().out
+    profile = opus / "out" / "checkpoint.pt.align.json"
+    assert run(*subwords) == chosen
+    profile.unlink()
+
+
+def test_translations_have_alignments(generate, tmp_path):
+    output = generate(
+        "--max-len-b", 9, "--beam", 2, "--print-alignment", "hard", "--norm-alignments", tmp_path / "links"
+    )
+    assert len(output.lines("H")) == len(output.lines("A")) == 60
+    assert len((tmp_path / "links").read_text().splitlines()) == 60
