@@ -5,6 +5,8 @@ The factories are stateless, so hypothesis may share them.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shutil
 import subprocess
@@ -164,7 +166,26 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
 
 @pytest.fixture(scope="session")
 def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``align-eval`` as a user does."""
+    """Run ``align-eval ARGUMENTS`` in this process; test_docs.py has the whole commands."""
+
+    def run(*args: object) -> subprocess.CompletedProcess[str]:
+        words, files = [str(argument) for argument in args], [io.BytesIO(), io.BytesIO()]
+        out, err = (io.TextIOWrapper(file, encoding="utf-8") for file in files)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = main(words)
+            except SystemExit as error:  # argparse
+                status = int(error.code or 0)
+            out.flush()
+            err.flush()
+        return subprocess.CompletedProcess(words, status, *(file.getvalue().decode() for file in files))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def new_align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``align-eval`` as a user does, in a new process."""
 
     def run(*args: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "alignment_eval", *map(str, args)]

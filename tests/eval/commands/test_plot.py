@@ -115,11 +115,13 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
 
 
 def test_same_command_same_bytes(
-    run: Path, tmp_path: Path, align_eval: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    run: Path, tmp_path: Path, new_align_eval: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in "12":
         monkeypatch.setenv("PYTHONHASHSEED", seed)
-        assert align_eval("plot", run, "--sentence", 0, "--layer", 0, "-o", tmp_path / f"{seed}.svg").returncode == 0
+        assert (
+            new_align_eval("plot", run, "--sentence", 0, "--layer", 0, "-o", tmp_path / f"{seed}.svg").returncode == 0
+        )
     assert (tmp_path / "1.svg").read_bytes() == (tmp_path / "2.svg").read_bytes()
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,15 +36,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     return write
 
 
-def align_eval(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "alignment_eval", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-
-
 STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp")
 
 
-def test_json(files: Files) -> None:
+def test_json(files: Files, align_eval: Callable[..., Any]) -> None:
     done = align_eval("score", "--format", "json", *STATED)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
@@ -68,20 +64,22 @@ def test_json(files: Files) -> None:
 
 
 def test_standard_input(files: Files) -> None:
-    done = align_eval("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "-", stdin=HYPOTHESIS)
+    words = ("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "-")
+    command = [sys.executable, "-m", "alignment_eval", *words]
+    done = subprocess.run(command, input=HYPOTHESIS, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert (result["hypothesis"], result["aer"]) == ("<stdin>", 1 - 5 / 8)
     assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
 
 
-def test_help_has_examples() -> None:
+def test_help_has_examples(align_eval: Callable[..., Any]) -> None:
     done = align_eval("score", "--help")
     assert done.returncode == 0
     assert "align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh" in done.stdout
 
 
-def test_help_is_plain_text() -> None:
+def test_help_is_plain_text(align_eval: Callable[..., Any]) -> None:
     shown = align_eval("--help").stdout
     assert all(name in shown for name in COMMANDS)
     assert not re.search("``|:mod:", shown)
@@ -263,9 +261,9 @@ def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message
     assert says(err, message)
 
 
-def test_exit_status_of_the_process(files: Files) -> None:
-    assert align_eval("score", *STATED[:4], "--hyp", "nothing").returncode == 1
-    assert align_eval("score", *STATED, "--source", "s").returncode == 2
+def test_exit_status_of_the_process(files: Files, new_align_eval: Callable[..., Any]) -> None:
+    assert new_align_eval("score", *STATED[:4], "--hyp", "nothing").returncode == 1
+    assert new_align_eval("score", *STATED, "--source", "s").returncode == 2
 
 
 def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
