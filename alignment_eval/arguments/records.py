@@ -15,6 +15,7 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import Alignments
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations
 from alignment_eval.signature import Value
@@ -72,10 +73,7 @@ def forced_records(directory: str) -> Records:
 
 def with_progress(records: Records) -> Iterable[SentenceMaps]:
     """The best hypothesis of each sentence; on a terminal, a progress bar on stderr."""
-    from tqdm import tqdm
-
-    progress: Iterable[SentenceMaps] = tqdm(records.best(), total=records.info.size, unit="sentence", disable=None)
-    return progress
+    return progress_bar(records.best(), records.info.size, "sentences")
 
 
 def check_forced(records: Records) -> None:

@@ -36,6 +36,7 @@ from alignment_eval.extraction.extract import max_norm_layer
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.words import LEVELS
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, seen_warning
 from alignment_eval.selection.of_records import method_of_records
@@ -109,8 +110,9 @@ def run(args: argparse.Namespace) -> None:
     pairs = directed_pairs(records, reverse, method, args.level, texts_of_records(args, records))
     if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
+    shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for pair in align_corpus(pairs, method, lexicon, on_count(args, described)):
+    for pair in align_corpus(shown, method, lexicon, on_count(args, described)):
         lines[pair.id] = style.line(pair.links)
         if pair.links is None:
             skipped[pair.id] = pair.status

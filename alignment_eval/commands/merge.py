@@ -11,6 +11,7 @@ import msgspec
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.manifest import Manifest, finished_run
 from alignment_eval.records.merge import merged_lines
 from alignment_eval.schema.foreign import ForeignFile
@@ -40,7 +41,8 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     manifests = finished_run(args.parts, "alignments")
     fields = _fields(manifests[0], args.parts)
-    write_lines(args.output, merged_lines(Path(args.parts), manifests))
+    lines = merged_lines(Path(args.parts), manifests)
+    write_lines(args.output, progress_bar(lines, manifests[0].size, "sentences"))
     first = manifests[0]
     skipped = sum(manifest.skipped for manifest in manifests)
     if skipped:

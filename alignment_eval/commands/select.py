@@ -27,6 +27,7 @@ from alignment_eval.arguments.records import (
     gold_and_texts,
     open_reverse,
     warn_skipped,
+    with_progress,
 )
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import words_of
@@ -36,6 +37,7 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, FLOOR
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.selection.describe import describe_by_agreement, describe_by_gold
 from alignment_eval.selection.methods import choose_by_gold
@@ -126,7 +128,7 @@ def run(args: argparse.Namespace) -> None:
     if reverse is not None:
         check_forced(reverse)
     options = _options(args, records)
-    sentences = list(records.best())
+    sentences = list(with_progress(records))
     chosen = (_by_agreement if args.gold is None else _by_gold)(args, records, reverse, sentences, options)
     profile = replace(
         chosen.profile,
@@ -189,7 +191,7 @@ def _by_gold(
 ) -> _Chosen:
     gold, texts = gold_and_texts(args, records)
     back = [] if reverse is None else list(reverse.best())
-    choice = choose_by_gold(sentences, gold.links.to_sentences(), options, texts, back, args.lexicon)
+    choice = choose_by_gold(sentences, gold.links.to_sentences(), options, texts, back, args.lexicon, progress_bar)
     warn_skipped(choice.forward.skipped, records.info.size, "each counts as an empty hypothesis")
     best = choice.both or choice.alone
     profile = Profile(
@@ -220,7 +222,7 @@ def _by_agreement(
     sentences: Sequence[SentenceMaps],
     options: SelectionOptions,
 ) -> _Chosen:
-    selection = select_by_agreement(sentences, [] if reverse is None else reverse.best(), options)
+    selection = select_by_agreement(sentences, [] if reverse is None else reverse.best(), options, progress_bar)
     warn_skipped(selection.skipped, records.info.size, "in one direction at least; they are left out")
     alone = AlignmentMethod(selection.choice.extraction)
     profile = Profile(

@@ -21,6 +21,7 @@ from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize_table
 from alignment_eval.links.table import blocks
+from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     check_as_many(forward, reverse)
     if warning := _direction_warning(forward, reverse):
         warn_on_stderr(warning)
-    links = symmetrize_table(forward.links.possible, reverse.links.possible, args.method, args.variant)
+    links = symmetrize_table(forward.links.possible, reverse.links.possible, args.method, args.variant, progress_bar)
     write_lines(args.output, map(format_pharaoh_line, links.each_sentence()))
     grown = args.method not in ("intersection", "union")
     signed = signature(

@@ -13,7 +13,8 @@ from itertools import chain
 import numpy as np
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.links.table import Link, Links, LinkTable, blocks, joined
+from alignment_eval.links.table import BLOCK, Link, Links, LinkTable, blocks, joined
+from alignment_eval.progress import Progress, no_progress
 
 #: The methods, roughly from few to many links.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")
@@ -46,10 +47,17 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
     return both if method == "intersection" else both.union(_grown(both, forward, reverse, method, variant))
 
 
-def symmetrize_table(forward: LinkTable, reverse: LinkTable, method: str, variant: str = DEFAULT_VARIANT) -> LinkTable:
+def symmetrize_table(
+    forward: LinkTable,
+    reverse: LinkTable,
+    method: str,
+    variant: str = DEFAULT_VARIANT,
+    progress: Progress = no_progress,
+) -> LinkTable:
     """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
     check_method(method, variant)
-    return joined(_block(one, other, method, variant) for _, one, other in blocks(forward, reverse))
+    each = progress(blocks(forward, reverse), -(-forward.sentences // BLOCK), f"blocks of {BLOCK} sentences")
+    return joined(_block(one, other, method, variant) for _, one, other in each)
 
 
 def _block(forward: LinkTable, reverse: LinkTable, method: str, variant: str) -> LinkTable:

@@ -22,7 +22,7 @@ INDEX_BITS = 20
 MAX_INDEX = 2**INDEX_BITS - 1
 _MAX_SENTENCE = 2**23 - 1
 #: Number of sentences that are worked on at a time.
-_BLOCK = 2**13
+BLOCK = 2**13
 #: Number of links that are looked up at a time, so that both sides of the lookup stay in the processor's cache.
 _LOOKED_UP = 2**14
 
@@ -222,8 +222,8 @@ def blocks(*tables: LinkTable) -> Iterator[tuple[Any, ...]]:
         is always at least one block.
     """
     sentences = max(table.sentences for table in tables)
-    for first in range(0, max(sentences, 1), _BLOCK):
-        at = slice(first, min(first + _BLOCK, sentences))
+    for first in range(0, max(sentences, 1), BLOCK):
+        at = slice(first, min(first + BLOCK, sentences))
         yield (at, *(_between(table, at.start, at.stop) for table in tables))
 
 

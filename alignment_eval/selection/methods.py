@@ -24,6 +24,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence, transpose
 from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.progress import Progress, no_progress
 from alignment_eval.scoring.gold_corpus import GoldCorpus, aer_of, confirmed
 from alignment_eval.selection.search import Selection, SelectionOptions, select
 
@@ -63,6 +64,7 @@ def choose_by_gold(
     texts: Texts | None = None,
     reverse: Sequence[SentenceMaps] = (),
     passes: int = 0,
+    progress: Progress = no_progress,
 ) -> GoldChoice:
     """Choose the methods of a profile by AER on a development gold.
 
@@ -73,6 +75,7 @@ def choose_by_gold(
         texts: the lengths of the texts; with them every sentence must have the same number of words.
         reverse: the same sentences of a model of the other direction, if there is one.
         passes: passes over a lexicon of these sentences; 0: none is tried.
+        progress: goes through what is tried.
 
     Raises:
         UsageError: ``passes`` is negative, or no rule fits two directions.
@@ -80,19 +83,19 @@ def choose_by_gold(
             sentences for a lexicon.
     """
     check_lexicon_pairs(passes, len(gold))
-    forward = select(sentences, gold, options, texts)
+    forward = select(sentences, gold, options, texts, progress)
     streamed = ScoredMethod(AlignmentMethod(forward.choice.extraction), forward.choice.figure, forward.candidates)
     found = GoldChoice(forward, streamed, streamed)
     if not (passes or reverse):
         return found
-    scorer = MethodScorer(sentences, gold, texts, reverse)
+    scorer = MethodScorer(sentences, gold, texts, reverse, progress)
     maps = [candidate.extraction for candidate in forward.finalists]
     if passes:
         found = replace(found, alone=scorer.best(one_direction_methods(maps, options.configurations, passes), streamed))
     if not reverse:
         return found
     exchanged = [GoldSentence(transpose(one.sure), transpose(one.possible)) for one in gold]
-    back = select(reverse, exchanged, options, None if texts is None else texts.exchanged)
+    back = select(reverse, exchanged, options, None if texts is None else texts.exchanged, progress)
     others = [candidate.extraction for candidate in back.finalists]
     both = scorer.best(two_direction_methods(maps, others, options.configurations, passes))
     return replace(found, reverse=back, both=both)
@@ -106,6 +109,7 @@ class MethodScorer:
         gold: the development gold, one entry a sentence.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
         reverse: the same sentences of a model of the other direction, if there is one.
+        progress: goes through the methods that are compared.
 
     Raises:
         InputError: as :class:`alignment_eval.scoring.gold_corpus.GoldCorpus`; a sentence is missing in the other
@@ -118,7 +122,9 @@ class MethodScorer:
         gold: Sequence[GoldSentence],
         texts: Texts | None = None,
         reverse: Iterable[SentenceMaps] = (),
+        progress: Progress = no_progress,
     ) -> None:
+        self._progress = progress
         corpus = GoldCorpus(sentences, gold, texts)
         beside = list(corpus)
         self._gold = {sentence.id: matrix for sentence, matrix in beside}
@@ -156,7 +162,9 @@ class MethodScorer:
         Raises:
             UsageError: there is none.
         """
-        scored = [*([] if first is None else [first]), *(ScoredMethod(m, self.aer(m)) for m in methods)]
+        compared = list(methods)
+        each = self._progress(compared, len(compared), "methods")
+        scored = [*([] if first is None else [first]), *(ScoredMethod(method, self.aer(method)) for method in each)]
         if not scored:
             raise UsageError("no rule fits any join of two directions: expected a rule of words, such as two-way=0.4")
         least = min(scored, key=lambda candidate: (candidate.aer, _size(candidate.method)))

@@ -24,6 +24,7 @@ from alignment_eval.formats.checks import Texts
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import COMBINATIONS, SETTINGS, UnitMap, combined, require_known, terms
+from alignment_eval.progress import Progress, no_progress
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
 #: What may be chosen among: single heads, whole layers.
@@ -125,6 +126,7 @@ def select(
     gold: Sequence[GoldSentence],
     options: SelectionOptions,
     texts: Texts | None = None,
+    progress: Progress = no_progress,
 ) -> Selection:
     """Rank all maps by AER on a development gold, and combine them greedily.
 
@@ -136,6 +138,7 @@ def select(
         gold: the development gold, one entry a sentence; report AER on another gold.
         options: what to choose among.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
+        progress: goes through the configurations.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`, or the records have no maps of the levels asked for.
@@ -146,18 +149,21 @@ def select(
     best: list[Candidate] = []
     reached: list[Candidate] = []
     count = 0
-    for group in _groups(options.configurations):
-        items, names = _items(beside_gold, group[0], options)
-        for configuration in group:
-            alone = aer_of(_total(item.hits(item.units.scores, configuration) for item in items), sure)
-            ranking += [Candidate(configuration.with_maps([name]), float(value)) for name, value in zip(names, alone)]
-            count += len(names)
-            for how in options.combinations:
-                steps, tried = _greedy(items, names, alone, replace(configuration, combine=how), sure, options.max_maps)
-                count += tried
-                reached += steps
-                if not best or _key(steps[-1]) < _key(best[-1]):
-                    best = steps
+    items: list[_Item] = []
+    names: list[MapName] = []
+    grouped = [(option, group[0] is option) for group in _groups(options.configurations) for option in group]
+    for configuration, of_other_maps in progress(grouped, len(grouped), "configurations"):
+        if of_other_maps:
+            items, names = _items(beside_gold, configuration, options)
+        alone = aer_of(_total(item.hits(item.units.scores, configuration) for item in items), sure)
+        ranking += [Candidate(configuration.with_maps([name]), float(value)) for name, value in zip(names, alone)]
+        count += len(names)
+        for how in options.combinations:
+            steps, tried = _greedy(items, names, alone, replace(configuration, combine=how), sure, options.max_maps)
+            count += tried
+            reached += steps
+            if not best or _key(steps[-1]) < _key(best[-1]):
+                best = steps
     ranking.sort(key=lambda candidate: candidate.figure)
     return Selection(tuple(ranking[:RANKED]), tuple(best), count, corpus.skipped, _finalists(reached))
 
@@ -261,7 +267,10 @@ def _greedy(
 
 
 def select_by_agreement(
-    sentences: Iterable[SentenceMaps], reverse: Iterable[SentenceMaps], options: SelectionOptions
+    sentences: Iterable[SentenceMaps],
+    reverse: Iterable[SentenceMaps],
+    options: SelectionOptions,
+    progress: Progress = no_progress,
 ) -> Selection:
     """Rank pairs of maps, one of each direction, by how well their links agree: a choice without gold.
 
@@ -272,6 +281,7 @@ def select_by_agreement(
         sentences: the best hypothesis of each sentence, in any order.
         reverse: the same of a model of the other direction.
         options: what to choose among; combinations and the number of maps are not read.
+        progress: goes through the configurations.
 
     Raises:
         UsageError: settings are to be mixed, though maps are not combined.
@@ -284,7 +294,7 @@ def select_by_agreement(
     check_same_text((words_of(sentence), words_of(back)) for sentence, back in pairs)
     found: list[tuple[float, ExtractionOptions, MapName, MapName]] = []
     count = 0
-    for configuration in options.configurations:
+    for configuration in progress(options.configurations, len(options.configurations), "configurations"):
         names, dice = _dice(pairs, configuration, options)
         count += dice.size
         for k in np.argsort(-dice, axis=None, kind="stable")[:RANKED].tolist():

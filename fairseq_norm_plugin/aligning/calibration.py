@@ -10,6 +10,7 @@ import numpy as np
 from alignment_eval.extraction.bidirectional import words_of
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.progress import progress_bar
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
 from alignment_eval.selection.map_pairs import choose_maps_by_gold
 from alignment_eval.selection.profile import Profile, calibrated, calibrated_by_gold, text_hash
@@ -91,6 +92,7 @@ def _maps(
 ) -> Iterator[tuple[int, SentenceMaps]]:
     ids = list(encoded)
     lengths = np.array([[len(side.ids) for side in encoded[id_]] for id_ in ids], dtype=np.int64)
-    for rows in length_batches(lengths, max_tokens):
+    batches = list(length_batches(lengths, max_tokens))
+    for rows in progress_bar(batches, len(batches), "batches"):
         batch = {ids[row]: encoded[ids[row]] for row in rows}
         yield from direction.maps(batch, [KIND], range(direction.layers)).items()

@@ -145,7 +145,7 @@ def make_font() -> Callable[..., Path]:
 def small_blocks() -> Iterator[None]:
     """Tables are worked on two sentences at a time, so that small ones have many blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "_BLOCK", 2)
+        patch.setattr(table, "BLOCK", 2)
         yield
 
 

@@ -194,7 +194,7 @@ def test_too_many_sentences_is_an_error() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_sentences_come_in_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(links, "_BLOCK", size)
+    monkeypatch.setattr(links, "BLOCK", size)
     corpus: list[Scored] = [{(2, 1): 2.0, (0, 3): 0.5}, {}, {}, {(0, 0): 1.0}, {}]
     table = scored_table(corpus)
     assert list(table.each_sentence()) == [frozenset(row) for row in corpus]
