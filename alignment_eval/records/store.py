@@ -38,6 +38,14 @@ _FIELDS = [
     pa.field("shape", pa.list_(pa.int32()), nullable=False),
 ]
 _HALF = np.finfo(np.float16)
+#: A row group takes at most this many bytes before compression; reading it takes about four times as much memory.
+MAX_GROUP_BYTES = 2**29
+#: The maps of one sentence leave room in it for its texts, and for the sentences before it.
+_MAX_SENTENCE_BYTES = MAX_GROUP_BYTES - 2**26
+#: Bytes of a value of Parquet's types in memory, if not 8.
+_WIDTHS = {"BOOLEAN": 1, "FLOAT": 4, "INT32": 4}
+#: Encodings of texts and numbers that are not much smaller than these: no dictionaries, no differences.
+_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "BYTE_STREAM_SPLIT"}
 
 
 @dataclass(frozen=True)
@@ -140,8 +148,17 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
     """Rows of ``schema`` for ``sentences``; a sentence without maps becomes a stub with its status.
 
     Raises:
-        InputError: float16 cannot hold the largest value of a row in full precision.
+        InputError: float16 cannot hold the largest value of a row in full precision, or the maps of a sentence are too
+            large.
     """
+    for sentence in sentences:
+        size = sum(array.nbytes for array in sentence.arrays.values())
+        if size > _MAX_SENTENCE_BYTES:
+            raise InputError(
+                f"sentence {sentence.id}: its maps take {size} bytes, but records hold at most {_MAX_SENTENCE_BYTES} a "
+                f"sentence; record fewer kinds, or exclude long sentences with --max-source-positions and "
+                f"--max-target-positions"
+            )
     columns: dict[str, Any] = {
         "id": [s.id for s in sentences],
         "rank": [s.rank for s in sentences],
@@ -271,9 +288,27 @@ def _open_part(part: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
     file = ForeignFile(str(part), "a part of records", "run its shard again with --norm-records-overwrite")
     try:
         with pq.ParquetFile(part) as opened:
+            _check_size(opened.metadata, file)
             yield file, opened
     except (pa.ArrowException, OSError) as error:
         raise file.error(" ".join(str(error).split())) from error
+
+
+def _check_size(metadata: Any, file: ForeignFile) -> None:
+    """Check, before memory is allocated, that no row group is larger than the plugin writes it."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = [group.column(k) for k in range(group.num_columns)]
+        for column in columns:
+            if strange := {*column.encodings} - _ENCODINGS:
+                raise file.error(f"column {shown(column.path_in_schema)} is encoded as {shown(min(strange))}")
+        widths = ({"BOOLEAN": 1, "FLOAT": 4, "INT32": 4}.get(column.physical_type, 8) for column in columns)
+        sizes = (
+            max(column.total_uncompressed_size, width * column.num_values) for column, width in zip(columns, widths)
+        )
+        size = sum(sizes)
+        if size > MAX_GROUP_BYTES:
+            raise file.error(f"a row group takes {size} bytes in memory: expected at most {MAX_GROUP_BYTES}")
 
 
 def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:

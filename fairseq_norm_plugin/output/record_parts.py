@@ -39,10 +39,11 @@ class RecordParts(ShardParts[SentenceMaps]):
         self._thread = BackgroundThread(_WAITING)
 
     def _add(self, sentences: Sequence[SentenceMaps]) -> None:
-        self._buffer += sentences
-        self._buffered += sum(array.nbytes for s in sentences for array in s.arrays.values())
-        if self._buffered > _BUFFER_BYTES:
-            self._flush()
+        for sentence in sentences:
+            self._buffer.append(sentence)
+            self._buffered += sum(array.nbytes for array in sentence.arrays.values())
+            if self._buffered > _BUFFER_BYTES:
+                self._flush()
 
     def _close(self, path: Path) -> None:
         self._flush()

@@ -92,7 +92,7 @@ def records(
         run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
         of_shard = sentences[shard::shards]
         part = directory / run.manifest.part_name(0)
-        pq.write_table(to_table(of_shard, arrow_schema(run, quantities)), part)
+        pq.write_table(to_table(of_shard, arrow_schema(run, quantities)), part, use_dictionary=False)
         count = len({s.id for s in of_shard}) if held is None else held[shard]
         replace(run.manifest, parts=(Part.of(part, count),), finished=True).write(directory)
     return directory
