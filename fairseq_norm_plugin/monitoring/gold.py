@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -11,7 +12,8 @@ from typing import Any, Optional
 from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.files import ContentHash
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
 from fairseq_norm_plugin.output.unknown import UnknownTokens
@@ -46,11 +48,13 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
     Args:
         dataset: fairseq's data set.
         pairs: the gold of each sentence, by id.
+        identity: hashes of gold and texts, and how the gold was read.
     """
 
-    def __init__(self, dataset: Any, pairs: Sequence[GoldPair]) -> None:
+    def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
         super().__init__(dataset)
         self._pairs = pairs
+        self.identity = identity
 
     def collater(self, samples: Any, **kwargs: Any) -> Any:
         """fairseq's batch, with :data:`GOLD_KEY`."""
@@ -87,8 +91,8 @@ def with_gold(
         readers: of its source and target.
 
     Raises:
-        InputError: the gold cannot be read, has another number of sentences than the subset, or links a word beyond a
-            sentence.
+        InputError: the gold cannot be read, has no links, has another number of sentences than the subset, or links a
+            word beyond a sentence.
     """
     if not Path(path).is_file():
         raise InputError(
@@ -102,6 +106,8 @@ def with_gold(
             f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
             f"from the text of the gold (fairseq-preprocess --testpref)"
         )
+    if not len(alignments.links.possible):
+        raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
     unknown = UnknownTokens("--aer-source-text", "--aer-target-text")
     pairs = []
     for id_, links in enumerate(gold):
@@ -122,4 +128,19 @@ def with_gold(
         *(subset, path, alignments.base, len(gold), sure, possible - sure),
     )
     unknown.warn()
-    return GoldDataset(dataset, pairs)
+    return GoldDataset(dataset, pairs, _identity(alignments, pairs))
+
+
+def _identity(alignments: Alignments, pairs: Sequence[GoldPair]) -> dict[str, Any]:
+    """What an AER of this gold is of."""
+    texts = ContentHash()
+    for pair in pairs:
+        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
+        texts.update(json.dumps(sides).encode())
+    return {
+        "gold": alignments.file.hash,
+        "format": alignments.file.format,
+        "base": alignments.base,
+        "swap": alignments.swap,
+        "texts": texts.short,
+    }

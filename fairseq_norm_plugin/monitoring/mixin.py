@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from typing import Any, Optional
 
+from fairseq import checkpoint_utils
 from torch import nn
 
+from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.monitoring.counts import Listening, Monitor, Tally, monitored_layers
-from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, with_gold
+from fairseq_norm_plugin.monitoring.gold import GOLD_KEY, GoldDataset, with_gold
 from fairseq_norm_plugin.monitoring.options import resolve_monitor
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary
@@ -143,3 +145,31 @@ class MonitorMixin:
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """What fairseq saves beside the best figure of a training: what this figure is of."""
+        best = self._best_figure()
+        return {} if best is None else {type(self).__name__: best}
+
+    def set_checkpoint_dict(self, saved: dict[str, Any]) -> None:
+        """Forget the best figure of a checkpoint if it is an AER of another gold, text or map.
+
+        fairseq calls this after it has restored that figure.  Without it, ``checkpoint_best.pt`` would be chosen by a
+        comparison of figures that cannot be compared.
+        """
+        best = self._best_figure()
+        if best is not None and (changed := differing(saved, best)):
+            logger.warning(
+                "the best %s of the checkpoint cannot be compared, because these differ: %s; it is forgotten, and "
+                "checkpoint_best.pt is chosen from the validations that follow",
+                *(saved.get("metric"), changed),
+            )
+            vars(checkpoint_utils.save_checkpoint).pop("best", None)
+
+    def _best_figure(self) -> Optional[dict[str, Any]]:
+        """The metric that chooses the best checkpoint, and what it is of; None if it is not an AER."""
+        dataset = self.datasets.get(str(self.cfg.aer_valid_subset).split(",")[0])
+        metric = str(self.cfg.aer_best_metric)
+        if self._monitor is None or not metric.startswith("aer") or not isinstance(dataset, GoldDataset):
+            return None
+        return {"metric": metric, **dataset.identity, **self._monitor.options.extraction.fields()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from argparse import Namespace
 
@@ -127,6 +128,36 @@ def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
     state = torch.load(path.with_name("checkpoint_best.pt"), weights_only=True)
     assert state["extra_state"]["best"] == min(figures)
     assert all(line["aer"] is None for line in logged("valid"))  # not measured there
+
+
+def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, caplog, monkeypatch):
+    """The checkpoint of a better figure is not kept as the best if that figure is of another gold, map or rule."""
+    options = ["--best-checkpoint-metric", "aer", "--validate-interval-updates", 2]
+    first = monitored("begun", *options, updates=4)
+    state = torch.load(first, weights_only=True)
+    state["extra_state"]["best"] = 0.001
+    restored = tmp_path / "restored.pt"
+    torch.save(state, restored)
+    lines = gold.read_text(encoding="utf-8").splitlines()
+    other = tmp_path / "other.talp"
+    other.write_text("".join(f"{line.split()[0]}\n" for line in lines), encoding="utf-8")
+    runs = {
+        "same": [],
+        "another gold": ["--aer-gold", f"test={other}"],
+        "another rule": ["--norm-rule", "shift-att"],
+    }
+    for name, changed in runs.items():
+        caplog.clear()
+        monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)
+        path = monitored(name, *options, "--restore-file", restored, *changed, updates=6)
+        best = torch.load(path, weights_only=True)["extra_state"]["best"]
+        said = [record.message for record in caplog.records if "cannot be compared" in record.message]
+        if name == "same":
+            assert (best, said) == (0.001, [])
+        else:
+            assert best > 0.001
+            (line,) = said
+            assert name.split()[1] in re.search("these differ: (.*); it is", line)[1].split(", ")
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
@@ -262,6 +293,7 @@ def test_the_task_sees_how_validation_is_set_up(train_config):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
+        (lambda lines: [""] * len(lines), r"gold of subset test has no links"),
         (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
         (lambda lines: ["0-1", *lines[1:]], r"gold.talp"),  # an index 0 under base 1
         (lambda lines: ["99-1", *lines[1:]],
