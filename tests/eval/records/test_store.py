@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, status_of
-from alignment_eval.records import store
 from alignment_eval.records.manifest import Part, read_manifests
 from alignment_eval.records.store import Records, RunInfo, arrow_schema, parquet_writer, part_ids, to_table
+from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
@@ -128,9 +128,6 @@ def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_reco
     assert len(list(records)) == 6
 
 
-PART = "part-00000-of-00001-00000.parquet"
-
-
 def test_stray_files_are_ignored(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
     make_records(tmp_path, [make_sentence()])
     for name in (f".{PART}.tmp", f"{PART}.tmp", "notes.txt", "part-00000-of-00001-00001.parquet"):
@@ -196,25 +193,6 @@ def test_listed_part_that_is_no_parquet_file(tmp_path: Path, make_sentence: Fact
         part_ids(tmp_path / PART)
 
 
-def edited(directory: Path, change: Callable[[pa.Table], pa.Table], **options: Any) -> Path:
-    """Change the table of a part, and its hash in the manifest."""
-    pq.write_table(change(pq.read_table(directory / PART)), directory / PART, **{"use_dictionary": False, **options})
-    (manifest,) = read_manifests(directory, "records")
-    replace(manifest, parts=(Part.of(directory / PART, 1),)).write(directory)
-    return directory
-
-
-def column(name: str, value: Any, type_: pa.DataType | None = None) -> Callable[[pa.Table], pa.Table]:
-    """Replace the value of a column in a table of one row."""
-
-    def change(table: pa.Table) -> pa.Table:
-        found = table.schema.field(name)
-        array = pa.array([value], type=type_ or found.type)
-        return table.set_column(table.schema.get_field_index(name), name, array)
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -255,33 +233,6 @@ def test_columns_of_another_form(
     directory = edited(make_records(tmp_path, [make_sentence(0)]), change)
     with pytest.raises(InputError, match=facts(f"{PART}: … not a part of records ({text}")):
         list(Records(directory))
-
-
-@pytest.mark.parametrize("options", [{}, {"use_dictionary": True}])
-def test_a_row_group_that_grows(
-    tmp_path: Path,
-    make_sentence: Factory,
-    make_records: Writer,
-    monkeypatch: pytest.MonkeyPatch,
-    options: dict[str, Any],
-) -> None:
-    """A small file that would fill the memory is refused before its values are read."""
-    wide = column("head_attn_w", np.zeros(2**21, np.float32))
-    directory = edited(make_records(tmp_path, [make_sentence(0)]), wide, compression="zstd", **options)
-    assert (directory / PART).stat().st_size < 20_000
-    monkeypatch.setattr(store, "MAX_GROUP_BYTES", 2**23)
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-    text = "column … is encoded as 'RLE_DICTIONARY'" if options else "a row group takes … at most 8388608"
-    with pytest.raises(InputError, match=facts(text)):
-        list(Records(directory))
-
-
-def test_a_sentence_that_would_be_refused_is_not_written(
-    make_sentence: Factory, make_records: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "_MAX_SENTENCE_BYTES", 100)
-    with pytest.raises(InputError, match=facts("sentence 0 … at most 100 … --max-source-positions")):
-        make_records(tmp_path, [make_sentence(0)])
 
 
 def test_tokens_that_are_not_utf8(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
