@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from alignment_eval.arguments.alignments import (
     add_gold_arguments,
+    add_hypothesis_reading,
     add_text_arguments,
+    check_standard_input,
+    hypothesis_options,
     reading_fields,
 )
 from alignment_eval.arguments.maps import add_final_punctuation_argument
@@ -21,6 +23,8 @@ from alignment_eval.arguments.records import (
     add_settings,
     forced_records,
     gold_and_texts,
+    gold_of_records,
+    open_reverse,
     warn_skipped,
     with_progress,
 )
@@ -31,14 +35,16 @@ from alignment_eval.arguments.resampling import (
     warn_of_few,
 )
 from alignment_eval.errors import warn_on_stderr
-from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.bidirectional import check_same_text, words_of
+from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
 from alignment_eval.extraction.rules import NULLS, RULES
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.figures.fonts import visible
+from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.checks import Texts
+from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.records.store import Records
-from alignment_eval.report.build import ReportOptions, build
+from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
 from alignment_eval.selection.chosen import ChosenMethod
 from alignment_eval.selection.of_records import NO_PROFILE, method_of_records
@@ -73,6 +79,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
     )
+    parser.add_argument(
+        "--reverse",
+        metavar="RECORDS",
+        help="records of a target-source model on the same pairs: the links by the profiles are of both directions",
+    )
+    group = parser.add_argument_group("hypotheses", "shown beside each other and the maps")
+    group.add_argument(
+        "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
+    )
+    add_hypothesis_reading(group)
     add_resampling_arguments(parser)
     parser.add_argument(
         "--max-sentences",
@@ -86,6 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
     check_new(args.output, args.overwrite)
+    check_standard_input([args.gold, *(args.hyp or [])])
     records = forced_records(args.records)
     options = ReportOptions(
         kinds=tuple(args.kinds or records.info.kinds),
@@ -97,10 +114,13 @@ def run(args: argparse.Namespace) -> None:
         resampling=resampling_of(args),
     )
     gold, texts = gold_and_texts(args, records)
+    reverse = None if args.reverse is None else open_reverse(args.reverse, records)
+    hypotheses = [gold_of_records(read_hypothesis(path, hypothesis_options(args)), records) for path in args.hyp or []]
     warn_of_few(records.info.size)
-    chosen = _by_profile(args.profile, records)
-    alignment = None if chosen is None else _aligned(records, chosen.method, texts)
-    report = build(with_progress(records), gold.links.to_sentences(), options, texts, alignment)
+    chosen = _by_profile(args.profile, records, reverse)
+    systems = [] if chosen is None else [_aligned(records, reverse, chosen, texts)]
+    systems += [_read(path, read) for path, read in zip(distinct_names(args.hyp or []), hypotheses)]
+    report = build(with_progress(records), gold.links.to_sentences(), options, texts, systems)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(
@@ -112,10 +132,10 @@ def run(args: argparse.Namespace) -> None:
         null=extraction.null,
         final_punctuation=options.final_punctuation,
         **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
-        **({} if chosen is None else _alignment_fields(chosen)),
+        **({} if chosen is None else _alignment_fields(chosen, reverse)),
+        **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
     )
-    method = "" if chosen is None else chosen.reason
-    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature, method)
+    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature)
     write_lines(args.output, [html])
     if (size := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / size))
@@ -123,21 +143,48 @@ def run(args: argparse.Namespace) -> None:
     print(signed, file=sys.stderr)
 
 
-def _by_profile(named: str | None, records: Records) -> ChosenMethod | None:
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """Names of files on the page: without directories, unless two are the same."""
+    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
+    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+
+
+def _by_profile(named: str | None, records: Records, reverse: Records | None) -> ChosenMethod | None:
     """The method that ``extract`` takes by a profile; None if there is no profile."""
-    if named == NO_PROFILE or (named is None and records.info.profile is None):
+    if named == NO_PROFILE or (named is None and reverse is None and records.info.profile is None):
         return None
-    chosen = method_of_records([records], named)
+    chosen = method_of_records([records] if reverse is None else [records, reverse], named)
     print(f"align-eval report: {chosen.reason}", file=sys.stderr)
     return chosen
 
 
-def _alignment_fields(chosen: ChosenMethod) -> dict[str, Value]:
-    """What the signature says of the alignment beside the maps."""
-    return {f"alignment_{name}": value for name, value in {**chosen.method.fields(), **chosen.fields}.items()}
+def _alignment_fields(chosen: ChosenMethod, reverse: Records | None) -> dict[str, Value]:
+    """What the signature says of the alignment by the profile."""
+    back = {} if reverse is None else {"reverse": reverse.info.signature_hash}
+    return {f"alignment_{name}": value for name, value in {**back, **chosen.method.fields(), **chosen.fields}.items()}
 
 
-def _aligned(records: Records, method: AlignmentMethod, texts: Texts | None) -> dict[int, NDArray[np.bool_]]:
-    """The links of each sentence that can be aligned, as ``extract`` draws them."""
-    pairs = directed_pairs(records, None, method, "word", texts)
-    return {pair.id: pair.links.linked for pair in align_corpus(pairs, method) if pair.links is not None}
+def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, texts: Texts | None) -> System:
+    """The links by the profile, as ``extract`` draws them.
+
+    Raises:
+        InputError: those of the records; or the two directions are not of the same text.
+    """
+    words = []
+
+    def noted() -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+        for forward, back in directed_pairs(records, reverse, chosen.method, "word", texts):
+            if back is not None and forward.links is not None and back.links is not None:
+                words.append((words_of(forward.sentence), words_of(back.sentence)))
+            yield forward, back
+
+    links = {pair.id: pair.links.links for pair in align_corpus(noted(), chosen.method) if pair.links is not None}
+    check_same_text(iter(words))
+    name = "the profile" if reverse is None else "the profiles of both directions"
+    return System(name, chosen.reason, links)
+
+
+def _read(name: str, read: Alignments) -> System:
+    return System(
+        name, f"read from {visible(read.file.name)}", dict(enumerate(s.possible for s in read.links.to_sentences()))
+    )

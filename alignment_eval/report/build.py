@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.names import layer_label
 from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.table import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
@@ -104,6 +104,29 @@ class MapScore(LinkScore):
     head: int | None
 
 
+@dataclass(frozen=True, eq=False)
+class System:
+    """An alignment of the corpus that the page shows beside the maps.
+
+    Attributes:
+        name: what the page calls it.
+        description: how it was made.
+        links: the links of each sentence, by its id; a missing sentence has none.
+    """
+
+    name: str
+    description: str
+    links: Mapping[int, Links]
+
+
+@dataclass(frozen=True, eq=False)
+class SystemScore(LinkScore):
+    """The score of a :class:`System`, with its name and description."""
+
+    name: str
+    description: str
+
+
 @dataclass(frozen=True)
 class Report:
     """The content of a page.
@@ -118,7 +141,7 @@ class Report:
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
             each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
-        alignment: the score of the alignment that stands beside the maps, if there is one.
+        systems: the scores of the alignments beside the maps.
     """
 
     options: ReportOptions
@@ -128,7 +151,7 @@ class Report:
     skipped: Mapping[int, str]
     shown: tuple[int, ...]
     blocks: Mapping[str, str]
-    alignment: LinkScore | None = None
+    systems: tuple[SystemScore, ...] = ()
 
     @property
     def best(self) -> MapScore:
@@ -152,7 +175,7 @@ def build(
     gold: Sequence[GoldSentence],
     options: ReportOptions,
     texts: Texts | None = None,
-    alignment: Mapping[int, NDArray[np.bool_]] | None = None,
+    systems: Sequence[System] = (),
 ) -> Report:
     """Score all maps of ``sentences`` and keep what the page shows.
 
@@ -161,27 +184,27 @@ def build(
         gold: the gold, one entry a sentence.
         options: what to report.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
-        alignment: id -> links [source words, target words] of an alignment that is shown beside the maps.
+        systems: alignments that are shown beside the maps.
 
     Raises:
-        InputError: as :func:`alignment_eval.scoring.sweep.sweep`.
+        InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
     """
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
     corpus = GoldCorpus(sentences, gold, texts)
     collected = _Collected(options)
-    beside = _Collected(options)
     entries: list[dict[str, object]] = [{} for _ in shown]
     blocks: dict[int, str] = {}
+    unaligned = np.zeros(len(systems), dtype=np.int64)
     for sentence, matrix in corpus:
         links = collected.add(sentence, matrix)
-        chosen = None if alignment is None else alignment[sentence.id]
-        if chosen is not None:
-            beside.count(sentence.id, matrix, chosen[None])
+        beside = [inside(system, sentence) for system in systems]
+        linked = np.array([len({j for _, j in chosen}) for chosen in beside], dtype=np.int64)
+        unaligned += sentence.target.word_count - linked
         if (place := shown.get(sentence.id)) is not None:
-            entries[place] = _entry(sentence, gold[sentence.id], chosen)
+            entries[place] = _entry(sentence, gold[sentence.id], beside)
             blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
     for id_ in corpus.stubs.keys() & shown.keys():
-        entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_], None)
+        entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_], [frozenset()] * len(systems))
     counts = collected.counts(gold)
     maps = tuple(collected.scores(counts))
     index = {
@@ -191,7 +214,7 @@ def build(
         "steps": STEPS,
         "maps": [_place(entry, collected.layers) for entry in maps],
         "best": lowest(maps).number,
-        "alignment": alignment is not None,
+        "systems": [system.name for system in systems],
         "sentences": entries,
     }
     aers = np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2")
@@ -207,8 +230,48 @@ def build(
             "aers": pack(aers.tobytes()),
             **{f"s{place}": blocks[place] for place in sorted(blocks)},
         },
-        alignment=None if alignment is None else next(beside.link_scores(beside.counts(gold))),
+        systems=tuple(system_scores(systems, gold, unaligned.tolist(), options.resampling)),
     )
+
+
+def inside(system: System, sentence: SentenceMaps) -> Links:
+    """The links of ``system`` in a sentence.
+
+    Raises:
+        InputError: one is outside the sentence.
+    """
+    links = system.links.get(sentence.id, frozenset())
+    sizes = sentence.source.word_count, sentence.target.word_count
+    for i, j in sorted(links):
+        if i >= sizes[0] or j >= sizes[1]:
+            raise InputError(
+                f"{system.name}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} (line "
+                f"{sentence.id + 1}) of {sizes[0]} and {sizes[1]} words in the records: expected links of the same "
+                f"words; is it the same text, the direction swapped, the index base right?"
+            )
+    return links
+
+
+def system_scores(
+    systems: Sequence[System], gold: Sequence[GoldSentence], unaligned: Sequence[int], resampling: Resampling
+) -> Iterator[SystemScore]:
+    """The scores of alignments over the whole corpus."""
+    if not systems:
+        return
+    links = [[system.links.get(id_, frozenset()) for id_ in range(len(gold))] for system in systems]
+    rows = [[(len(a), len(g.sure), len(a & g.sure), len(a & g.possible)) for a, g in zip(of, gold)] for of in links]
+    counts = Counts(*np.moveaxis(np.array(rows, dtype=np.int64), -1, 0))
+    for system, score in zip(systems, link_scores(counts, unaligned, resampling)):
+        yield SystemScore(score.score, score.interval, score.unaligned, system.name, system.description)
+
+
+def link_scores(counts: Counts, unaligned: Sequence[int], resampling: Resampling) -> Iterator[LinkScore]:
+    """The score and interval of each of the ``counts`` [maps, sentences]."""
+    for number, sampled in enumerate(confidence_each(counts, resampling)):
+        interval = sampled["aer"]
+        assert interval is not None  # AER is always defined
+        score = Score.of(Counts(*(values[number] for values in counts.arrays())))
+        yield LinkScore(score, interval, int(unaligned[number]))
 
 
 class _Collected:
@@ -226,13 +289,9 @@ class _Collected:
         if not self.layers:
             self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
         links = predicted(sentence, self.options)
-        self.count(sentence.id, gold, links)
-        return links
-
-    def count(self, id_: int, gold: GoldMatrix, links: NDArray[np.bool_]) -> None:
-        """Count links of a sentence, [maps, source words, target words]."""
-        self._counts[id_] = gold.hits(links).T
+        self._counts[sentence.id] = gold.hits(links).T
         self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
+        return links
 
     def counts(self, gold: Sequence[GoldSentence]) -> Counts:
         """The counts of every map and sentence, [maps, sentences]."""
@@ -251,16 +310,10 @@ class _Collected:
             for layer in self.layers
             for head in (*range(self.kinds[option.kind].heads), None)
         ]
-        for number, (place, links) in enumerate(zip(places, self.link_scores(counts))):
+        for number, (place, links) in enumerate(
+            zip(places, link_scores(counts, self._unaligned.tolist(), self.options.resampling))
+        ):
             yield MapScore(links.score, links.interval, links.unaligned, number, *place)
-
-    def link_scores(self, counts: Counts) -> Iterator[LinkScore]:
-        """The score and interval of each of the ``counts`` [maps, sentences]."""
-        for number, sampled in enumerate(confidence_each(counts, self.options.resampling)):
-            interval = sampled["aer"]
-            assert interval is not None  # AER is always defined
-            score = Score.of(Counts(*(values[number] for values in counts.arrays())))
-            yield LinkScore(score, interval, int(self._unaligned[number]))
 
 
 def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
@@ -279,7 +332,7 @@ def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:
     }
 
 
-def _entry(sentence: SentenceMaps, gold: GoldSentence, links: NDArray[np.bool_] | None) -> dict[str, object]:
+def _entry(sentence: SentenceMaps, gold: GoldSentence, systems: Sequence[Links]) -> dict[str, object]:
     return {
         "id": sentence.id,
         "status": sentence.status,
@@ -287,7 +340,7 @@ def _entry(sentence: SentenceMaps, gold: GoldSentence, links: NDArray[np.bool_] 
         "target": _side(sentence.target),
         "sure": sorted(gold.sure),
         "possible": sorted(gold.possible - gold.sure),
-        "aligned": [] if links is None else np.argwhere(links).tolist(),
+        "aligned": [sorted(links) for links in systems],
     }
 
 

@@ -7,12 +7,16 @@ A sentence's block has these parts in this order, all little-endian:
 ======= =================== ==================================================================================
 dtype   shape               meaning
 ======= =================== ==================================================================================
-float32 [layers, heads, S]  norm of the transformed vector, for the kinds whose head maps are weight × norm
-float32 [planes, T]         largest value of each row of each plane, to 11 significant bits
-uint8   [planes, T, S]      √(value / largest), in steps of 1 / :data:`STEPS`
+uint16  [layers, heads, S]  norm of the transformed vector, for the kinds whose head maps are weight × norm
+uint16  [planes, T]         scale of each row of each plane: its largest value or a little more
+uint16  [normed planes, T]  the same of the plane times the norms; the normed planes are the first
+uint8   [planes, T, S]      value / scale, in steps of 1 / :data:`STEPS`; of a normed plane: weight · max(1 / scale,
+                            norm / scale times the norms)
 uint8   [maps, …]           predicted links [source words, target words] of each map, eight per byte, high bit first
 ======= =================== ==================================================================================
 
+A uint16 is the upper half of a float32.  A value that the page computes from a plane is off by about half a step of the
+largest value of its row, also where norms multiply small weights.
 Planes are maps of tokens from which all others are computed (:func:`layout`).  T and S are target and source tokens.
 """
 
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,9 +33,11 @@ from numpy.typing import NDArray
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.sentence import Array, SentenceMaps
 
-#: The error of a stored value v in a row with the largest value m is at most √(v m) / STEPS + m / (2 STEPS)².  Small
-#: values, which large norms may multiply, are stored more precisely than large ones.
-STEPS = 127
+STEPS = 20
+#: Bits of a norm and of a scale after the first one; scales have few, so that they compress.
+_NORM_BITS, _SCALE_BITS = 5, 3
+#: What a stored value is off by at most, as a share of the largest value of its row; and a norm, as a share of itself.
+ERROR, NORM_ERROR = (1 + 2**-_SCALE_BITS) / (2 * STEPS), 2 ** -(_NORM_BITS + 1)
 
 
 @dataclass(frozen=True)
@@ -78,11 +84,13 @@ def encode_sentence(sentence: SentenceMaps, kinds: dict[str, KindLayout], links:
         links: [maps, source words, target words].
     """
     planes = np.concatenate([plane.reshape(-1, *plane.shape[-2:]) for plane in _planes(sentence, kinds)])
-    steps, largest = quantise(planes)
-    normed = any(kind.normed for kind in kinds.values())
-    norms = sentence.arrays["transformed_norm"] if normed else np.empty(0)
+    norms = np.empty((0, 1))
+    if any(kind.normed for kind in kinds.values()):
+        norms = half(sentence.arrays["transformed_norm"], _NORM_BITS, np.rint)
+    norms = norms.reshape(-1, norms.shape[-1])
+    steps, scales = quantise(planes, norms)
     bits = np.packbits(links.reshape(len(links), -1), axis=-1)
-    return b"".join((norms.astype("<f4").tobytes(), largest.astype("<f4").tobytes(), steps.tobytes(), bits.tobytes()))
+    return b"".join((upper(norms), *map(upper, scales), steps.tobytes(), bits.tobytes()))
 
 
 def _planes(sentence: SentenceMaps, kinds: dict[str, KindLayout]) -> Iterable[Array]:
@@ -97,14 +105,38 @@ def _planes(sentence: SentenceMaps, kinds: dict[str, KindLayout]) -> Iterable[Ar
             yield maps[:, -1]
 
 
-def quantise(planes: Array) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Steps [..., T, S] and row maxima [..., T] of maps [..., T, S] without negative values."""
+def quantise(planes: Array, norms: Array) -> tuple[NDArray[np.uint8], tuple[Array, Array]]:
+    """Store planes in steps of their rows' scales.
+
+    Args:
+        planes: [planes, T, S], without negative values.
+        norms: [normed planes, S]: by what the first planes are multiplied in other maps, as stored.
+
+    Returns:
+        Steps [planes, T, S]; the scales [planes, T], and [normed planes, T] of the planes times the norms.
+    """
     wide = planes.astype(np.float64)
-    # Rounded up to 11 significant bits, so that bytes repeat and compress, and no value exceeds its row's maximum.
-    mantissa, exponent = np.frexp(wide.max(axis=-1))
-    largest = np.ldexp(np.ceil(mantissa * 2**11) / 2**11, exponent).astype(np.float32)
-    rows = np.where(largest > 0, largest, 1)[..., None]
-    return np.rint(np.sqrt(wide / rows) * STEPS).astype(np.uint8), largest
+    normed = wide[: len(norms)] * norms[:, None, :]
+    scales, of_normed = (half(maps.max(axis=-1), _SCALE_BITS) for maps in (wide, normed))
+    factors = np.broadcast_to(_inverse(scales)[..., None], wide.shape).copy()
+    factors[: len(norms)] = np.maximum(factors[: len(norms)], norms[:, None, :] * _inverse(of_normed)[..., None])
+    return np.rint(wide * factors * STEPS).astype(np.uint8), (scales, of_normed)
+
+
+def _inverse(scales: Array) -> NDArray[np.float64]:
+    return np.divide(1, scales, out=np.zeros(scales.shape), where=scales > 0)
+
+
+def half(values: Array, bits: int, rounded: Callable[[Array], Array] = np.ceil) -> NDArray[np.float64]:
+    """``values``, without negative ones, rounded to ``bits`` bits after the first one, at most 7."""
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    stored: NDArray[np.float64] = np.ldexp(rounded(mantissa * 2 ** (bits + 1)) / 2 ** (bits + 1), exponent)
+    return stored
+
+
+def upper(values: Array) -> bytes:
+    """The upper halves of float32 ``values`` of :func:`half`."""
+    return (values.astype("<f4").view("<u4") >> 16).astype("<u2").tobytes()
 
 
 def pack(content: bytes) -> str:

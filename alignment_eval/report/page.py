@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,12 +23,12 @@ from markupsafe import Markup
 from alignment_eval import __version__
 from alignment_eval.figures.names import layer_label
 from alignment_eval.report.build import MapScore, Report, lowest
-from alignment_eval.report.encoding import STEPS
+from alignment_eval.report.encoding import ERROR, NORM_ERROR
 
 MISSING = "–"
 
 
-def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any], method: str = "") -> str:
+def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any]) -> str:
     """The HTML of a report.
 
     Args:
@@ -35,7 +36,6 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         title: the title of the page.
         signature: the signature of the scores.
         provenance: other information on the records, shown as JSON.
-        method: the method of the alignment beside the maps, if there is one.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
@@ -46,17 +46,22 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
     return environment.get_template("template.html").render(
         report=report,
         title=title,
-        method=method,
         signature=signature,
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False, default=str),
         version=__version__,
-        error_bound=f"{100 / STEPS:.1f}",
+        error=_rounded_up(ERROR),
+        norm_error=_rounded_up(NORM_ERROR),
         script=Markup(script),  # safe: the script and the style sheet are our own files
         style=Markup(style),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         f"base-uri 'none'; form-action 'none'",
         groups=_groups(report.maps),
     )
+
+
+def _rounded_up(share: float) -> str:
+    """A share in % with one decimal, not less than it is."""
+    return f"{math.ceil(1000 * share) / 10:.1f}"
 
 
 def percent(value: float | None) -> str:

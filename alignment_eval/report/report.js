@@ -7,11 +7,15 @@ let page; // the index
 let aers; // Uint16Array [maps, sentences], in 1 / 10,000
 let map = 0; // numbers of what is shown
 let sentence = 0;
+let pair = [0, 1]; // the alignments beside each other: numbers of systems, the one after the last is the map
 
 async function unpack(id) {
   const bytes = Uint8Array.from(atob($(id).textContent), (character) => character.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
+
+// Numbers that are stored as the upper halves of float32.
+const floats = (buffer, start, size) => new Float32Array(Uint32Array.from(new Uint16Array(buffer, start, size), (half) => half << 16).buffer);
 
 function element(tag, text = "", properties = {}) {
   const { role, label, scope, ...others } = properties;
@@ -33,16 +37,24 @@ async function decode(place) {
   const [words, columns] = [target.words.length, source.words.length];
   const heads = Math.max(...Object.values(page.kinds).map((kind) => (kind.normed ? kind.heads : 0)));
   const mapBytes = Math.ceil((words * columns) / 8);
-  const norms = new Float32Array(buffer, 0, page.layers.length * heads * S);
-  const planes = (buffer.byteLength - norms.byteLength - page.maps.length * mapBytes) / (T * (S + 4));
-  const largest = new Float32Array(buffer, norms.byteLength, planes * T);
-  const steps = new Uint8Array(buffer, norms.byteLength + largest.byteLength, planes * T * S);
-  const bits = new Uint8Array(buffer, norms.byteLength + largest.byteLength + steps.byteLength);
+  const normed = page.layers.length * heads; // planes that norms multiply
+  const planes = (buffer.byteLength - 2 * normed * (S + T) - page.maps.length * mapBytes) / (T * (S + 2));
+  const norms = floats(buffer, 0, normed * S);
+  const scales = floats(buffer, 2 * normed * S, planes * T);
+  const normedScales = floats(buffer, 2 * (normed * S + planes * T), normed * T);
+  const start = 2 * (normed * (S + T) + planes * T);
+  const steps = new Uint8Array(buffer, start, planes * T * S);
+  const bits = new Uint8Array(buffer, start + steps.byteLength);
   const gold = Array.from({ length: words }, () => Array(columns).fill(""));
   for (const [i, j] of possible) gold[j][i] = "possible";
   for (const [i, j] of sure) gold[j][i] = "sure";
 
-  const token = (plane, t, s) => largest[plane * T + t] * (steps[(plane * T + t) * S + s] / page.steps) ** 2;
+  function token(plane, t, s) {
+    const row = plane * T + t;
+    const value = steps[row * S + s] / page.steps;
+    if (plane >= normed || !value) return value * scales[row];
+    return value / Math.max(1 / scales[row], norms[plane * S + s] / (normedScales[row] || Infinity));
+  }
   function tokenValue({ kind, layer, head }, t, s) {
     const { heads: count, head_plane: first, layer_plane: whole, normed } = page.kinds[kind];
     if (head !== null) return token(first + layer * count + head, t, s) * (normed ? norms[(layer * heads + head) * S + s] : 1);
@@ -103,12 +115,14 @@ async function showMap() {
   $("readout").textContent = "Point at a cell, or move to it with the arrow keys.";
   if (!decoded) {
     $("summary").textContent = `No maps: ${entry.status}.`;
+    showPair(entry, null);
     return;
   }
   const source = [...entry.source.words, "null"];
   const target = entry.target.words;
   const columns = source.length - 1;
-  const aligned = new Set(entry.aligned.map(String)); // by the profile
+  const linkedBy = entry.aligned.map((links) => new Set(links.map(String))); // of each system
+  const first = page.systems[pair[0]]; // undefined: the map
   const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
 
   const header = element("tr");
@@ -125,33 +139,99 @@ async function showMap() {
       const found = verdict(decoded, i, j, columns);
       const gold = i < columns ? decoded.gold[j][i] : "";
       if (found) counts[found]++;
-      const chosen = aligned.has(`${i},${j}`);
-      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], chosen && "linked by the profile"].filter(Boolean);
+      const bySystem = linkedBy.map((links) => links.has(`${i},${j}`));
+      const chosen = Boolean(first) && bySystem[pair[0]];
+      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], chosen && `linked by ${first}`].filter(Boolean);
       const label = [`${source[i]} – ${target[j]}: ${value.toPrecision(3)}`, ...texts].join(", ");
       const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found} ${chosen ? "aligned" : ""}` });
       cell.style.setProperty("--value", value / top);
       line.append(cell);
-      if (!(gold || found || chosen)) return;
+      if (!(gold || found || bySystem.includes(true))) return;
       const predicted = found === "right" || found === "wrong" ? "yes" : "–";
-      const profile = page.alignment ? [chosen ? "yes" : "–"] : [];
-      addLink([source[i], target[j], value.toPrecision(3), gold || "–", predicted, ...profile, VERDICTS[found] ?? (gold ? "possible, not needed" : "–")]);
+      const systems = bySystem.map((yes) => (yes ? "yes" : "–"));
+      addLink([source[i], target[j], value.toPrecision(3), gold || "–", predicted, ...systems, VERDICTS[found] ?? (gold ? "possible, not needed" : "–")]);
     });
     body.append(line);
   });
   $("map").append(head_, body);
-  const first = $("map").querySelector("td.cell");
-  if (first) first.tabIndex = 0;
+  const corner = $("map").querySelector("td.cell");
+  if (corner) corner.tabIndex = 0;
   $("summary").textContent =
     `AER ${percent(aerOf(sentence))} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
-    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link` + byProfile(entry);
+    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link` + bySystems(entry);
+  showPair(entry, decoded);
 }
 
-// What the profile makes of a sentence, if the page has its alignment.
-function byProfile({ aligned, sure, possible }) {
-  if (!page.alignment) return "";
+// What each system makes of a sentence.
+function bySystems({ aligned, sure, possible }) {
   const gold = new Set([...sure, ...possible].map(String));
-  const right = aligned.filter((link) => gold.has(String(link))).length;
-  return `. By the profile: ${right} right, ${aligned.length - right} wrong links`;
+  return aligned.map((links, k) => {
+    const right = links.filter((link) => gold.has(String(link))).length;
+    return `. By ${page.systems[k]}: ${right} right, ${links.length - right} wrong links`;
+  }).join("");
+}
+
+// ---- two alignments beside each other
+
+const pairName = (number) => page.systems[number] ?? "the map above";
+
+// How many links only one of the two systems has; the map, whose links are not at hand, stands back for the others.
+function differing(place) {
+  const [one, other] = pair.every((number) => number in page.systems) ? pair : [0, 1];
+  const [a, b] = [one, other].map((number) => new Set(page.sentences[place].aligned[number].map(String)));
+  return [...a].filter((link) => !b.has(link)).length + [...b].filter((link) => !a.has(link)).length;
+}
+
+function linksOf(number, entry, decoded) {
+  if (number in page.systems) return new Set(entry.aligned[number].map(String));
+  const links = new Set();
+  entry.source.words.forEach((_, i) => entry.target.words.forEach((_, j) => decoded.linked(map, i, j) && links.add(`${i},${j}`)));
+  return links;
+}
+
+function showPair(entry, decoded) {
+  if (!page.systems.length) return;
+  for (const id of ["first-links", "second-links"]) for (const row of [...$(id).rows]) row.remove();
+  const rows = $("differences").tBodies[0];
+  rows.replaceChildren();
+  $("difference").textContent = "";
+  for (const [k, id] of ["first-caption", "second-caption"].entries()) $(id).textContent = pairName(pair[k]);
+  if (!decoded) return;
+  const both = pair.map((number) => linksOf(number, entry, decoded));
+  const [only, onlyOther] = both.map((links, k) => [...links].filter((link) => !both[1 - k].has(link)));
+  const names = pair.map(pairName);
+  $("difference").textContent =
+    `${both[0].size - only.length} links in both, ${only.length} only in ${names[0]}, ${onlyOther.length} only in ${names[1]}.`;
+  ["first-links", "second-links"].forEach((id, k) => drawLinks($(id), entry, decoded, both[k], both[1 - k]));
+  [only, onlyOther].forEach((links, k) => {
+    for (const [i, j] of links.map((link) => link.split(",").map(Number))) {
+      const row = element("tr");
+      row.append(...[entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names[k]].map((text) => element("td", text)));
+      rows.append(row);
+    }
+  });
+}
+
+function drawLinks(table, { source, target }, { gold }, links, others) {
+  const header = element("tr");
+  header.append(element("td"), ...source.words.map((word) => element("th", word, { scope: "col", title: word })));
+  const head = element("thead");
+  head.append(header);
+  const body = element("tbody");
+  target.words.forEach((word, j) => {
+    const row = element("tr");
+    row.append(element("th", word, { scope: "row", title: word }));
+    source.words.forEach((other, i) => {
+      const [mine, theirs, truth] = [links.has(`${i},${j}`), others.has(`${i},${j}`), gold[j][i]];
+      const found = mine ? (truth ? "right" : "wrong") : truth === "sure" ? "missed" : "";
+      const texts = [found && VERDICTS[found], truth && `gold ${truth}`, mine !== theirs && (mine ? "only here" : "only in the other")];
+      const cell = element("td", "", { className: `cell ${truth} ${found} ${mine && !theirs ? "only" : ""}` });
+      if (found || mine) cell.append(element("span", [`${other} – ${word}`, ...texts.filter(Boolean)].join(", "), { className: "unseen" }));
+      row.append(cell);
+    });
+    body.append(row);
+  });
+  table.append(head, body);
 }
 
 function addLink(texts) {
@@ -206,8 +286,11 @@ function showList() {
   const wanted = $("filter").value.toLowerCase();
   const text = ({ id, source, target }) => `${id} ${source.words.join(" ")}\n${target.words.join(" ")}`.toLowerCase();
   const places = [...page.sentences.keys()].filter((place) => text(page.sentences[place]).includes(wanted));
-  const sign = { worst: -1, best: 1, corpus: 0 }[$("order").value];
-  places.sort((a, b) => sign * (aerOf(a) - aerOf(b)));
+  const sign = { worst: -1, best: 1, corpus: 0 }[$("order").value] ?? 0;
+  if ($("order").value === "differ") {
+    const counts = page.sentences.map((_, place) => differing(place));
+    places.sort((a, b) => counts[b] - counts[a]);
+  } else places.sort((a, b) => sign * (aerOf(a) - aerOf(b)));
   const wide = String(page.sentences.at(-1).id).length;
   const option = (place) => {
     const { id, source, status } = page.sentences[place];
@@ -317,6 +400,7 @@ function listen() {
   $("filter").addEventListener("input", showList);
   $("order").addEventListener("change", showList);
   $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));
+  for (const [k, id] of ["first", "second"].entries()) $(id)?.addEventListener("change", () => choosePair(k, Number($(id).value)));
   $("kind").addEventListener("change", () => change({ kind: $("kind").value }));
   $("setting").addEventListener("change", () => change({ setting: $("setting").value }));
   $("layer").addEventListener("input", () => change({ layer: Number($("layer").value) }));
@@ -324,6 +408,20 @@ function listen() {
   $("map").addEventListener("keydown", mapKey);
   $("map").addEventListener("focusin", (event) => readOut(event.target));
   $("map").addEventListener("pointerover", (event) => readOut(event.target));
+}
+
+function choosePair(k, number) {
+  pair[k] = number;
+  for (const name of document.querySelectorAll(".first-name")) name.textContent = pairName(pair[0]);
+  showList();
+  return showMap();
+}
+
+function offerPairs() {
+  for (const [k, id] of ["first", "second"].entries()) {
+    $(id)?.append(...[...page.systems, "the map above"].map((name, number) => element("option", name, { value: number })));
+    if ($(id)) $(id).value = pair[k];
+  }
 }
 
 function colourHeads() {
@@ -339,6 +437,7 @@ async function start() {
   aers = new Uint16Array(await unpack("aers"));
   $("kind").append(...Object.keys(page.kinds).map((name) => element("option", name, { value: name })));
   $("setting").append(...Object.keys(page.settings).map((name) => element("option", name.toUpperCase(), { value: name })));
+  offerPairs();
   listen();
   await chooseMap(page.best);
   await followHash();

@@ -86,20 +86,60 @@ def test_the_alignment_by_a_profile(
     assert call("extract", records, *given, "--output", tmp_path / "h")[0] == 0
     lines = (tmp_path / "h").read_text().splitlines()
     entries = Page(html).index["sentences"]
-    assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"]) for entry in entries] == lines
+    assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"][0]) for entry in entries] == lines
     score = ("score", "--gold", gold, "--gold-base", 0, "--hyp", tmp_path / "h", "--format", "text", "--confidence")
     scored = call(*score)[1]
     row = page_row(html, len(Page(html).index["maps"]))
-    assert row[0] == "profile"
+    assert row[0] == "the profile"
     assert scored.startswith(f"{tmp_path / 'h'}: AER {row[4]} %")
-    assert f'<strong id="alignment">{row[4]}</strong> {row[5]}; maps 0.1:awi,1' in html
+    assert f'the profile: <strong class="alignment">{row[4]}</strong> {row[5]}; maps 0.1:awi,1' in html
     # without it
     status, _, messages = call(
         *("report", records, "--gold", gold, "--gold-base", 0, "--profile", "none", "-o", tmp_path / "none"),
     )
     page = (tmp_path / "none").read_text()
-    assert (status, "alignment" in messages, Page(page).index["alignment"]) == (0, False, False)
-    assert 'id="alignment"' not in page
+    assert (status, "alignment" in messages, Page(page).index["systems"]) == (0, False, [])
+    assert 'class="alignment"' not in page
+
+
+def test_files_and_both_directions_beside_each_other(
+    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
+) -> None:
+    """Scores of files are those of ``score``; the links of both directions those of ``extract --reverse``."""
+    sentences = [make_sentence(k) for k in range(32)]
+    there = make_records(tmp_path / "there", sentences)
+    turned = [make_sentence(k, source="x y@@ z . </s>", target="a@@ b c . </s>") for k in range(32)]
+    back = make_records(tmp_path / "back", turned)
+    gold, (one, other) = tmp_path / "gold", (tmp_path / "one.pharaoh", tmp_path / "other.pharaoh")
+    gold.write_text("0-0 1p1\n" * 32)
+    one.write_text("0-0 2-2\n" * 32)
+    other.write_text("0-1\n" * 32)
+    command = ("report", there, "--reverse", back, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r")
+    status, _, messages = call(*command, "--hyp", one, "--hyp", other, "--resamples", 100)
+    assert status == 0, messages
+    assert "|alignment_reverse:" in messages
+    assert "|hyp_2:" in messages
+    html = (tmp_path / "r").read_text()
+    page = Page(html)
+    assert page.index["systems"] == ["the profiles of both directions", "one.pharaoh", "other.pharaoh"]
+    assert page.index["sentences"][7]["aligned"][1:] == [[[0, 0], [2, 2]], [[0, 1]]]
+    assert call("extract", there, "--reverse", back, "--output", tmp_path / "h")[0] == 0
+    lines = (tmp_path / "h").read_text().splitlines()
+    shown = [entry["aligned"][0] for entry in page.index["sentences"]]
+    assert [" ".join(f"{i}-{j}" for i, j in links) for links in shown] == lines
+    scored = call("score", "--gold", gold, "--gold-base", 0, "--hyp", one, "--hyp-unused-zero", "--format", "text")[1]
+    assert f"AER {page_row(html, len(page.index['maps']) + 1)[4]} %" in scored
+
+
+@pytest.mark.parametrize(
+    ("content", "text"), [("0-9\n\n\n\n", "bad: link 0-9 … sentence 0 (line 1)"), ("0-0\n", "bad: 1 sentences")]
+)
+def test_a_file_of_other_words(inputs: tuple[Path, Path], tmp_path: Path, call: Call, content: str, text: str) -> None:
+    (tmp_path / "bad").write_text(content)
+    command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
+    status, _, messages = call(*command, "--hyp", tmp_path / "bad", "--resamples", 100)
+    assert (status, (tmp_path / "r.html").exists()) == (1, False)
+    assert says(messages, text)
 
 
 def test_a_profile_of_another_model(

@@ -65,14 +65,21 @@ class Page(HTMLParser):
         L, M = len(self.index["layers"]), len(self.index["maps"])
         data = self.blocks[f"s{place}"]
         bits_size = M * -(-words[0] * words[1] // 8)
-        norms_size = 4 * L * S * max((k["heads"] for k in kinds.values() if k["normed"]), default=0)
-        planes = (len(data) - bits_size - norms_size) // (4 * T + T * S)
-        norms = np.frombuffer(data[:norms_size], "<f4").reshape(L, -1, S)
-        rest = data[norms_size:]
-        largest = np.frombuffer(rest[: 4 * planes * T], "<f4").reshape(planes, T, 1)
-        steps = np.frombuffer(rest[4 * planes * T : planes * (4 * T + T * S)], np.uint8).reshape(planes, T, S)
-        stored = largest * (steps / self.index["steps"]) ** 2
-        bits = np.frombuffer(rest[planes * (4 * T + T * S) :], np.uint8).reshape(M, -1)
+        normed = L * max((k["heads"] for k in kinds.values() if k["normed"]), default=0)
+        planes = (len(data) - bits_size - 2 * normed * (S + T)) // (T * (S + 2))
+        sizes = [normed * S, planes * T, normed * T]
+        halves = np.frombuffer(data[: 2 * sum(sizes)], "<u2").astype("<u4") << 16
+        flat, scales, of_normed = np.split(halves.view("<f4"), np.cumsum(sizes)[:2])
+        norms = flat.reshape(L, -1, S)
+        rest = data[2 * sum(sizes) :]
+        steps = np.frombuffer(rest[: planes * T * S], np.uint8).reshape(planes, T, S) / self.index["steps"]
+        stored = np.zeros(steps.shape)
+        for plane, t, s in np.argwhere(steps):
+            stored[plane, t, s] = steps[plane, t, s] * scales[plane * T + t]
+            if plane < normed:
+                both = 1 / scales[plane * T + t], flat[plane * S + s] / of_normed[plane * T + t]
+                stored[plane, t, s] = steps[plane, t, s] / max(both)
+        bits = np.frombuffer(rest[planes * T * S :], np.uint8).reshape(M, -1)
         links = np.unpackbits(bits, axis=-1, count=words[0] * words[1]).reshape(M, *words).astype(bool)
         maps = []
         for place_ in self.index["maps"]:

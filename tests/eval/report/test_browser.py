@@ -18,7 +18,7 @@ from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
-from alignment_eval.selection.profile import calibrated
+from alignment_eval.report.encoding import ERROR, NORM_ERROR
 from tests.eval.browser import requested
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
@@ -130,7 +130,7 @@ def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) ->
             for j, row in enumerate(cells):
                 for i, (label, classes) in enumerate(row):
                     value = float(label.rpartition(": ")[2].partition(",")[0])
-                    assert abs(value - exact[j, i]) <= 0.03 * exact[j].max(), label
+                    assert abs(value - exact[j, i]) <= 2 * (ERROR + NORM_ERROR) * exact[j].max(), label
                     if i == len(row) - 1:
                         assert ("null" in classes) == (not links[number][:, j].any())
                         continue
@@ -355,40 +355,4 @@ def test_kinds_without_heads(
     browser.find("#kind option[value=attnres_n]").click()
     browser.until_title("attnres_n, AWO, layer 0 (1st), whole layer")
     assert not browser.find("#head").is_enabled()
-    assert browser.driven.get_log("browser") == []
-
-
-def test_the_alignment_by_a_profile_stands_beside_every_map(
-    chromium: Any, report: Path, tmp_path: Path, align_eval: Callable[..., Any]
-) -> None:
-    profile = calibrated(None, (0, 1), "synthetic", "text", 30)
-    (tmp_path / "p").write_text(profile.to_json())
-    page = tmp_path / "page.html"
-    arguments = ("--gold", report.parent / "gold", "--gold-base", 1, "--profile", tmp_path / "p", "-o", page)
-    done = align_eval("report", report.parent / "run", *arguments)
-    assert done.returncode == 0, done.stderr
-    entry = Page(page.read_text(encoding="utf-8")).index["sentences"][0]
-    assert entry["aligned"]
-    browser = Browser(chromium)
-    browser.open(page)
-    browser.choose_sentence(0)
-    browser.until_title("Sentence 0")
-    script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
-        (cell) => [cell.classList.contains('aligned'), cell.getAttribute('aria-label').includes('by the profile')]))"""
-    for number in (0, 5):
-        browser.choose_map(number)
-        browser.until(lambda: bool(browser.texts("#map tbody td")))
-        shown = [
-            [i, j] for j, row in enumerate(browser.run(script)) for i, cell in enumerate(row) if cell == [True, True]
-        ]
-        assert sorted(shown) == entry["aligned"]
-        gold = [*entry["sure"], *entry["possible"]]
-        right = sum(link in gold for link in entry["aligned"])
-        wrong = len(entry["aligned"]) - right
-        assert browser.text("#summary").endswith(f"By the profile: {right} right, {wrong} wrong links")
-        rows = browser.run(
-            "return [...document.querySelectorAll('#links tbody tr')].map((r) => r.cells[5].textContent)"
-        )
-        assert rows.count("yes") == len(entry["aligned"])
-    assert "linked by the profile" in " ".join(browser.texts(".legend li"))
     assert browser.driven.get_log("browser") == []

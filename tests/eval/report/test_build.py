@@ -12,8 +12,8 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.report.build import Report, ReportOptions, build, shown_ids
-from alignment_eval.report.encoding import STEPS
+from alignment_eval.report.build import Report, ReportOptions, System, build, shown_ids
+from alignment_eval.report.encoding import ERROR, NORM_ERROR
 from alignment_eval.report.page import render
 from alignment_eval.scoring.aer import Counts, score
 from alignment_eval.scoring.significance import confidence
@@ -68,8 +68,7 @@ def test_page_holds_what_extract_and_sweep_find(
             assert {(int(i), int(j)) for i, j in np.argwhere(links[number])} == pairs
             links_of[number][place] = pairs
             want = exact[m.kind][sentence.layers.index(m.layer), -1 if m.head is None else m.head]
-            # The largest of a row of weights, times the norm of the column, bounds the error of a product.
-            assert np.abs(maps[number] - want).max() <= 3 * want.max(initial=1) / STEPS
+            assert np.abs(maps[number] - want).max() <= 2 * (ERROR + NORM_ERROR) * want.max(initial=1)
         assert {tuple(pair) for pair in entry["sure"]} == GOLD[place].sure
         assert {tuple(pair) for pair in entry["sure"] + entry["possible"]} == GOLD[place].possible
         assert entry["target"]["pieces"] == sentence.target.words.tolist()
@@ -93,14 +92,9 @@ def test_values_are_close_for_every_row(make_sentence: Factory) -> None:
         if place["head"] is None and place["kind"] == "attn_w":
             continue  # a mean of several rows
         want = exact[place["kind"]][place["layer"], -1 if place["head"] is None else place["head"]]
-        m = exact["attn_w"][place["layer"], place["head"]] if place["head"] is not None else want
-        factor = np.ones(want.shape[-1])
-        if place["kind"] == "attn_n" and place["head"] is not None:
-            factor = sentence.arrays["transformed_norm"][place["layer"], place["head"]].astype(float)
-        top = m.max(axis=-1, keepdims=True) * (1 + 2**-10)
-        stored = maps[number] / factor
-        bound = np.sqrt(stored * top) / STEPS + top / (2 * STEPS) ** 2
-        assert (np.abs(stored - want / factor) <= bound * (1 + 1e-6)).all()
+        of_norm = NORM_ERROR if place["kind"] == "attn_n" and place["head"] is not None else 0
+        bound = (ERROR * (1 + of_norm) + of_norm) * want.max(axis=-1, keepdims=True)
+        assert (np.abs(maps[number] - want) <= bound * (1 + 1e-6)).all()
 
 
 def sentence_at(sentence: SentenceMaps, id_: int) -> SentenceMaps:
@@ -137,6 +131,35 @@ def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]
     np.testing.assert_array_equal(page.aers(), page_of(every).aers()[:, [0, 2, 4]])
     assert "This page holds 3 of 5 sentences, evenly spaced over the corpus." in html
     assert "This page holds" not in render(every, "t", "s", {})
+
+
+def test_systems_beside_the_maps(corpus: list[SentenceMaps]) -> None:
+    """Their scores are those of the whole corpus, sentences without maps included; their links are in the index."""
+    links = {0: frozenset({(0, 0), (1, 1)}), 1: frozenset({(5, 5)}), 3: frozenset({(0, 1)})}
+    systems = [System("ours", "made by hand", links), System("nothing", "empty", {})]
+    report = build(corpus, GOLD, ReportOptions(resampling=FAST), systems=systems)
+    for system, found in zip(systems, report.systems):
+        wanted = score([system.links.get(k, frozenset()) for k in range(5)], GOLD)
+        assert (found.name, found.description) == (system.name, system.description)
+        assert found.score.aer == wanted.aer
+        assert found.score.counts.arrays() == wanted.counts.arrays()
+        assert found.interval == confidence(wanted.per_sentence, FAST)["aer"]
+    words = {sentence.id: sentence.target.word_count for sentence in corpus}
+    assert report.systems[0].unaligned == sum(words[k] for k in (0, 2, 3, 4)) - 3
+    page = page_of(report)
+    assert page.index["systems"] == ["ours", "nothing"]
+    assert [entry["aligned"] for entry in page.index["sentences"][:4]] == [
+        [[[0, 0], [1, 1]], []],
+        [[], []],  # without words in the page
+        [[], []],
+        [[[0, 1]], []],
+    ]
+
+
+def test_a_link_outside_its_sentence(corpus: list[SentenceMaps]) -> None:
+    system = System("ours", "", {0: frozenset({(0, 9)})})
+    with pytest.raises(InputError, match=facts("ours: link 0-9 … sentence 0 (line 1)")):
+        build(corpus, GOLD, ReportOptions(resampling=FAST), systems=[system])
 
 
 def test_bad_input(make_sentence: Factory) -> None:

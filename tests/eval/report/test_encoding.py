@@ -11,28 +11,51 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack, quantise
+from alignment_eval.report.encoding import (
+    ERROR,
+    NORM_ERROR,
+    STEPS,
+    KindLayout,
+    encode_sentence,
+    half,
+    layout,
+    pack,
+    quantise,
+    upper,
+)
 
 Factory = Callable[..., SentenceMaps]
 
 
-@given(arrays.arrays(np.float64, (2, 3, 4), elements=st.floats(1e-30, 1e6) | st.just(0.0)))
-def test_quantise_keeps_to_its_bound(planes: np.ndarray) -> None:
-    steps, largest = quantise(planes)
-    stored = largest[..., None].astype(np.float64) * (steps / STEPS) ** 2
-    m = np.broadcast_to(largest[..., None].astype(np.float64), planes.shape)
-    bound = np.sqrt(stored * m) / STEPS + m / (2 * STEPS) ** 2
-    assert (np.abs(stored - planes) <= bound * (1 + 1e-9)).all()
-    top = planes.max(axis=-1)
-    assert (largest >= top * (1 - 1e-7)).all()
-    assert (largest <= top * (1 + 2**-10)).all()
+VALUES = st.floats(1e-30, 1e6) | st.just(0.0)
+
+
+@given(arrays.arrays(np.float64, (2, 3, 4), elements=VALUES), arrays.arrays(np.float64, (1, 4), elements=VALUES))
+def test_a_value_is_off_by_a_share_of_its_row_also_times_norms(planes: np.ndarray, norms: np.ndarray) -> None:
+    """The first plane is multiplied by norms, the second is not."""
+    norms = half(norms, 5, np.rint)
+    steps, (scales, of_normed) = quantise(planes, norms)
+    for plane, t in np.ndindex(2, 3):
+        row, shares = planes[plane, t], steps[plane, t] / STEPS
+        factors = np.full(4, 1 / scales[plane, t] if scales[plane, t] else np.inf)
+        if plane == 0 and of_normed[0, t]:
+            factors = np.maximum(factors, norms[0] / of_normed[0, t])
+        stored = np.where(shares > 0, shares / factors, 0.0)
+        assert (np.abs(stored - row) <= ERROR * row.max() * (1 + 1e-9)).all()
+        if plane == 0:
+            normed = row * norms[0]
+            assert (np.abs(stored * norms[0] - normed) <= ERROR * normed.max() * (1 + 1e-9)).all()
     assert not steps[planes == 0].any()
 
 
-def test_row_maxima_have_few_digits() -> None:
-    """Which lets them compress: the low 13 of 24 bits are 0."""
-    _, largest = quantise(np.random.default_rng(0).uniform(0, 9, (5, 7, 3)))
-    assert not (largest.view(np.uint32) & (2**13 - 1)).any()
+@given(arrays.arrays(np.float64, 9, elements=VALUES))
+def test_half(values: np.ndarray) -> None:
+    up, near = half(values, 3), half(values, 5, np.rint)
+    assert ((up >= values) & (up <= values * (1 + 2**-3))).all()
+    assert (np.abs(near - values) <= NORM_ERROR * values).all()
+    for found in (up, near):  # which the upper half of a float32 holds
+        read = (np.frombuffer(upper(found), "<u2").astype("<u4") << 16).view("<f4")
+        np.testing.assert_array_equal(read, found)
 
 
 def test_layout(make_sentence: Factory) -> None:
@@ -58,7 +81,7 @@ def test_layout_of_recorded_norms(make_sentence: Factory) -> None:
     assert kinds["attn_n"] == KindLayout(heads=3, head_plane=6, layer_plane=12, normed=False)
     T, S = 5, 5
     links = np.zeros((16, 3, 3), dtype=np.bool_)
-    assert len(encode_sentence(sentence, kinds, links)) == 14 * T * 4 + 14 * T * S + 16 * 2
+    assert len(encode_sentence(sentence, kinds, links)) == 14 * T * 2 + 14 * T * S + 16 * 2
 
 
 @pytest.mark.parametrize("content", [b"", b"</script><!--", bytes(range(256))])

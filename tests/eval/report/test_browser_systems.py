@@ -1,0 +1,155 @@
+"""Alignments beside the maps and beside each other, in a real browser; sizes and themes of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alignment_eval.selection.profile import calibrated
+from tests.eval.report.driving import Browser
+from tests.eval.report.pages import Page
+
+SIZES = ((1280, 800), (1920, 1080), (400, 800))
+AXE = Path("node_modules/axe-core/axe.min.js")
+WORDS = ("wort", "nächste", "verkehrsunfall", "und", "sehr", "langes")
+
+
+@pytest.fixture(scope="module")
+def page(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_sentence: Callable[..., Any],
+    make_records: Callable[..., Path],
+    align_eval: Callable[..., Any],
+) -> Path:
+    """A page of 30 sentences, some of them long, with the links of a profile and of a file."""
+    directory = tmp_path_factory.mktemp("systems")
+    lengths = [3 + 9 * (k % 5) for k in range(30)]
+    texts = [" ".join(WORDS[(k + n) % 6] for n in range(length)) + " </s>" for k, length in enumerate(lengths)]
+    make_records(directory / "run", [make_sentence(k, text, text) for k, text in enumerate(texts)])
+    (directory / "gold").write_text("0-0 1p1\n" * 30, encoding="utf-8")
+    (directory / "hyp").write_text("".join(f"0-0 {k % 3}-1 2-2\n" for k in range(30)), encoding="utf-8")
+    (directory / "p").write_text(calibrated(None, (0, 1), "synthetic", "text", 30).to_json())
+    systems = ("--profile", directory / "p", "--hyp", directory / "hyp")
+    gold = ("--gold", directory / "gold", "--gold-base", 0)
+    done = align_eval("report", directory / "run", *gold, *systems, "-o", directory / "page.html", "--resamples", 100)
+    assert done.returncode == 0, done.stderr
+    return directory / "page.html"
+
+
+@pytest.fixture
+def browser(chromium: Any, page: Path) -> Browser:
+    browser = Browser(chromium)
+    browser.open(page)
+    return browser
+
+
+def test_the_alignment_by_a_profile_stands_beside_every_map(browser: Browser, page: Path) -> None:
+    entry = Page(page.read_text(encoding="utf-8")).index["sentences"][0]
+    aligned, hyp = entry["aligned"]
+    assert aligned
+    browser.choose_sentence(0)
+    browser.until_title("Sentence 0")
+    script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
+        (cell) => [cell.classList.contains('aligned'), cell.getAttribute('aria-label').includes('by the profile')]))"""
+    for number in (0, 5):
+        browser.choose_map(number)
+        browser.until(lambda: bool(browser.texts("#map tbody td")))
+        shown = [
+            [i, j] for j, row in enumerate(browser.run(script)) for i, cell in enumerate(row) if cell == [True, True]
+        ]
+        assert sorted(shown) == aligned
+        gold = [*entry["sure"], *entry["possible"]]
+        right = sum(link in gold for link in aligned)
+        wrong = len(aligned) - right
+        assert f". By the profile: {right} right, {wrong} wrong links. By hyp: " in browser.text("#summary")
+        rows = browser.run(
+            "return [...document.querySelectorAll('#links tbody tr')].map((r) => r.cells[5].textContent)"
+        )
+        assert rows.count("yes") == len(aligned)
+    assert "linked by the profile" in " ".join(browser.texts(".legend li"))
+    check_the_pair(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
+    check_order_by_difference(browser, page)
+    assert browser.driven.get_log("browser") == []
+
+
+def check_the_pair(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
+    """Two alignments beside each other, their differences in frames and in a table; by the keyboard alone."""
+    marked = """return [...document.querySelectorAll(`#${arguments[0]}-links tbody tr`)].flatMap((row, j) =>
+        [...row.querySelectorAll('td')].flatMap((cell, i) => cell.matches(arguments[1]) ? [[i, j]] : []))"""
+
+    def shown(side: str, classes: str) -> set[tuple[int, int]]:
+        return {tuple(place) for place in browser.run(marked, side, classes)}
+
+    for side, links, others in (("first", ours, theirs), ("second", theirs, ours)):
+        assert shown(side, ".right, .wrong") == links
+        assert shown(side, ".only") == links - others
+    only = [len(ours - theirs), len(theirs - ours)]
+    counts = f"{len(ours & theirs)} links in both, {only[0]} only in the profile, {only[1]} only in hyp."
+    assert browser.text("#difference") == counts
+    assert len(browser.texts("#differences tbody tr")) == sum(only)
+    browser.run("document.getElementById('second').focus()")
+    browser.press("\ue010")  # end
+    browser.until(lambda: browser.text("#second-caption") == "the map above")
+    browser.run("document.getElementById('second').focus()")
+    browser.press("\ue013")  # arrow up
+    browser.until(lambda: browser.text("#difference") == counts)
+
+
+def check_order_by_difference(browser: Browser, page: Path) -> None:
+    entries = Page(page.read_text(encoding="utf-8")).index["sentences"]
+    differing = [len({*map(tuple, a)} ^ {*map(tuple, b)}) for a, b in (entry["aligned"] for entry in entries)]
+    browser.find("#order option[value=differ]").click()
+    places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
+    assert [differing[place] for place in places] == sorted(differing, reverse=True)
+    assert len(set(differing)) > 1
+
+
+def emulated(browser: Browser, width: int = 0, height: int = 0, theme: str = "") -> None:
+    """Give the window a size and the page a theme, or take both back."""
+    emulate = browser.driven.execute_cdp_cmd
+    if width:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        emulate("Emulation.setDeviceMetricsOverride", size)
+    else:
+        emulate("Emulation.clearDeviceMetricsOverride", {})
+    features = [{"name": "prefers-color-scheme", "value": theme}] if theme else []
+    emulate("Emulation.setEmulatedMedia", {"features": features})
+
+
+def test_it_fits_every_window(browser: Browser) -> None:
+    """Nothing is wider than the window, the list of sentences keeps its height and cuts no line."""
+    clipped = """return [...document.querySelectorAll('#overview-table, .heat')].filter((table) =>
+        table.getBoundingClientRect().right > innerWidth).length"""
+    try:
+        for width, height in SIZES:
+            emulated(browser, width, height)
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+            box = (
+                "const s = document.getElementById('sentences'); return [s.offsetHeight, s.scrollWidth - s.clientWidth]"
+            )
+            tall, wider = browser.run(box)
+            assert tall <= 0.75 * height
+            assert wider <= 0
+            assert width < 1280 or browser.run(clipped) == 0
+    finally:
+        emulated(browser)
+
+
+def test_axe_core_finds_nothing_serious(browser: Browser) -> None:
+    if not AXE.is_file():
+        pytest.skip("no node_modules/axe-core in this folder (npm install --no-save axe-core)")
+    run = """axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations.filter((v) =>
+        ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html}`))"""
+    evaluate = browser.driven.execute_cdp_cmd
+    evaluate("Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")})  # outside of the page's policy
+    try:
+        for width, height in SIZES:
+            for theme in ("light", "dark"):
+                emulated(browser, width, height, theme)
+                done = evaluate("Runtime.evaluate", {"expression": run, "awaitPromise": True, "returnByValue": True})
+                assert done["result"]["value"] == [], (width, theme)
+    finally:
+        emulated(browser)
