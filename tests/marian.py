@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 ENDS = ["</s>", "<unk>", "<pad>"]
@@ -94,6 +93,8 @@ def save(
     tokens: Sequence[Sequence[str]] = (),
 ) -> Path:
     """Write a model in Transformers' format; the SentencePiece models are none."""
+    from safetensors.torch import save_file
+
     directory.mkdir(parents=True, exist_ok=True)
     sizes = ("vocab_size", "decoder_vocab_size")
     tokens = tokens or [vocabulary(config[size], config["pad_token_id"]) for size in sizes]
