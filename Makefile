@@ -22,6 +22,9 @@ demo: install
 # A file is one worker's; files in their order, which ends with many small ones, so that neither worker waits long
 DIST := --dist loadfile --no-loadscope-reorder
 
+# Processes share compiled modules: to compile the tests and the packages takes each some 10 s
+test coverage: export PYTHONDONTWRITEBYTECODE :=
+
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 $(DIST)
 

@@ -13,7 +13,9 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 # No test asserts a time: drawing examples is slow on a busy machine, and where coverage is measured.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+# pytest --hypothesis-profile=thorough
+settings.register_profile("thorough", settings.get_profile("suite"), max_examples=1000)
 settings.load_profile("suite")
 
 Make = Callable[[Path], object]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval.commands import sweep
 from alignment_eval.maps.sentence import SentenceMaps
 
 Call = Callable[..., tuple[int, str, str]]
@@ -119,7 +120,7 @@ def test_hypotheses_by_place_or_by_option(call: Call, directory: Path) -> None:
         ((status, out),) = printed
         assert (status, out.count("sentences:2")) == (0, 2)
     ways = [("gold", "other"), ("--hyp", "gold", "--against", "other"), ("gold", "--against", "other")]
-    ((status, out),) = {call("errors", *way, *GOLD, *texts)[:2] for way in ways}
+    ((status, out),) = {call("errors", *way, *GOLD, *texts, "--format", "json")[:2] for way in ways}
     assert (status, '"against": "other"' in out) == (0, True)
     status, _, messages = call("errors", "gold", "other", "--against", "gold", *GOLD, *texts)
     assert (status, "3 hypotheses: expected one, or two to compare" in messages) == (2, True)
@@ -150,9 +151,14 @@ def test_hypotheses_by_place_or_by_option(call: Call, directory: Path) -> None:
     ],
 )
 def test_lists_with_commas_and_with_spaces_are_one(
-    call: Call, directory: Path, command: tuple[object, ...], lists: dict[str, tuple[str, ...]]
+    call: Call,
+    directory: Path,
+    command: tuple[object, ...],
+    lists: dict[str, tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same output and signature, with RECORDS or LOG before the lists and after them."""
+    monkeypatch.setattr(sweep, "save_heatmaps", lambda *_: None)  # ten seconds of drawing
     name, place, *others = command
     ending = ".svg" if name in PICTURES else ""
     printed = []

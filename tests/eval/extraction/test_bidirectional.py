@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
@@ -45,7 +45,6 @@ CASES = {
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
-@settings(max_examples=150, deadline=None)
 def test_mutual_is_what_both_directions_have(
     make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
 ) -> None:
@@ -63,7 +62,6 @@ def test_mutual_is_what_both_directions_have(
 
 
 @given(**CASES)
-@settings(max_examples=150, deadline=None)
 def test_mutual_argmax_cell_by_cell(
     make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str
 ) -> None:
@@ -78,7 +76,6 @@ def test_mutual_argmax_cell_by_cell(
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
-@settings(max_examples=150, deadline=None)
 def test_average_cell_by_cell(
     make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
 ) -> None:
@@ -103,7 +100,6 @@ def test_average_cell_by_cell(
 
 
 @given(**{name: case for name, case in CASES.items() if name != "null"})
-@settings(max_examples=100, deadline=None)
 def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, seed: int, setting: str) -> None:
     forward, reverse = pair(make_sentence, source, target, seed)
     options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
@@ -102,7 +102,6 @@ def sides(draw: st.DrawFn, ends_with_special: bool) -> SentenceSide:
     levels=st.integers(1, 5),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=400, deadline=None)
 def test_rules_are_those_of_the_slow_loop(
     source: SentenceSide, target: SentenceSide, configuration: tuple[str, str, str], final: bool, levels: int, seed: int
 ) -> None:
@@ -125,7 +124,6 @@ def test_rules_are_those_of_the_slow_loop(
     setting=st.sampled_from(list(SETTINGS)),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=100, deadline=None)
 def test_word_map_is_that_of_the_slow_loop(source: SentenceSide, target: SentenceSide, setting: str, seed: int) -> None:
     maps = np.random.default_rng(seed).uniform(size=(2, len(target.tokens), len(source.tokens)))
     got = word_map(maps, source, target, setting)
@@ -143,7 +141,6 @@ def test_word_map_is_that_of_the_slow_loop(source: SentenceSide, target: Sentenc
     setting=st.sampled_from(list(SETTINGS)),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=100, deadline=None)
 def test_word_map_keeps_the_mass(source: SentenceSide, target: SentenceSide, setting: str, seed: int) -> None:
     """Rows of attention weights sum to 1 before and after: nothing is lost or counted twice."""
     maps = np.random.default_rng(seed).dirichlet(np.ones(len(source.tokens)), size=len(target.tokens))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
@@ -28,7 +28,6 @@ def slow_two_way(scores: np.ndarray) -> np.ndarray:
 
 
 @given(shape=st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4)), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
 def test_two_way_shares_cell_by_cell(shape: tuple[int, int, int], seed: int) -> None:
     target, source, levels = shape
     scores = np.random.default_rng(seed).integers(0, levels + 1, (2, target, source)).astype(np.float64)
@@ -84,7 +83,6 @@ TEXTS = given(seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 3), exponent
 
 
 @TEXTS
-@settings(max_examples=60, deadline=None)
 def test_counted_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
     pairs = random_text(seed)
     _, expected = slow_lexicon(pairs, passes, exponent)
@@ -95,7 +93,6 @@ def test_counted_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> No
 
 
 @TEXTS
-@settings(max_examples=60, deadline=None)
 def test_other_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
     """By the totals: also pairs that were counted, if they come as others."""
     pairs = random_text(seed)

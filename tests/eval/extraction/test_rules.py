@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
@@ -58,7 +58,6 @@ def links(units: UnitMap, rule: str, null: str = "allow", final: bool = False) -
     null=st.sampled_from(["allow", "mask"]),
     final=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
 def test_rules_are_those_of_the_slow_loop(
     shape: tuple[int, int, int, int], rule: tuple[str, float], null: str, final: bool
 ) -> None:
@@ -72,7 +71,6 @@ def test_rules_are_those_of_the_slow_loop(
 
 
 @given(shape=SHAPES, final=st.booleans(), null=st.sampled_from(["allow", "mask"]))
-@settings(max_examples=100, deadline=None)
 def test_top_1_is_kobayashi2020(shape: tuple[int, int, int, int], null: str, final: bool) -> None:
     units = random_units(*shape)
     final = final and shape[0] > 0 and shape[1] > 0
@@ -80,7 +78,6 @@ def test_top_1_is_kobayashi2020(shape: tuple[int, int, int, int], null: str, fin
 
 
 @given(shape=SHAPES, values=st.tuples(st.floats(0, 1), st.floats(0, 1)), null=st.sampled_from(["allow", "mask"]))
-@settings(max_examples=200, deadline=None)
 def test_raising_the_threshold_never_adds_links(
     shape: tuple[int, int, int, int], values: tuple[float, float], null: str
 ) -> None:
@@ -90,7 +87,6 @@ def test_raising_the_threshold_never_adds_links(
 
 
 @given(shape=SHAPES, null=st.sampled_from(["allow", "mask"]))
-@settings(max_examples=50, deadline=None)
 def test_threshold_0_and_a_large_k_link_everything(shape: tuple[int, int, int, int], null: str) -> None:
     units = random_units(*shape)
     assert links(units, "threshold=0", null).all()
@@ -98,7 +94,6 @@ def test_threshold_0_and_a_large_k_link_everything(shape: tuple[int, int, int, i
 
 
 @given(shape=SHAPES, k=st.integers(1, 5), null=st.sampled_from(["allow", "mask"]))
-@settings(max_examples=100, deadline=None)
 def test_a_larger_k_only_adds_links(shape: tuple[int, int, int, int], k: int, null: str) -> None:
     units = random_units(*shape)
     assert not (links(units, f"top-k={k}", null) & ~links(units, f"top-k={k + 1}", null)).any()

@@ -24,7 +24,7 @@ from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothes
 from alignment_eval.formats.writing import format_lines
 from alignment_eval.links.table import GoldTable, LinkTable
 
-SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 INDICES = st.integers(0, 30) | st.integers(0, 999_998)
 #: Sentence number, source, target, possible only, confidence.
 ROWS = st.lists(

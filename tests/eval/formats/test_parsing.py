@@ -100,7 +100,6 @@ def slow_scored(lines: Sequence[str]) -> list[tuple[int, int, int, bool, float]]
 
 @pytest.mark.parametrize(("parse", "slow"), [(parse_pairs, slow_pairs), (parse_scored, slow_scored)])
 @given(text=TEXTS)
-@settings(max_examples=400)
 def test_vectorised_parsers_equal_the_slow_ones(
     parse: Callable[..., RawLinks], slow: Callable[..., Any], text: str
 ) -> None:

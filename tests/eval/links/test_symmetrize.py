@@ -92,7 +92,6 @@ def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
 
 @pytest.mark.parametrize(("method", "variant"), EVERY)
 @given(PAIRS)
-@settings(max_examples=60)
 def test_equals_the_slow_one(method: str, variant: str, pair: tuple[Links, Links]) -> None:
     assert symmetrize(*pair, method, variant) == slow(*pair, method, variant)
 
@@ -107,7 +106,6 @@ def test_of_a_corpus_is_that_of_each_sentence(method: str, variant: str, pairs: 
 
 
 @given(PAIRS)
-@settings(max_examples=60)
 def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
     result = {(method, variant): symmetrize(*pair, method, variant) for method, variant in EVERY}
     for variant in VARIANTS:

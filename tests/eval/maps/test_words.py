@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
@@ -44,7 +44,6 @@ def slow_combine(maps: np.ndarray, how: str) -> np.ndarray:
 
 
 @given(shape=MAPS, how=st.sampled_from(COMBINATIONS))
-@settings(max_examples=200, deadline=None)
 def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int], how: str) -> None:
     maps = random_maps(shape)
     if len(maps) > 1:
@@ -55,7 +54,6 @@ def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int
 
 
 @given(shape=MAPS)
-@settings(max_examples=100, deadline=None)
 def test_rows_sum_to_1_unless_they_are_zero(shape: tuple[int, int, int, int]) -> None:
     maps = random_maps(shape)
     sums = row_shares(maps).sum(axis=-1)

@@ -77,8 +77,8 @@ def test_profiles_are_those_that_are_bundled(call, models):
 
 def test_one_pair_is_aligned_as_within_the_text(call, models, tmp_path):
     add_profiles(models)
-    whole = call(*both(models)).lines
-    alone = call(*both(models), "--window", 1, "--max-tokens", 1)
+    whole = call(*both(models), pairs=20).lines
+    alone = call(*both(models), "--window", 1, "--max-tokens", 1, pairs=20)
     assert alone.lines == whole
     assert str(models / "checkpoint.pt.align.json") in alone.err
     assert call(*both(models), pairs=1).lines == whole[:1]
@@ -190,23 +190,23 @@ def test_text_of_another_language_does_not_pass_for_a_formed_model(call):
 
 
 def test_a_profile_of_one_direction_serves_one(call, models):
-    assert call("calibrate").status == 0
+    assert call("calibrate", pairs=30).status == 0
     profile = models / "checkpoint.pt.align.json"
-    assert call("--profile", profile).status == 0
-    done = call("--profile", profile, *both(models))
+    assert call("--profile", profile, pairs=1).status == 0
+    done = call("--profile", profile, *both(models), pairs=1)
     assert done.status == 2
     assert "is of one direction, but two models are given" in done.err
-    assert call("calibrate", *both(models), "--overwrite").status == 0
-    assert call("--profile", profile, *both(models)).status == 0
+    assert call("calibrate", *both(models), "--overwrite", pairs=30).status == 0
+    assert call("--profile", profile, *both(models), pairs=1).status == 0
 
 
 def test_a_profile_of_another_model_is_refused(call, models):
     shutil.copy(DEMO / "checkpoint.en-de.pt.align.json", models / "checkpoint.pt.align.json")
-    done = call()
+    done = call(pairs=1)
     assert done.status == 1
     assert "checkpoint.pt.align.json: is the profile of model" in done.err
-    assert call("--profile", "none").status == 0
-    assert call("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020").status == 0
+    assert call("--profile", "none", pairs=1).status == 0
+    assert call("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", pairs=1).status == 0
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
