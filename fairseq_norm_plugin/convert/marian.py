@@ -13,7 +13,7 @@ import torch
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.selection.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
@@ -29,6 +29,7 @@ NEVER = -1e4
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 _SPM = ("source.spm", "target.spm")
 _LANGUAGE = re.compile(r"[\w-]+")
+_TAG = re.compile(r">>\S+<<")
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 # the positions are checked; the others are copies
 _UNUSED = re.compile(r"model\.shared\.weight$")
@@ -90,6 +91,7 @@ def convert(
         for name in _SPM:
             _copy(model / name, directory / name)
         vocabularies = _vocabularies(model, config)
+        _warn_of_tags(vocabularies[0], model)
         dictionaries = [
             write_dictionary(directory / f"dict.{language}.txt", (t for t in tokens if t not in SPECIALS))
             for language, tokens in zip(languages, vocabularies)
@@ -158,6 +160,15 @@ def _vocabularies(model: Path, config: dict[str, Any]) -> tuple[list[str], list[
     if config["share_encoder_decoder_embeddings"] or not path.exists():
         path = model / "vocab.json"
     return source, read_vocabulary(path, config, "decoder_vocab_size")
+
+
+def _warn_of_tags(tokens: Sequence[str], model: Path) -> None:
+    if tags := [token for token in tokens if _TAG.fullmatch(token)]:
+        warn_on_stderr(
+            f"{model}: the model translates into several languages: each source begins with the tag of one ({tags[0]}, "
+            f"…), which norm-align does not add; give text in pieces that begin with it to fairseq-generate, with "
+            f"--norm-special-tokens '{tags[0]}'"
+        )
 
 
 def read_vocabulary(path: Path, config: dict[str, Any], size: str) -> list[str]:

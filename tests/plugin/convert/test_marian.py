@@ -14,7 +14,7 @@ from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.marian import convert
 from fairseq_norm_plugin.output.identity import model_hash
 from tests import marian
-from tests.facts import facts
+from tests.facts import facts, says
 
 safetensors = pytest.importorskip("safetensors.torch")
 
@@ -53,6 +53,15 @@ def test_tokens_that_fairseq_has_and_marian_may_have(tmp_path):
     assert len(projection.bias) == 40
     assert torch.equal(projection.weight[0], weights["model.shared.weight"][39])
     assert projection.bias[0] == weights["final_logits_bias"][0, 39]
+
+
+def test_tags_of_target_languages_are_told(tmp_path, capsys):
+    tokens = marian.vocabulary(40)
+    tokens[7] = ">>fra<<"
+    converted(tmp_path, tokens=[tokens, tokens])
+    assert says(capsys.readouterr().err, "warning: … model: … several languages … >>fra<< … --norm-special-tokens")
+    converted(tmp_path / "one")
+    assert "warning" not in capsys.readouterr().err
 
 
 def test_a_token_with_a_blank_of_unicode_keeps_its_place(tmp_path):
