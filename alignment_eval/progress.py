@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -23,9 +23,9 @@ def no_progress(items: Iterable[T], total: int, unit: str) -> Iterable[T]:
     return items
 
 
-def progress_bar(items: Iterable[T], total: int, unit: str) -> Iterable[T]:
+def progress_bar(items: Iterable[T], total: int, unit: str) -> Iterator[T]:
     """Draw a bar."""
     from tqdm import tqdm
 
-    bar: Iterable[T] = tqdm(items, total=total, unit=f" {unit}", disable=None, file=sys.stderr, delay=_DELAY)
-    return bar
+    # not the bar itself: list() would allocate memory for ``total`` items, a number that a damaged file may give
+    yield from tqdm(items, total=total, unit=f" {unit}", disable=None, file=sys.stderr, delay=_DELAY)

@@ -29,5 +29,9 @@ def test_what_is_done_at_once_has_no_bar(monkeypatch):
     assert sys.stderr.getvalue() == ""
 
 
+def test_a_false_total_takes_no_memory():
+    assert list(progress.progress_bar("abc", 10**18, "letters")) == ["a", "b", "c"]
+
+
 def test_no_progress():
     assert progress.no_progress("abc", 3, "letters") == "abc"
