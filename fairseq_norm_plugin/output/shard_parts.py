@@ -185,11 +185,14 @@ class ShardParts(ABC, Generic[Item]):
         """Remove output that is to be overwritten, and leftovers of killed runs of this shard."""
         remove_left_over_files(self.directory, self.manifest.file_names)
         if self._stale is not None:
+            # its manifest first: without it the parts do not count, so a kill in between is no harm
+            (self.directory / self._stale.name).unlink(missing_ok=True)
             self._remove(self._stale)
             self._stale = None
 
     def _remove(self, manifest: Manifest) -> None:
-        for name in (manifest.name, *(part.name for part in manifest.parts)):
+        # the manifest last: it tells the next run which parts are left, if this one is killed in between
+        for name in (*(part.name for part in manifest.parts), manifest.name):
             (self.directory / name).unlink(missing_ok=True)
 
     def _declare(self, **changes: Any) -> None:
