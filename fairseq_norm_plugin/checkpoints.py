@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import errno
 import functools
 import pickle
 import re
+import warnings
 import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 from torch import nn
@@ -84,8 +87,32 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
             )
 
 
-def _check(path: str) -> None:
-    """Check a checkpoint before fairseq reads it: it must be undamaged, and its options plain.
+def read_checkpoint(path: str) -> dict[str, Any]:
+    """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
+
+    ``mapped`` says whether they are: not in a file that torch before 1.6 saved.
+
+    Raises:
+        InputError: the file cannot be read safely, is damaged or has no weights, or its options are not plain.
+    """
+    with explained(path):
+        state = _check(path)
+    state["mapped"] = zipfile.is_zipfile(path)
+    if state.get("cfg") is not None:
+        state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
+    if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
+        state["optimizer_history"] = [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}]
+    if "epoch" not in state:
+        state.setdefault("extra_state", {"train_iterator": None})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what hydra says of fairseq's calls
+        upgraded: dict[str, Any] = checkpoint_utils._upgrade_state_dict(state)
+    _remove_copies(upgraded)
+    return upgraded
+
+
+def _check(path: str) -> dict[str, Any]:
+    """Check a checkpoint before fairseq reads it: it must be undamaged, and its options plain; returns its content.
 
     The tensors are only mapped into memory, so a large file is not read twice.
     """
@@ -99,6 +126,8 @@ def _check(path: str) -> None:
     if not (isinstance(state, dict) and isinstance(state.get("model"), dict) and state["model"]):
         raise InputError(f"{path}: the file has no weights; give a checkpoint that fairseq-train saved")
     check_options(state, path)
+    content: dict[str, Any] = state
+    return content
 
 
 def _receive_options(broadcast: Any) -> Any:
@@ -110,29 +139,43 @@ def _receive_options(broadcast: Any) -> Any:
     return broadcast_object
 
 
+@contextlib.contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Make errors of torch that reading ``path`` raises inside readable.
+
+    Raises:
+        InputError: the file could run code, or is incomplete.
+    """
+    try:
+        yield
+    except pickle.UnpicklingError as error:
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        what = f"the file holds {found.group(1)}" if found else "the file cannot be read as weights"
+        # from None: torch's message recommends weights_only=False, which would run the file's code
+        raise InputError(
+            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
+            f"plain options; get the weights from a source that you trust and save them again"
+        ) from None
+    except (EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
+        # torch seeks the archive's directory at the end, and in a short file even before the beginning
+        cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
+        if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
+            raise
+        raise InputError(f"{path}: the checkpoint is incomplete ({error}); copy or save it again") from error
+
+
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with explained(path):
             _check(str(PathManager.get_local_path(path)))
             state = load(path, *args, **kwargs)
-        except pickle.UnpicklingError as error:
-            found = re.search(r"GLOBAL (\S+)", str(error))
-            what = f"the file holds {found.group(1)}" if found else "the file cannot be read as weights"
-            # from None: torch's message recommends weights_only=False, which would run the file's code
-            raise InputError(
-                f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
-                f"plain options; get the weights from a source that you trust and save them again"
-            ) from None
-        except (EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
-            # torch seeks the archive's directory at the end, and in a short file even before the beginning
-            cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
-            if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
-                raise
-            raise InputError(f"{path}: the checkpoint is incomplete ({error}); copy or save it again") from error
-
-        for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
-            del state["model"][name]
+        _remove_copies(state)
         return state
 
     return load_checkpoint_to_cpu
+
+
+def _remove_copies(state: dict[str, Any]) -> None:
+    for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
+        del state["model"][name]

@@ -25,6 +25,34 @@ def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
     return frozenset({dictionary.eos(), dictionary.bos(), dictionary.pad()} | known)
 
 
+@dataclass(frozen=True)
+class Frame:
+    """The special tokens around the tokens of a sentence, as ids: ``</s>``, ``<s>``, language tags."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a model reads around a sentence pair.
+
+    Attributes:
+        source: of the source.
+        target: of the target; a search forces what is before it and ends with the last token of what is after it.
+        first: the decoder's first input.
+    """
+
+    source: Frame
+    target: Frame
+    first: int
+
+    @classmethod
+    def plain(cls, eos: int) -> Frames:
+        """Both sides end in ``</s>``, and the decoder starts with it."""
+        return cls(Frame((), (eos,)), Frame((), (eos,)), eos)
+
+
 @dataclass(frozen=True, eq=False)
 class Spelling:
     """The tokens and words that token ids spell.

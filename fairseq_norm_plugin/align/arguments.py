@@ -12,18 +12,39 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
 from fairseq_norm_plugin.api import NormModel, load
+from fairseq_norm_plugin.loading.languages import STATED
 from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
 from fairseq_norm_plugin.pipeline.text import WORDS
+
+_NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the source-target model and its subwords."""
     group = parser.add_argument_group("model")
-    group.add_argument("--path", required=True, metavar="CHECKPOINT", help="an ensemble: several, separated by :")
-    group.add_argument("--data", required=True, metavar="DIR", help="directory with dict.LANG.txt of both languages")
+    group.add_argument(
+        "--path",
+        required=True,
+        metavar="CHECKPOINT",
+        help="an ensemble: several, separated by :; or the directory of a released model",
+    )
+    group.add_argument(
+        "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: --path, if a directory)"
+    )
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
     group.add_argument("-t", "--target-lang", metavar="LANG", help="default: likewise")
+    _add_language_arguments(parser.add_argument_group("multilingual models", "default: as the checkpoint says"))
     _add_pipeline_arguments(parser.add_argument_group("words and subwords", "as fairseq-interactive takes them"))
+
+
+def _add_language_arguments(group: argparse._ArgumentGroup) -> None:
+    """Declare what fairseq's multilingual tasks are told of their languages."""
+    group.add_argument(
+        "--langs", metavar="LANG,LANG,…", help="all languages of the model, in the order of its training"
+    )
+    group.add_argument("--lang-dict", metavar="FILE", help="the same, one a line")
+    group.add_argument("--lang-pairs", metavar="SRC-TGT,…", help="language pairs, also those it was not trained on")
+    group.add_argument("--fixed-dictionary", metavar="FILE", help="a dictionary of all languages")
 
 
 def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
@@ -68,9 +89,10 @@ def _add_option(group: argparse._ArgumentGroup, option: Any, owner: str) -> None
         group.add_argument(flag, metavar="VALUE", help=text, nargs="+" if option.name in SIDED else None)
 
 
-def _pipeline_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The stated options of tokenizer and subwords, except for codes."""
+def _stated_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The stated options of tokenizer and subwords, except for codes, and those of multilingual models."""
     names = {o.name for registry in ("tokenizer", "bpe") for n in names_of(registry) for o in options_of(registry, n)}
+    names |= set(STATED)
     return {name: getattr(args, name) for name in names - {"bpe_codes"} if getattr(args, name) is not None}
 
 
@@ -85,7 +107,11 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare the target-source model; returns its group."""
     group = parser.add_argument_group("both directions")
-    group.add_argument("--reverse-path", metavar="CHECKPOINT", help="a target-source model")
+    group.add_argument(
+        "--reverse-path",
+        metavar="CHECKPOINT",
+        help="a target-source model; a multilingual model is its own (none: only one direction of it)",
+    )
     group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
     group.add_argument(
         "--reverse-bpe-codes",
@@ -107,6 +133,9 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
         help="tokens in a batch (default: 4000)",
     )
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    precision = group.add_mutually_exclusive_group()
+    precision.add_argument("--fp16", action="store_true", help="compute in 16 bits; maps and links stay in float32")
+    precision.add_argument("--bf16", action="store_true", help="the same in bfloat16")
     return group
 
 
@@ -126,8 +155,8 @@ def check_input(args: argparse.Namespace) -> None:
         raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
-    if (args.bpe == "none" and args.bpe_codes is not None) or (args.bpe is None and args.bpe_codes is None):
-        raise UsageError("expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords")
+    if args.bpe == "none" and args.bpe_codes is not None:
+        raise UsageError(_NO_SUBWORDS)
     for name, codes in (("--bpe-codes", args.bpe_codes), ("--reverse-bpe-codes", args.reverse_bpe_codes)):
         if codes is not None and len(codes) > 2:
             raise UsageError(f"{name}: {len(codes)} files: expected joint codes, or those of source and target")
@@ -139,6 +168,22 @@ def check_input(args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
+
+
+def check_directions(args: argparse.Namespace, directions: int) -> None:
+    """Check the options of two directions, now that the models are known.
+
+    Raises:
+        UsageError: they need a model of the other direction, or say too little for two.
+    """
+    if directions == 1:
+        for name in ("reverse_heads", "join", "symmetrize"):
+            if getattr(args, name, None) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
+                )
+    elif args.join is None and args.symmetrize is None and not (args.rule or "two-way=").startswith("two-way="):
+        raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
 
 
 def load_models(args: argparse.Namespace) -> list[NormModel]:
@@ -161,8 +206,11 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
         bpe=args.bpe,
         source_words=args.source_words,
         target_words=args.target_words,
-        **_pipeline_options(args),
+        dtype="float16" if args.fp16 else "bfloat16" if args.bf16 else "float32",
+        **_stated_options(args),
     )
+    if not model.text.is_stated:
+        raise UsageError(_NO_SUBWORDS)
     if torch.cuda.is_available() and not args.cpu:
         model.to("cuda")
     return model.both

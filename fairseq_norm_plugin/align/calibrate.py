@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.selection.agreement import FEWEST_PAIRS, FORMED, PAIRS
-from alignment_eval.selection.profile import Profile, profile_path, together
+from alignment_eval.selection.profile import Profile, together
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -30,7 +30,6 @@ from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gol
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import ParallelText
-from fairseq_norm_plugin.output.identity import model_hash
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
@@ -74,17 +73,16 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
     check_input(args)
-    checkpoints = [args.path] if args.reverse_path is None else [args.path, args.reverse_path]
-    files = [Path(args.output or profile_path(args.path)), *map(profile_path, checkpoints[1:])]
-    for file in files:
-        check_new(file, args.overwrite)
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = [model.direction for model in models]
+    files = [Path(args.output or directions[0].profile), *(direction.profile for direction in directions[1:])]
+    for file in files:
+        check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
-    hashes = [model_hash(model.models) for model in models]
+    hashes = [model.identity for model in models]
     profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     if len(profiles) == 2:
         profiles = [together(*profiles), together(*profiles[::-1])]

@@ -134,18 +134,10 @@ def check_usage(args: argparse.Namespace) -> None:
         UsageError: an option is missing, or two exclude each other.
     """
     check_input(args)
-    if args.reverse_path is None:
-        for name in ("reverse_heads", "join", "symmetrize"):
-            if getattr(args, name) is not None:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
-                )
     if args.symmetrize is not None and (args.confidences or args.min_confidence is not None):
         raise UsageError("--symmetrize makes links without confidences: give --join, or no option of confidences")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize, args.variant)
-    elif args.reverse_path is not None and not (args.rule or "two-way=").startswith("two-way="):
-        raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
     check_lexicon_arguments(args, args.overwrite or args.resume)
     if args.layer == MAX_NORM:
         raise UsageError(f"--layer {MAX_NORM} needs all maps before the first link: give a number here")

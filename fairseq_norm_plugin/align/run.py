@@ -27,7 +27,7 @@ from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
-from fairseq_norm_plugin.align.arguments import load_models, text_paths
+from fairseq_norm_plugin.align.arguments import check_directions, load_models, text_paths
 from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
@@ -35,7 +35,7 @@ from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
-from fairseq_norm_plugin.output.identity import architecture_hash, model_hash
+from fairseq_norm_plugin.output.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.pipeline.settings import TextSettings
 
@@ -54,10 +54,11 @@ def run(args: argparse.Namespace) -> None:
     lexicon = given_lexicon(args)
     text = ParallelText(text_paths(args))
     models = load_models(args)
+    check_directions(args, len(models))
     directions = [model.direction for model in models]
     text = text.through(directions[0].pipelines)
     _write_tokens(args, text, directions[0])
-    hashes = [model_hash(model.models) for model in models]
+    hashes = [model.identity for model in models]
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     chosen = choose_method(args, directions, hashes, text)
@@ -116,7 +117,7 @@ def _manifest(
         "version": __version__,
         "models": list(hashes),
         "architectures": [architecture_hash(model.models) for model in models],
-        "dictionaries": [file_hash(path) for model in models for path in _dictionary_files(model)],
+        "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
         "pipelines": [_pipeline_fields(model.text) for model in models],
         "text": list(text.hashes),
         "extraction": fields,
@@ -130,11 +131,6 @@ def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
     hashes = [file_hash(Path(name)) for name in text.files]
     named = {"tokenizer": text.tokenizer, "bpe": text.bpe, "words": ",".join(text.words), "mark": text.mark}
     return {**named, "options": json.dumps(options), "files": ",".join(hashes)}
-
-
-def _dictionary_files(model: NormModel) -> list[Path]:
-    cfg = model.task.cfg
-    return [Path(cfg.data) / f"dict.{language}.txt" for language in (cfg.source_lang, cfg.target_lang)]
 
 
 def _window_ends(size: int, window: int, counted: int) -> list[int]:

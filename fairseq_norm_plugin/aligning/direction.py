@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Optional
 
 import torch
@@ -13,11 +14,14 @@ from torch import Tensor, nn
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
+from fairseq_norm_plugin.pipeline.pieces import Pieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
+from fairseq_norm_plugin.tokens import Frame, Frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +29,7 @@ class EncodedSide:
     """One side of a pair, encoded for a model.
 
     Attributes:
-        ids: token ids with ``</s>``.
+        ids: token ids with the special tokens around them.
         side: tokens with their words.
         unknown: how many tokens the dictionary lacks.
         certain: whether the words are certainly those of the text (tokens.Spelling).
@@ -49,9 +53,13 @@ class Direction:
         dictionaries: fairseq's dictionaries of source and target.
         pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
+        frames: the special tokens around the sides; default: ``</s>`` after them.
+        profile: the profile beside the checkpoint, whether or not it exists; default: named after the checkpoint.
 
     Attributes:
         name: path of the checkpoint.
+        frames: the special tokens around the sides.
+        profile: the path of its profile.
         pipelines: of source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
@@ -63,10 +71,15 @@ class Direction:
         dictionaries: tuple[Any, Any],
         pipelines: tuple[TextPipeline, TextPipeline],
         name: str,
+        frames: Optional[Frames] = None,
+        profile: Optional[Path] = None,
     ) -> None:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
         self.pipelines = pipelines
+        self.frames = frames or Frames.plain(dictionaries[1].eos())
+        self.profile = profile or profile_path(name)
+        self._specials = {self.frames.first, *(i for of in (self.frames.source, self.frames.target) for i in _ids(of))}
         self.name = name
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
@@ -95,7 +108,17 @@ class Direction:
 
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
         """Encode the words of a source (``which`` 0) or a target (1)."""
-        return _encode(tokens, self.pipelines[which], self._dictionaries[which])
+        return self._encode(self.pipelines[which].segment(tokens), which)
+
+    def _encode(self, pieces: Pieces, which: int) -> EncodedSide:
+        dictionary, specials = self._dictionaries[which], self._specials
+        numbers = map(dictionary.index, pieces.tokens)
+        # a word of the text that looks like </s>, <pad> or a tag is not that symbol
+        ids = [i if i >= dictionary.nspecial and i not in specials else dictionary.unk() for i in numbers]
+        frame = self.frames.target if which else self.frames.source
+        before, after = ([dictionary[i] for i in part] for part in (frame.before, frame.after))
+        ids_of_side = torch.tensor([*frame.before, *ids, *frame.after])
+        return EncodedSide(ids_of_side, pieces.side(before, after), ids.count(dictionary.unk()))
 
     def read(self, line: str, which: int) -> Words:
         """The words of a line of source (``which`` 0) or target (1)."""
@@ -110,8 +133,7 @@ class Direction:
         items = []
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
-        dictionary = self._dictionaries[0]
-        sample = dict(collate(items, dictionary.pad(), dictionary.eos()))
+        sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
         device = next(self._models[0].parameters()).device
         sample["net_input"] = {
             name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)
@@ -144,9 +166,9 @@ class Direction:
         ids = sample["id"].tolist()
         device = sample["net_input"]["src_tokens"].device
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
-        dictionary = self._dictionaries[1]
+        pad = self._dictionaries[1].pad()
         with enough_threads(self._models, count_tokens(pairs)):
-            record_hypotheses(self._models, sample, hypotheses, recorded, dictionary.pad(), dictionary.eos())
+            record_hypotheses(self._models, sample, hypotheses, recorded, pad, self.frames.first)
         return {
             id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
             for id_, (hypothesis,) in zip(ids, hypotheses)
@@ -183,9 +205,5 @@ def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]])
     return sum(len(side.ids) for sides in pairs.values() for side in sides if side is not None)
 
 
-def _encode(words: Tokens, pipeline: TextPipeline, dictionary: Any) -> EncodedSide:
-    pieces = pipeline.segment(words)
-    # a word of the text that looks like </s> or <pad> is not that symbol
-    ids = [i if (i := dictionary.index(piece)) >= dictionary.nspecial else dictionary.unk() for piece in pieces.tokens]
-    side = pieces.side((), (dictionary[dictionary.eos()],))
-    return EncodedSide(torch.tensor([*ids, dictionary.eos()]), side, ids.count(dictionary.unk()))
+def _ids(frame: Frame) -> tuple[int, ...]:
+    return (*frame.before, *frame.after)

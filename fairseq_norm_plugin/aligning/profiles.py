@@ -7,7 +7,7 @@ from typing import Optional
 
 from alignment_eval.selection.chosen import require_both
 from alignment_eval.selection.of_records import NO_PROFILE
-from alignment_eval.selection.profile import Profile, profile_path, read_profile
+from alignment_eval.selection.profile import Profile, read_profile
 from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
@@ -43,7 +43,7 @@ def find_profiles(
     sources: list[str] = []
     pairs = None
     for direction, model, exchanged in zip(directions, models, (False, True)):
-        beside = profile_path(direction.name)
+        beside = direction.profile
         if named is None and beside.is_file():
             profiles.append(read_profile(beside, model))
             sources.append(str(beside))

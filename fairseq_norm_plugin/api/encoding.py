@@ -76,22 +76,25 @@ class SentenceEncoder:
         if isinstance(sentence, str):
             side = self._direction.encode_side(self._direction.read(sentence, which), which)
         else:
-            side = self._of_ids(sentence, self._vocabularies[which], name)
-        if len(side.ids) == 1:
+            side = self._of_ids(sentence, which, name)
+        if not side.side.word_count:
             raise empty_sentence(name)
         limit = self._direction.limits[which]
         if len(side.ids) > limit:
             raise InputError(f"{name}: {len(side.ids)} tokens with </s>: the model takes at most {limit}")
         return side
 
-    def _of_ids(self, sentence: Iterable[int], vocabulary: Vocabulary, name: str) -> EncodedSide:
+    def _of_ids(self, sentence: Iterable[int], which: int, name: str) -> EncodedSide:
+        vocabulary = self._vocabularies[which]
         dictionary = vocabulary.dictionary
         try:
             ids = torch.as_tensor(list(sentence), dtype=torch.long)
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise InputError(f"{name}: {sentence!r:.40}: expected text or token ids ({error})") from error
-        if len(ids) == 0 or ids[-1] != dictionary.eos():
-            ids = torch.cat([ids, ids.new_tensor([dictionary.eos()])])
+        if len(ids) and ids[-1] == dictionary.eos():
+            ids = ids[:-1]
+        frame = self._direction.frames.target if which else self._direction.frames.source
+        ids = torch.cat([ids.new_tensor(frame.before), ids, ids.new_tensor(frame.after)])
         if int(ids.min()) < 0 or int(ids.max()) >= len(dictionary):
             raise InputError(
                 f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}"

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from fairseq import checkpoint_utils
-
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
-from fairseq_norm_plugin.pipeline.settings import TextSettings, pipelines
+from fairseq_norm_plugin.loading.files import ModelFiles, find_files
+from fairseq_norm_plugin.loading.languages import (
+    STATED,
+    Languages,
+    check_tags,
+    is_told_languages,
+    setup_task,
+    trained_pairs,
+)
+from fairseq_norm_plugin.loading.subwords import text_settings
+from fairseq_norm_plugin.loading.weights import DTYPES, build_model, read_parts
+from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
+#: ``reverse_path`` of a multilingual model that is to be read in one direction only.
+NO_REVERSE = "none"
 #: One file, or two: of source and target.
 Codes = Union[str, Path, Sequence[Union[str, Path]]]
 
 
 def load(
     path: Union[str, Path],
-    data: Union[str, Path],
+    data: Union[str, Path, None] = None,
     source_lang: Optional[str] = None,
     target_lang: Optional[str] = None,
     bpe_codes: Optional[Codes] = None,
@@ -35,52 +49,90 @@ def load(
     bpe: Optional[str] = None,
     source_words: str = "blanks",
     target_words: str = "blanks",
-    **text_options: Any,
+    dtype: str = "float32",
+    **options: Any,
 ) -> NormModel:
     """Load a fairseq checkpoint to read maps and alignments from.
 
     Args:
-        path: the checkpoint; several, for an ensemble, separated by colons.
-        data: the directory with ``dict.<lang>.txt`` of both languages.
-        source_lang: source language; by default detected from binarised data in ``data``.
+        path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
+            checkpoint, dictionaries and subwords.
+        data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, if it is a directory.
+        source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
+            dictionaries and the checkpoint.
         target_lang: target language; likewise.
         bpe_codes: file of subword-nmt or fastBPE codes, or two files, of source and target; sentences are then given in
             words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
-        reverse_path: a checkpoint of the other direction; alignments are then made by both models.
+        reverse_path: a checkpoint of the other direction; alignments are then made by both models.  A multilingual
+            model that was trained in both directions is its own, unless this is ``none``.
         reverse_data: its dictionaries; default: ``data``.
         reverse_bpe_codes: its codes, one file, or two, of its source (``target_lang``) and target; default:
             ``bpe_codes``.
         tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; words are then its
             tokens.
         bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
-            given in subwords, which is the default without ``bpe_codes``.
+            given in subwords.  By default what the directory or the checkpoint says; if they say nothing, ``none``.
         source_words: what the words of the source are: what ``blanks`` separate; ``characters``, in scripts without
             blanks; or ``segmented``: what blanks separate that the model does not read (with ``sentencepiece`` only).
         target_words: the same of the target.
-        **text_options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
-            ``moses_no_escape``.
+        dtype: the type that the model is computed in: ``float32``, ``float16`` or ``bfloat16``.
+        **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
+            ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
+            ``fixed_dictionary``, which override those of the checkpoint.
 
     Raises:
-        InputError: a file is missing, the checkpoint is unsafe, or the model is not an encoder-decoder Transformer.
+        InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
+            was not trained in this direction.
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
     # torch warns of the masks that fairseq passes to it, which a user cannot change
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
-    codes = _codes("bpe_codes", bpe_codes)
-    words = (source_words, target_words)
-    settings = TextSettings(tokenizer, bpe, {**text_options, "bpe_codes": codes}, words, subword_mark)
-    model = _load_direction(path, data, source_lang, target_lang, settings)
-    if reverse_path is not None:
-        cfg = model.task.cfg
-        reverse_codes = _codes("reverse_bpe_codes", reverse_bpe_codes)
-        model.reverse = _load_direction(
-            reverse_path, reverse_data or data, cfg.target_lang, cfg.source_lang, settings.exchanged(reverse_codes)
-        )
-    elif reverse_data is not None or reverse_bpe_codes is not None:
+    if dtype not in DTYPES:
+        raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
+    if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
         raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
+    languages = {name: options.pop(name, None) for name in STATED}
+    stated = _Stated(
+        (source_lang, target_lang),
+        {"tokenizer": tokenizer, "bpe": bpe},
+        {**options, "bpe_codes": _codes("bpe_codes", bpe_codes)},
+        (source_words, target_words),
+        subword_mark,
+        {name: None if value is None else str(value) for name, value in languages.items()},
+        dtype,
+    )
+    own = reverse_path is None or str(reverse_path) == str(path)
+    model = _load_direction(find_files(path, data), stated, own_reverse=own)
+    if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
+        reverse = stated.exchanged(model, _codes("reverse_bpe_codes", reverse_bpe_codes))
+        files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
+        model.reverse = _load_direction(files, reverse, model.text.exchanged())
     return model
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What a caller states of a model: languages, tokenizer and subwords, words, mark, multilingual options, type."""
+
+    languages: tuple[Optional[str], Optional[str]]
+    text: Mapping[str, Optional[str]]
+    options: Mapping[str, Any]
+    words: tuple[str, str]
+    mark: str
+    multilingual: Mapping[str, Optional[str]] = field(default_factory=dict)
+    dtype: str = "float32"
+
+    def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
+        """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
+        cfg = forward.task.cfg
+        return replace(
+            self,
+            languages=(cfg.target_lang, cfg.source_lang),
+            options=exchanged_options(self.options, codes),
+            words=self.words[::-1],
+        )
 
 
 def _codes(option: str, given: Optional[Codes]) -> list[str]:
@@ -90,44 +142,76 @@ def _codes(option: str, given: Optional[Codes]) -> list[str]:
     codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
     if not 1 <= len(codes) <= 2:
         raise UsageError(f"{option}: {len(codes)} files: expected one of joint codes, or two, of source and target")
+    for name in codes:
+        if not Path(name).is_file():
+            raise InputError(f"{name}: no such file; check the path of the BPE codes")
     return codes
 
 
 def _load_direction(
-    path: Union[str, Path],
-    data: Union[str, Path],
-    source_lang: Optional[str],
-    target_lang: Optional[str],
-    settings: TextSettings,
+    files: ModelFiles, stated: _Stated, otherwise: Optional[TextSettings] = None, own_reverse: bool = False
 ) -> NormModel:
-    from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
+    """The model of one direction; with ``own_reverse``, also of the other if it was trained in both.
 
-    names = str(path).split(":")
-    if not (source_lang and target_lang):
-        detected = _detect_languages(Path(data))
-        source_lang, target_lang = source_lang or detected[0], target_lang or detected[1]
-    dictionaries = [str(Path(data) / f"dict.{lang}.txt") for lang in (source_lang, target_lang)]
-    for what, files in (("checkpoint", names), ("BPE codes", settings.codes), ("dictionary", dictionaries)):
-        for name in files:
-            if not Path(name).is_file():
-                raise InputError(f"{name}: no such file; check the path of the {what}")
-    cfg = TranslationNormConfig(data=str(data), source_lang=source_lang, target_lang=target_lang)
-    task = TranslationNormTask.setup_task(cfg)
+    If nothing is stated or found of its subwords, they are as ``otherwise`` says.
+    """
+    state = read_parts(files.members[0])
+    cfg = state["cfg"]
+    source, target = _languages(files.data, stated.languages, cfg.task)
+    languages = Languages(source, target, files.data, stated.multilingual)
+    task = setup_task(cfg.task, languages)
+    settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
+    settings = settings if otherwise is None or settings.is_stated else otherwise
+    if files.found or found:
+        print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
+    models = []
+    for parts in files.members:
+        state = state or read_parts(parts)
+        trained = state["cfg"].task
+        models.append(build_model(task, state, parts[0], DTYPES[stated.dtype]))
+        state = {}
+    if not is_told_languages(cfg.task):
+        _warn_of_languages(trained, languages, files.members[-1][0])
+    model = _norm_model(task, models, settings, languages, files)
+    if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
+        other = setup_task(cfg.task, languages.exchanged)
+        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files)
+    return model
+
+
+def _norm_model(
+    task: Any, models: Sequence[Any], settings: TextSettings, languages: Languages, files: ModelFiles
+) -> NormModel:
+    dictionaries = task.source_dictionary, task.target_dictionary
+    source, target = (
+        Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary, task.language_tags))
+        for dictionary in dictionaries
+    )
+    both = pipelines(settings, (languages.source, languages.target), (source, target))
+    frames, base = task.frames, files.profile_base
+    if task.language_tags:
+        check_tags(task, frames)
+        base = base.with_name(f"{base.name}.{languages.pair}")
+    direction = Direction(models, dictionaries, both, files.name, frames, profile_path(base))
+    return NormModel(task, models, direction, (source, target), settings)
+
+
+def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options: Any) -> tuple[str, str]:
+    """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
+
+    Raises:
+        InputError: they are not known.
+    """
+    if stated[0] and stated[1]:
+        return stated[0], stated[1]
     try:
-        models, trained, _ = checkpoint_utils.load_model_ensemble_and_task(names, task=task)
-    except RuntimeError as error:
-        if "size mismatch" not in str(error):
+        detected = _detect_languages(data)
+    except InputError:
+        own = [getattr(options, name, None) for name in ("source_lang", "target_lang")]
+        if not all(own) or not all((data / f"dict.{language}.txt").is_file() for language in own):
             raise
-        raise InputError(
-            f"{path}: its parameters do not fit the dictionaries in {data}: expected those that it was trained with"
-        ) from error
-    _warn_of_languages(trained, task.cfg, names[-1])
-    for model in models:
-        model.float().eval()  # fp16 checkpoints are computed in float32
-    vocabularies = _vocabulary(task.source_dictionary, settings), _vocabulary(task.target_dictionary, settings)
-    both = pipelines(settings, (source_lang, target_lang), vocabularies)
-    direction = Direction(models, (task.source_dictionary, task.target_dictionary), both, str(path))
-    return NormModel(task, models, direction, vocabularies, settings)
+        detected = str(own[0]), str(own[1])
+    return stated[0] or detected[0], stated[1] or detected[1]
 
 
 def _detect_languages(data: Path) -> tuple[str, str]:
@@ -147,14 +231,10 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def _vocabulary(dictionary: Any, settings: TextSettings) -> Vocabulary:
-    return Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary))
-
-
-def _warn_of_languages(trained: Any, asked: Any, path: str) -> None:
+def _warn_of_languages(trained: Any, languages: Languages, path: str) -> None:
     """Warn if the model is of another direction; with a joint dictionary, nothing else would show it."""
-    before = tuple(getattr(trained.task, name, None) for name in ("source_lang", "target_lang"))
-    now = (asked.source_lang, asked.target_lang)
+    before = tuple(getattr(trained, name, None) for name in ("source_lang", "target_lang"))
+    now = (languages.source, languages.target)
     if None not in before and before != now:
         warn_on_stderr(
             f"{path} was trained from {before[0]} to {before[1]}, but is used from {now[0]} to {now[1]}: its maps mean "

@@ -28,6 +28,7 @@ class MapModel:
         direction: the models, and the segmenters that cut text into their subwords.
         layers: number of decoder layers.
         heads: number of heads of each layer.
+        vocabularies: of source and target.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class MapModel:
         self.models = list(models)
         self.direction = direction
         self.layers, self.heads = layers_and_heads(models)
-        self._vocabularies = vocabularies
+        self.vocabularies = vocabularies
 
     @overload
     def maps(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
@@ -91,7 +92,7 @@ class MapModel:
         for kind in kinds:
             require_known("map kind", kind, KINDS)
         check_max_tokens(max_tokens)
-        reader = MapReader(self.models, self.direction, self._vocabularies, kinds, beam)
+        reader = MapReader(self.models, self.direction, self.vocabularies, kinds, beam)
         if is_one_pair(source, target):
             return reader.one(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
         return reader.many(given_pairs(source, target), max_tokens)  # type: ignore[arg-type]  # each is several
@@ -109,7 +110,7 @@ class MapModel:
             InputError: see :meth:`maps`; or the block has no such maps.
             UsageError: an unknown block type or kind.
         """
-        pair = SentenceEncoder(self.direction, self._vocabularies).pair(GivenPair(source, target))
+        pair = SentenceEncoder(self.direction, self.vocabularies).pair(GivenPair(source, target))
         inputs = self.direction.sample({0: (pair.source, pair.target)})["net_input"]
         rows, columns = pair.axes(block)
         return block_maps_of(self.models, inputs, block, kind, rows, columns)

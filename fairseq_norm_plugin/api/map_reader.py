@@ -11,9 +11,9 @@ from fairseq_norm_plugin.aligning.direction import Direction, count_tokens
 from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
 from fairseq_norm_plugin.api.sentences import GivenPair
 from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps
 from fairseq_norm_plugin.capture.threads import enough_threads
-from fairseq_norm_plugin.generation.generator import NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.generation.generator import Hypotheses, NormSequenceGenerator, NormSequenceScorer
 from fairseq_norm_plugin.tokens import Vocabulary
 
 
@@ -56,20 +56,28 @@ class MapReader:
                 yield maps.pop(pair.number)
             self._direction.forget()
 
+    def _search(self, sample: dict[str, Any], recorded: RecordedMaps) -> Hypotheses:
+        frames, dictionary = self._direction.frames, self._vocabularies[1].dictionary
+        eos = frames.target.after[-1]
+        generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=self._beam, eos=eos)
+        source = sample["net_input"]["src_tokens"]
+        forced = source.new_tensor(frames.target.before).expand(len(source), -1) if frames.target.before else None
+        first = None if frames.first == eos else frames.first
+        return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
+
     def _batch(self, batch: Sequence[NumberedPair]) -> list[DisplayMaps]:
         """Read the maps of pairs that either all have a target or all have none."""
         pairs = {pair.number: (pair.source, pair.target) for pair in batch}
         recorded = self._direction.recorded(pairs, self._kinds, range(self._direction.layers))
         dictionary = self._vocabularies[1].dictionary
         sample = self._direction.sample(pairs)
-        generator: Any
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
             if batch[0].target is not None:
                 generator = NormSequenceScorer(dictionary, recorded=recorded)
+                hypotheses = generator.generate(self._models, sample)
             else:
-                generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=self._beam)
-            hypotheses = generator.generate(self._models, sample)
+                hypotheses = self._search(sample, recorded)
         found = []
         for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
             source, target = pairs[id_]

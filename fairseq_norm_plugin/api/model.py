@@ -11,6 +11,7 @@ import torch
 
 from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
+from alignment_eval.files import file_hash
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.alignments import AlignOptions, ProfileAligner
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS
@@ -18,7 +19,7 @@ from fairseq_norm_plugin.api.map_model import MapModel
 from fairseq_norm_plugin.api.sentences import GivenPair, given_pairs, is_one_pair
 from fairseq_norm_plugin.output.identity import model_hash
 from fairseq_norm_plugin.pipeline.settings import TextSettings
-from fairseq_norm_plugin.tokens import Vocabulary
+from fairseq_norm_plugin.tokens import Frames, Vocabulary
 
 FileName = Union[str, Path]
 
@@ -42,6 +43,14 @@ class NormModel(MapModel):
         super().__init__(task, models, direction, vocabularies)
         self.text = text
         self.reverse: Optional[NormModel] = None
+
+    @cached_property
+    def identity(self) -> str:
+        """The hash of the parameters, and of the tags if the model is told its languages by tags."""
+        whole = model_hash(self.models)
+        eos = self.vocabularies[1].dictionary.eos()
+        frames = self.direction.frames
+        return whole if frames == Frames.plain(eos) else f"{whole}-{file_hash(repr(frames).encode())}"
 
     @property
     def both(self) -> list[NormModel]:
@@ -121,4 +130,4 @@ class NormModel(MapModel):
 
     @cached_property
     def _aligner(self) -> ProfileAligner:
-        return ProfileAligner([m.direction for m in self.both], [model_hash(m.models) for m in self.both])
+        return ProfileAligner([m.direction for m in self.both], [m.identity for m in self.both])

@@ -141,7 +141,7 @@ class SentencePieces(Splitter):
 
     def __init__(self, model: Union[str, Path]) -> None:
         self._processor = _read_sentencepiece(model)
-        self._name = str(model)
+        self.name = str(model)
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """Cut ``text``; each piece belongs to the run of words whose characters it has."""
@@ -159,7 +159,7 @@ class SentencePieces(Splitter):
         known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)
         if 2 * known < min(len(entries), self._processor.GetPieceSize()):
             raise InputError(
-                f"{self._name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
+                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
                 f"SentencePiece model; give the one that the translation model was trained with"
             )
 

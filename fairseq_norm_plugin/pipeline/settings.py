@@ -13,7 +13,13 @@ from fairseq.registry import REGISTRIES
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.pipeline.codes import CODES
-from fairseq_norm_plugin.pipeline.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
+from fairseq_norm_plugin.pipeline.pieces import (
+    LinePieces,
+    MarkedPieces,
+    SentencePieces,
+    Splitter,
+    WordPieces,
+)
 from fairseq_norm_plugin.pipeline.text import WORDS, TextPipeline
 from fairseq_norm_plugin.tokens import Vocabulary
 
@@ -80,15 +86,18 @@ class TextSettings:
         return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
 
     @property
+    def is_stated(self) -> bool:
+        """Whether anything is said of the subwords."""
+        return self.bpe is not None or bool(self.codes)
+
+    @property
     def codes(self) -> list[str]:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
         return self.files_of("bpe_codes")
 
     def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
         """The settings of the other direction, which may have ``codes`` of its own."""
-        sided = {name: self.files_of(name)[::-1] for name in SIDED if self.options.get(name)}
-        options = {**self.options, **sided, **({"bpe_codes": list(codes)} if codes else {})}
-        return replace(self, options=options, words=self.words[::-1])
+        return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
 
     @property
     def files(self) -> list[str]:
@@ -122,6 +131,12 @@ class TextSettings:
         for each in options_of(registry, name):
             if each.default == _REQUIRED and not self.options.get(each.name):
                 raise UsageError(f"--{registry} {name} needs --{each.name.replace('_', '-')}: give that file")
+
+
+def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:
+    """The options of the other direction: files of source and target change places, and it may have own ``codes``."""
+    turned = {name: value[::-1] if isinstance(value, list) else value for name, value in options.items()}
+    return {**turned, "bpe_codes": list(codes)} if codes else turned
 
 
 def names_of(registry: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
@@ -20,6 +21,7 @@ from fairseq_norm_plugin.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
 from fairseq_norm_plugin.tasks.norm_mixin import NormMixin
+from fairseq_norm_plugin.tokens import Frame, Frames
 
 
 class ArgparseMixin:
@@ -58,16 +60,34 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
             UsageError: the model does not have a language.
         """
         if args.lang_pairs is not None and (args.source_lang or args.target_lang):
-            pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
-            known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
-            _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
+            cls.check_languages(args)
         return super().setup_task(args, **kwargs)
+
+    @classmethod
+    def check_languages(cls, args: Namespace) -> None:
+        """Check that the model has the languages; errors as for :meth:`setup_task`."""
+        pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
+        known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
+        _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
 
     @property
     def language_tags(self) -> list[str]:
         """``__de__`` or ``[de]``, for every kind of data that has its own tags."""
         style, specs = self.args.lang_tok_style, self.args.langtoks_specs
         return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
+
+    @property
+    def frames(self) -> Frames:
+        """Tags before the sides, or in the place of ``</s>``; errors as for fairseq's data manager."""
+        source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
+        encoder_spec, decoder_spec = self.args.langtoks["main"]
+        of_source = manager.get_encoder_langtok(source, target, encoder_spec)
+        of_target = manager.get_decoder_langtok(target, decoder_spec)
+        eos = self.target_dictionary.eos()
+        before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
+        if self.args.lang_tok_replacing_bos_eos:
+            return Frames(Frame((), before[0] or (eos,)), Frame((), (eos,)), eos if of_target is None else of_target)
+        return Frames(Frame(before[0], (eos,)), Frame(before[1], (eos,)), eos)
 
     @property
     def input_options(self) -> dict[str, Any]:
@@ -99,18 +119,40 @@ class TranslationFromPretrainedBARTNormTask(
         Raises:
             UsageError: the model does not have a language, or its languages are not given.
         """
+        cls.check_languages(args)
+        task = super().setup_task(args, **kwargs)
+        cls.check_languages(args)  # now also those that fairseq has detected from the data
+        return task
+
+    @classmethod
+    def check_languages(cls, args: Namespace) -> None:
+        """Check that the model has the languages; errors as for :meth:`setup_task`."""
         if not args.langs:
             raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
-        known = args.langs.split(",")
-        _check_languages(args, known, "--langs")
-        task = super().setup_task(args, **kwargs)
-        _check_languages(args, known, "--langs")  # now also those that fairseq has detected from the data
+        _check_languages(args, args.langs.split(","), "--langs")
+
+    @classmethod
+    def with_dictionaries(cls, args: Namespace, files: Sequence[Path]) -> Any:
+        """The task with the dictionaries of source and target in ``files``, for reading text."""
+        fill_interpolations(args, cls.added_options)
+        task = cls(args, *(cls.load_dictionary(str(file)) for file in files))
+        task.cfg = task.args = args
         return task
 
     @property
     def language_tags(self) -> list[str]:
         """``[de_DE]`` for each language."""
         return [f"[{language}]" for language in self.langs]
+
+    @property
+    def frames(self) -> Frames:
+        """The tag after ``</s>``; the decoder starts with that of the target."""
+        dictionaries = self.source_dictionary, self.target_dictionary
+        languages = self.args.source_lang, self.args.target_lang
+        tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
+        before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
+        source, target = (Frame(before, (dictionary.eos(), tag)) for dictionary, tag in zip(dictionaries, tags))
+        return Frames(source, target, tags[1])
 
     @property
     def input_options(self) -> dict[str, Any]:

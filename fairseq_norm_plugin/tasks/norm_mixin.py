@@ -22,7 +22,7 @@ from fairseq_norm_plugin.output.profile import profile_of_run
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.texts import side_readers
-from fairseq_norm_plugin.tokens import Vocabulary
+from fairseq_norm_plugin.tokens import Frames, Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ class NormMixin:
     with the iterator, its session is opened with the generator, and the step with the last expected sentence finishes
     it.
 
-    A task whose data sets have language tags overrides :attr:`language_tags` and :attr:`input_options`.
+    A task whose data sets have language tags overrides :attr:`language_tags`, :attr:`frames` and
+    :attr:`input_options`.
     """
 
     cfg: Any
@@ -72,6 +73,11 @@ class NormMixin:
     def input_options(self) -> dict[str, Any]:
         """More options of the task that change the input of the model."""
         return {}
+
+    @property
+    def frames(self) -> Frames:
+        """What the model reads around a sentence pair of the task's languages."""
+        return Frames.plain(self.target_dictionary.eos())
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.pipeline.pieces import LinePieces, MarkedPieces, SentencePieces, WordPieces, runs_of
+from fairseq_norm_plugin.pipeline.pieces import (
+    LinePieces,
+    MarkedPieces,
+    SentencePieces,
+    WordPieces,
+    runs_of,
+)
 from fairseq_norm_plugin.pipeline.text import TextPipeline
 from tests.facts import facts
 

@@ -1,0 +1,162 @@
+"""Finds the files of a model: checkpoints, dictionaries and subwords in a directory as it was released."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from alignment_eval.errors import InputError, UsageError
+
+#: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
+_CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
+#: Names of codes and of SentencePiece models, as fairseq and its released models spell them.
+_CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code", "*.bpecodes")
+_SENTENCEPIECE = ("sentencepiece.bpe.model", "sentence.bpe.model", "spm.model", "spm*.model", "*spm.model", "*.model")
+#: One SentencePiece model a side, as Marian's converted models have.
+_SIDES = ("source.spm", "target.spm")
+#: A dictionary of all languages.
+_JOINT = ("dict.txt", "dictionary.txt", "model_dict*.txt")
+_NUMBERED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)\.pt")
+_SHARD = re.compile(r"(?P<stem>.+(?:-shard|_part))(?P<number>\d+)\.pt")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model.
+
+    Attributes:
+        members: the checkpoint of each model of an ensemble; each is a list of its parts.
+        data: the directory of the dictionaries.
+        subwords: what a released directory says of subwords: ``bpe`` and the options that it needs.
+        found: whether the files were found in a directory, rather than named.
+    """
+
+    members: Sequence[Sequence[str]]
+    data: Path
+    subwords: Mapping[str, Any]
+    found: bool
+
+    @property
+    def name(self) -> str:
+        """The checkpoints, separated by colons."""
+        return ":".join(parts[0] for parts in self.members)
+
+    @property
+    def profile_base(self) -> Path:
+        """The path that a profile is named after: the checkpoint, with the number of the others of an ensemble."""
+        first = Path(self.members[0][0])
+        return first.with_name(f"{first.name}+{len(self.members) - 1}") if len(self.members) > 1 else first
+
+
+def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFiles:
+    """The files of a model.
+
+    Args:
+        path: a directory as released; or a checkpoint, or several of an ensemble, separated by colons.
+        data: the directory of the dictionaries; default: ``path``, if it is a directory.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: ``data`` is missing.
+    """
+    directory = Path(path)
+    if directory.is_dir():
+        members = _checkpoints(directory)
+        return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
+    if data is None:
+        raise UsageError(f"{path}: no directory, so --data is missing; give the directory of its dictionaries")
+    members = [_parts(Path(name)) for name in str(path).split(":")]
+    return ModelFiles(members, Path(data), {}, found=False)
+
+
+def _checkpoints(directory: Path) -> list[list[str]]:
+    names = sorted(file.name for file in directory.glob("*.pt"))
+    for name in _CHECKPOINTS:
+        if name in names:
+            return [[str(directory / name)]]
+    if shards := [name for name in names if _SHARD.fullmatch(name)]:
+        return [_parts(directory / shards[0])]
+    matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
+    if len(names) > 1 and len(matches) == len(names) and len({match["stem"] for match in matches}) == 1:
+        numbered = {int(match["number"]): match.string for match in matches}
+        _check_complete(sorted(numbered), 1, directory / names[0])
+        return [[str(directory / numbered[number])] for number in sorted(numbered)]
+    if len(names) == 1:
+        return [[str(directory / names[0])]]
+    raise InputError(
+        f"{directory}: {', '.join(names) or 'no checkpoint (.pt)'}: expected one checkpoint, {_CHECKPOINTS[0]}, or "
+        f"the numbered ones of an ensemble; name the checkpoint (--path) and the directory of its dictionaries (--data)"
+    )
+
+
+def _parts(file: Path) -> list[str]:
+    """A checkpoint, or all parts of one whose weights are in several files, of which one is named."""
+    match = _SHARD.fullmatch(file.name)
+    if match is None:
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; check the path of the checkpoint")
+        return [str(file)]
+    pattern = re.compile(re.escape(match["stem"]) + r"(\d+)\.pt")
+    found = {int(m[1]): p for p in file.parent.glob("*.pt") if (m := pattern.fullmatch(p.name))}
+    _check_complete(sorted(found), 0, file)
+    return [str(found[number]) for number in sorted(found)]
+
+
+def _check_complete(numbers: Sequence[int], first: int, example: Path) -> None:
+    """Check that no number is missing.
+
+    Raises:
+        InputError: one is.
+    """
+    for expected, number in enumerate(numbers, first):
+        if number != expected:
+            name = re.sub(r"\d+\.pt$", f"{expected}.pt", example.name)
+            raise InputError(
+                f"{example.with_name(name)}: no such file, but there is one of number {number}: a part of the model is "
+                f"missing; copy all parts into one directory"
+            )
+
+
+def _subwords(directory: Path) -> dict[str, Any]:
+    sides = [directory / name for name in _SIDES]
+    if all(file.is_file() for file in sides):
+        return {"bpe": "sentencepiece", "sentencepiece_model": [str(file) for file in sides]}
+    codes, model = first_of(directory, _CODES), first_of(directory, _SENTENCEPIECE)
+    if codes is not None and model is not None:
+        raise InputError(f"{directory}: has {codes.name} and {model.name}: say which with --bpe and its options")
+    if model is not None:
+        return {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
+    return {} if codes is None else {"bpe_codes": str(codes)}
+
+
+def first_of(directory: Path, names: Sequence[str]) -> Optional[Path]:
+    """The first file of a directory with one of ``names``, which may be patterns."""
+    for name in names:
+        for file in sorted(directory.glob(name)):
+            if file.is_file():
+                return file
+    return None
+
+
+def dictionary_files(data: Path, languages: Sequence[str], fixed: Optional[str] = None) -> list[Path]:
+    """The dictionaries of source and target: those of the languages, or one of all languages.
+
+    Args:
+        data: their directory.
+        languages: of source and target.
+        fixed: the file of a dictionary of all languages; None: found in the directory.
+
+    Raises:
+        InputError: there are none.
+    """
+    own = [data / f"dict.{language}.txt" for language in languages]
+    if fixed is None and all(file.is_file() for file in own):
+        return own
+    joint = Path(fixed) if fixed is not None else first_of(data, _JOINT)
+    if joint is None or not joint.is_file():
+        missing = next((file for file in own if not file.is_file()), own[0]) if joint is None else joint
+        raise InputError(f"{missing}: no such file; check the path of the dictionary")
+    return [joint, joint]

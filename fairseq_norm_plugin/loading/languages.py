@@ -1,0 +1,166 @@
+"""The norm task of a checkpoint's own task, for one direction of its languages."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.tasks import TASK_REGISTRY
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.loading.files import dictionary_files
+
+_MULTILINGUAL, _PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+#: Options of multilingual tasks that may be stated, and override those of the checkpoint.
+STATED = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary")
+#: Pairs that a message shows.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The direction in which a model is used, and what is stated of its languages.
+
+    Attributes:
+        source: source language.
+        target: target language.
+        data: the directory of the dictionaries.
+        stated: some of :data:`STATED`.
+    """
+
+    source: str
+    target: str
+    data: Path
+    stated: Mapping[str, Optional[str]]
+
+    @property
+    def exchanged(self) -> Languages:
+        """The other direction."""
+        return replace(self, source=self.target, target=self.source)
+
+    @property
+    def pair(self) -> str:
+        """``source-target``."""
+        return f"{self.source}-{self.target}"
+
+
+def task_name(options: Any) -> str:
+    """The name of the task that a checkpoint was trained with, without the ending of norm tasks."""
+    return str(getattr(options, "_name", None) or getattr(options, "task", "")).removesuffix("_norm")
+
+
+def is_told_languages(options: Any) -> bool:
+    """Whether the models of a checkpoint's task are told their languages by tags."""
+    return task_name(options) in (_MULTILINGUAL, _PRETRAINED)
+
+
+def trained_pairs(options: Any) -> list[str]:
+    """The language pairs that a multilingual model was trained on; none if its task is another."""
+    pairs = getattr(options, "lang_pairs", None) if task_name(options) == _MULTILINGUAL else None
+    return pairs.split(",") if isinstance(pairs, str) else list(pairs or ())
+
+
+def setup_task(options: Any, languages: Languages) -> Any:
+    """The norm task for a checkpoint.
+
+    Args:
+        options: those of the task that the checkpoint was trained with.
+        languages: the direction.
+
+    Raises:
+        InputError: a file is missing, or the model was not trained in this direction.
+        UsageError: the model does not have a language.
+    """
+    name = task_name(options)
+    if name not in (_MULTILINGUAL, _PRETRAINED):
+        return _translation(languages)
+    task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
+    fixed = languages.stated.get("fixed_dictionary")
+    if name == _PRETRAINED:
+        task.check_languages(args)
+        return task.with_dictionaries(args, _dictionaries(languages, fixed))
+    _check_direction(options, languages)
+    args.langtoks = {**(args.langtoks or {})}
+    args.lang_dict = _language_file(args.lang_dict, languages.data)
+    args.lang_pairs = args.lang_pairs or [languages.pair]
+    task.check_languages(args)
+    source, target = _dictionaries(languages, fixed)
+    args.fixed_dictionary, args.source_dict, args.target_dict = None, str(source), str(target)
+    return task.setup_task(args)
+
+
+def _translation(languages: Languages) -> Any:
+    from fairseq_norm_plugin.tasks.translation import TranslationNormConfig, TranslationNormTask
+
+    cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
+    task = TranslationNormTask
+    source, target = (task.load_dictionary(str(file)) for file in _dictionaries(languages, None))
+    return task(cfg, source, target)
+
+
+def _dictionaries(languages: Languages, fixed: Optional[str]) -> Sequence[Path]:
+    return dictionary_files(languages.data, (languages.source, languages.target), fixed)
+
+
+def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
+    """The options of the norm task: its defaults, those of the checkpoint, and what is stated."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    TASK_REGISTRY[name].add_args(parser)
+    args = parser.parse_args([str(languages.data)])
+    known = set(vars(args))
+    args.seed, args.task = 1, name
+    trained = dict(options.items() if hasattr(options, "items") else vars(options))
+    for option in known & set(trained):
+        if not option.startswith(("norm_", "aer_")):
+            setattr(args, option, trained[option])
+    for option, value in languages.stated.items():
+        if value is not None:
+            setattr(args, option, value)
+    if languages.stated.get("langs"):
+        args.lang_dict = None
+        if name.startswith(_MULTILINGUAL):
+            args.langs = str(args.langs).split(",")
+    elif languages.stated.get("lang_dict"):
+        args.langs = None
+    args.data, args.source_lang, args.target_lang = str(languages.data), languages.source, languages.target
+    return args
+
+
+def _check_direction(options: Any, languages: Languages) -> None:
+    pairs = trained_pairs(options)
+    if pairs and languages.pair not in pairs and not languages.stated.get("lang_pairs"):
+        some = ", ".join(pairs[:_SHOWN]) + (", …" if len(pairs) > _SHOWN else "")
+        raise InputError(
+            f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
+            f"them with -s and -t, or --lang-pairs {languages.pair} to use it in this direction nevertheless"
+        )
+
+
+def _language_file(named: Optional[str], data: Path) -> Optional[str]:
+    """The list of languages that a checkpoint names by the path of its training."""
+    if named is None or Path(named).is_file():
+        return named
+    beside = data / Path(named).name
+    if not beside.is_file():
+        raise InputError(
+            f"{named}: no such file, and no {beside}: the order of the languages decides their tags; give the list of "
+            f"the model's languages with --lang-dict, or --langs"
+        )
+    return str(beside)
+
+
+def check_tags(task: Any, frames: Any) -> None:
+    """Check that the dictionaries have the tags of the languages.
+
+    Raises:
+        UsageError: a tag is unknown.
+    """
+    for dictionary, frame in ((task.source_dictionary, frames.source), (task.target_dictionary, frames.target)):
+        if dictionary.unk() in (*frame.before, *frame.after):
+            raise UsageError(
+                f"the dictionary has no tag of {task.args.source_lang} or {task.args.target_lang}; give languages as "
+                f"the model spells them (-s, -t)"
+            )

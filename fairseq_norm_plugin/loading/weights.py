@@ -1,0 +1,156 @@
+"""Reads checkpoints into models once: never more than the parameters, in their type, and a little.
+
+fairseq reads a whole checkpoint into memory, fills a new model with random numbers and copies.  Here a model is built
+without random numbers, the file is mapped, and each parameter is copied in its type, while what was copied leaves the
+memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from omegaconf import DictConfig
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.checkpoints import read_checkpoint
+
+#: The types that a model can be computed in.
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+#: Numbers that are copied at once.
+_CHUNK = 1 << 24
+_PAGE = 4096
+_DONTNEED = 4  # of Linux
+_FILLS = frozenset({"uniform_", "normal_", "fill_", "zero_"})
+
+
+def read_parts(paths: Sequence[str]) -> dict[str, Any]:
+    """The content of a checkpoint, whose weights may be in several files; its tensors are mapped.
+
+    Raises:
+        InputError: a file cannot be read safely, or its weights are parts of tensors.
+    """
+    state = read_checkpoint(paths[0])
+    for path in paths[1:]:
+        for name, tensor in read_checkpoint(path)["model"].items():
+            if name in state["model"] and not torch.equal(state["model"][name], tensor):
+                raise InputError(
+                    f"{path}: has a part of {name}, which {paths[0]} has too: parameters that are cut into parts "
+                    f"cannot be joined here; save the model in one file with the program that trained it"
+                )
+            state["model"][name] = tensor
+    if flat := [name for name in state["model"] if "flat_param" in name]:
+        raise InputError(
+            f"{paths[0]}: has {flat[0]}, parameters as FSDP cuts them: consolidate the parts with fairseq's "
+            f"scripts/consolidate_fsdp_shards.py first"
+        )
+    return state
+
+
+def build_model(task: Any, state: dict[str, Any], name: str, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """Build the model of a checkpoint, in evaluation mode.
+
+    Args:
+        task: the task.
+        state: the checkpoint's content; its weights are taken out of it.
+        name: the file, for messages.
+        dtype: the type of the parameters.
+
+    Raises:
+        InputError: the weights do not fit the model.
+    """
+    cfg: DictConfig = state["cfg"].model
+    with _Unfilled():
+        model: nn.Module = task.build_model(cfg, from_checkpoint=True)
+    weights = state.pop("model")
+    mapped = {tensor.untyped_storage().data_ptr() for tensor in weights.values()} if state["mapped"] else set()
+    model.upgrade_state_dict(weights)  # type: ignore[operator]
+    weights = checkpoint_utils.prune_state_dict(weights, cfg)
+    owners = _owners(model)
+    try:
+        nn.Module.load_state_dict(model, weights, strict=True, assign=True)
+    except RuntimeError as error:
+        raise _misfit(name, error) from error
+    del weights
+    for names in owners:
+        _own(model, names, dtype, mapped)
+    for buffer in model.buffers():
+        if buffer.untyped_storage().data_ptr() in mapped:
+            buffer.data = buffer.clone()
+    return model.to(dtype).eval()
+
+
+class _Unfilled(TorchFunctionMode):
+    """Parameters that are made inside are not filled, so their memory is not touched."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        filled = args[0] if args else named.get("tensor")  # torch.nn.init names it
+        if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
+            return filled
+        return func(*args, **named)
+
+
+def _owners(model: nn.Module) -> list[list[str]]:
+    """The names of each parameter; tied ones have several."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return list(names.values())
+
+
+def _own(model: nn.Module, names: Sequence[str], dtype: torch.dtype, mapped: set[int]) -> None:
+    """Replace a mapped parameter by a copy of type ``dtype``, the same one under all its names."""
+    given = model.get_parameter(names[-1])
+    parameter = nn.Parameter(_copied(given.detach(), dtype, mapped), requires_grad=given.requires_grad)
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(module), attribute, parameter)
+
+
+def _copied(tensor: Tensor, dtype: torch.dtype, mapped: set[int]) -> Tensor:
+    dtype = dtype if tensor.is_floating_point() else tensor.dtype
+    if not tensor.is_contiguous() or tensor.untyped_storage().data_ptr() not in mapped:
+        return tensor.to(dtype, copy=True)
+    copy = torch.empty(tensor.shape, dtype=dtype)
+    source, flat = tensor.flatten(), copy.flatten()
+    for start in range(0, len(source), _CHUNK):
+        chunk = source[start : start + _CHUNK]
+        flat[start : start + _CHUNK] = chunk
+        _forget(chunk)
+    return copy
+
+
+def _forget(mapped: Tensor) -> None:
+    """Let the pages of a tensor that is mapped from a file leave the memory; they can be read again."""
+    if sys.platform == "linux":
+        first = -(-mapped.data_ptr() // _PAGE) * _PAGE
+        size = (mapped.data_ptr() + mapped.numel() * mapped.element_size() - first) // _PAGE * _PAGE
+        if size > 0:
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), _DONTNEED)
+
+
+def _misfit(name: str, error: RuntimeError) -> InputError:
+    text = str(error)
+    if "size mismatch" in text:
+        return InputError(
+            f"{name}: its parameters do not fit the dictionaries or the options of the model: expected those that it "
+            f"was trained with ({_first(text, 'size mismatch')})"
+        )
+    if "Missing key" in text:
+        return InputError(
+            f"{name}: parameters are missing ({_first(text, 'Missing key')}): the file is incomplete, or a part of the "
+            f"weights is in another file"
+        )
+    return InputError(f"{name}: the file has parameters that the model has not ({_first(text, 'Unexpected key')})")
+
+
+def _first(text: str, what: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if what in line), text)
+    return line if len(line) <= 120 else f"{line[:120]}…"
