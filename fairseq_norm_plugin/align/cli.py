@@ -36,9 +36,11 @@ from fairseq_norm_plugin.align.arguments import (
     add_reverse_arguments,
     add_speed_arguments,
     add_text_arguments,
+    check_directions,
     check_input,
 )
 from fairseq_norm_plugin.align.run import run
+from fairseq_norm_plugin.api.loading import NO_REVERSE
 
 PROG = "norm-align"
 #: The options that --help shows; --help-all shows all.
@@ -134,6 +136,8 @@ def check_usage(args: argparse.Namespace) -> None:
         UsageError: an option is missing, or two exclude each other.
     """
     check_input(args)
+    if args.reverse_path not in (None, NO_REVERSE):
+        check_directions(args, 2)
     if args.symmetrize is not None and (args.confidences or args.min_confidence is not None):
         raise UsageError("--symmetrize makes links without confidences: give --join, or no option of confidences")
     if args.join is not None or args.symmetrize is not None:

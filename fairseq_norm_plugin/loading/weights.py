@@ -27,7 +27,14 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 _CHUNK = 1 << 24
 _PAGE = 4096
 _DONTNEED = 4  # of Linux
-_FILLS = frozenset({"uniform_", "normal_", "fill_", "zero_"})
+#: What fills a tensor, of tensors and of torch.nn.init.
+_FILLS = frozenset(
+    f"{name}_"
+    for name in (
+        *("uniform", "normal", "fill", "zero", "constant", "ones", "zeros", "trunc_normal"),
+        *("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"),
+    )
+)
 
 
 def read_parts(paths: Sequence[str]) -> dict[str, Any]:
