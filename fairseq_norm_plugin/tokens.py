@@ -47,6 +47,11 @@ class Frames:
     target: Frame
     first: int
 
+    @property
+    def ids(self) -> set[int]:
+        """All these tokens."""
+        return {self.first, *(i for of in (self.source, self.target) for i in (*of.before, *of.after))}
+
     @classmethod
     def plain(cls, eos: int) -> Frames:
         """Both sides end in ``</s>``, and the decoder starts with it."""

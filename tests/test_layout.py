@@ -38,7 +38,7 @@ ELSEWHERE = {
     "fairseq_norm_plugin/convert/checkpoint.py": "tests/plugin/convert/test_marian.py",
     "fairseq_norm_plugin/convert/cli.py": "tests/plugin/convert/test_marian.py",
     "fairseq_norm_plugin/convert/config.py": "tests/plugin/convert/test_marian.py",
-    "fairseq_norm_plugin/loading/languages.py": "tests/integration/models/test_multilingual.py",
+    "fairseq_norm_plugin/loading/languages.py": "tests/integration/models/test_multilingual_text.py",
     # fairseq-train and fairseq-generate
     "fairseq_norm_plugin/monitoring/counts.py": "tests/integration/training/test_monitoring.py",
     "fairseq_norm_plugin/monitoring/mixin.py": "tests/integration/training/test_monitoring.py",

@@ -21,7 +21,7 @@ from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
 from fairseq_norm_plugin.pipeline.pieces import Pieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
-from fairseq_norm_plugin.tokens import Frame, Frames
+from fairseq_norm_plugin.tokens import Frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,10 @@ class Direction:
         pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
         frames: the special tokens around the sides; default: ``</s>`` after them.
-        profile: the profile beside the checkpoint, whether or not it exists; default: named after the checkpoint.
+        profile: where its profile is; default: beside the checkpoint.
 
     Attributes:
         name: path of the checkpoint.
-        frames: the special tokens around the sides.
-        profile: the path of its profile.
         pipelines: of source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
@@ -79,7 +77,6 @@ class Direction:
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
         self.profile = profile or profile_path(name)
-        self._specials = {self.frames.first, *(i for of in (self.frames.source, self.frames.target) for i in _ids(of))}
         self.name = name
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
@@ -111,14 +108,14 @@ class Direction:
         return self._encode(self.pipelines[which].segment(tokens), which)
 
     def _encode(self, pieces: Pieces, which: int) -> EncodedSide:
-        dictionary, specials = self._dictionaries[which], self._specials
+        dictionary, specials = self._dictionaries[which], self.frames.ids
         numbers = map(dictionary.index, pieces.tokens)
         # a word of the text that looks like </s>, <pad> or a tag is not that symbol
         ids = [i if i >= dictionary.nspecial and i not in specials else dictionary.unk() for i in numbers]
         frame = self.frames.target if which else self.frames.source
         before, after = ([dictionary[i] for i in part] for part in (frame.before, frame.after))
-        ids_of_side = torch.tensor([*frame.before, *ids, *frame.after])
-        return EncodedSide(ids_of_side, pieces.side(before, after), ids.count(dictionary.unk()))
+        whole = torch.tensor([*frame.before, *ids, *frame.after])
+        return EncodedSide(whole, pieces.side(before, after), ids.count(dictionary.unk()))
 
     def read(self, line: str, which: int) -> Words:
         """The words of a line of source (``which`` 0) or target (1)."""
@@ -203,7 +200,3 @@ class Direction:
 def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> int:
     """The tokens of all sides of a batch."""
     return sum(len(side.ids) for sides in pairs.values() for side in sides if side is not None)
-
-
-def _ids(frame: Frame) -> tuple[int, ...]:
-    return (*frame.before, *frame.after)

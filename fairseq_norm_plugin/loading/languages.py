@@ -85,6 +85,9 @@ def setup_task(options: Any, languages: Languages) -> Any:
     _check_direction(options, languages)
     args.langtoks = {**(args.langtoks or {})}
     args.lang_dict = _language_file(args.lang_dict, languages.data)
+    if not (args.langs or args.lang_dict) and (pairs := trained_pairs(options)):
+        # as fairseq does, but of the pairs of the training: stated ones would give the tags other embeddings
+        args.langs = sorted({language for pair in pairs for language in pair.split("-")})
     args.lang_pairs = args.lang_pairs or [languages.pair]
     task.check_languages(args)
     source, target = _dictionaries(languages, fixed)

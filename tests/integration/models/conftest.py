@@ -1,0 +1,76 @@
+"""Small multilingual models of an invented language, trained once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fairseq import options
+from fairseq_cli import preprocess
+
+from tests.integration.models.tags import BART, KINDS, MULTI, PIECES
+
+
+@pytest.fixture(scope="session")
+def lines():
+    """Pairs of SentencePiece text; the target is the source backwards."""
+    rng = random.Random(5)
+    pairs = []
+    for _ in range(48):
+        words = [[rng.choice(PIECES) for _ in range(rng.randint(1, 3))] for _ in range(rng.randint(1, 6))]
+        pairs.append(tuple(" ".join("▁" + " ".join(word) for word in side) for side in (words, words[::-1])))
+    return pairs
+
+
+@pytest.fixture(scope="session")
+def corpus(lines, tmp_path_factory):
+    """``lines`` binarised: train all, test the first 9."""
+    directory = tmp_path_factory.mktemp("multilingual")
+    for number, lang in enumerate(("xx", "yy")):
+        for name, pairs in (("train", lines), ("test", lines[:9])):
+            (directory / f"{name}.{lang}").write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
+    words = ["-s", "xx", "-t", "yy", "--joined-dictionary", "--destdir", directory / "bin"]
+    words += ["--trainpref", directory / "train", "--testpref", directory / "test"]
+    preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
+    return directory / "bin"
+
+
+@pytest.fixture(scope="session")
+def mbart(trained, corpus):
+    """Train a small mBART under our task, once a name."""
+
+    def make(name, *extra, updates=60):
+        sizes = [f"--{side}-{what}" for side in ("encoder", "decoder") for what in ("layers", "attention-heads")]
+        small = [word for size in sizes for word in (size, 2)]
+        small += ["--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 48, "--encoder-normalize-before"]
+        small += ["--decoder-normalize-before", "--layernorm-embedding", "-s", "xx", "-t", "yy"]
+        words = [*small, *KINDS["mbart"].options, *extra]
+        return trained(name, *words, data=corpus, arch="mbart_base", task=BART + "_norm", updates=updates)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model_of(trained, mbart, corpus):
+    """The checkpoint for a kind: one pre-norm Transformer, trained by fairseq's task, and one mBART."""
+
+    def make(name):
+        if name in ("mbart", "mbart50"):  # their dictionaries are the same
+            return mbart("mbart")
+        pre_norm = ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
+        return trained("m2m", *pre_norm, *KINDS["m2m"].options, data=corpus, task=MULTI, updates=60)
+
+    return make
+
+
+@pytest.fixture
+def run(run_generate, corpus, model_of):
+    """Run fairseq's task, with a batching that loses no sentence, or ours, of a kind."""
+
+    def either(name, *extra, ours=True, languages=("-s", "xx", "-t", "yy"), path=None):
+        kind = KINDS[name]
+        words = [corpus, "--path", path or model_of(name), "--task", kind.task + ("_norm" if ours else "")]
+        batching = [] if ours else ["--required-batch-size-multiple", 1]
+        return run_generate(*words, *languages, *kind.options, *batching, *extra)
+
+    return either

@@ -1,0 +1,113 @@
+"""Multilingual models on raw text: tags around the words, and both directions of one checkpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.align import cli as align
+from tests.facts import facts
+from tests.integration.models.tags import SCORE
+
+#: What a checkpoint of m2m's training would say of its tags if it had been trained as another kind.
+TAGS = {
+    "m2m": {},
+    "to-target": {"encoder_langtok": "tgt", "decoder_langtok": False, "langtoks": {}},
+    "replacing": {"lang_tok_replacing_bos_eos": True},
+    "mbart": {},
+}
+
+
+@pytest.fixture
+def variant(model_of, tmp_path):
+    """The checkpoint of a kind, whose options are those of its command line."""
+
+    def make(name, **changes):
+        state = torch.load(model_of(name), weights_only=True)
+        vars(state["cfg"]["task"]).update(TAGS.get(name, {}), **changes)
+        torch.save(state, tmp_path / f"{name}.pt")
+        return tmp_path / f"{name}.pt"
+
+    return make
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_python_reads_what_generation_records(run, variant, corpus, lines, tmp_path, name):
+    run(name, *SCORE, "--norm-records", tmp_path / "scored")
+    run(name, "--beam", 3, "--norm-records", tmp_path / "searched")
+    model = fairseq_norm_plugin.load(variant(name), corpus, "xx", "yy", bpe="none")
+    both = sorted(Records(tmp_path / "scored"), key=lambda r: r.id)
+    for record, found in zip(both, model.maps(*zip(*lines[:9]))):
+        assert found.source.tokens == record.source.tokens
+        assert found.target.tokens == record.target.tokens
+        for side, other in ((found.source, record.source), (found.target, record.target)):
+            assert side.words.tolist() == other.words.tolist()
+        np.testing.assert_allclose(found.layer_maps("attn_n"), record.layer_maps("attn_n"), atol=1e-5)
+        assert found.score == pytest.approx(record.score, abs=1e-5)
+    searched = sorted(Records(tmp_path / "searched").best(), key=lambda r: r.id)
+    for record, found in zip(searched, model.maps([source for source, _ in lines[:9]], beam=3)):
+        assert found.target.tokens == record.target.tokens
+        np.testing.assert_allclose(found.layer_maps("attn_w"), record.layer_maps("attn_w"), atol=1e-5)
+    ids = model.direction.encode_side(lines[0][0].split(), 0).ids.tolist()
+    plain = [i for i in ids if i not in model.vocabularies[0].specials]
+    assert model.maps(plain, lines[0][1]).source.tokens == both[0].source.tokens
+
+
+def test_one_checkpoint_of_both_directions(variant, corpus, lines, capsys, tmp_path):
+    path, files = variant("m2m"), [tmp_path / "text.xx", tmp_path / "text.yy"]
+    for file, side in zip(files, zip(*lines[:40])):
+        file.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    texts = ["--source-text", files[0], "--target-text", files[1]]
+    words = ["--path", path, "--data", corpus, "-s", "xx", "-t", "yy", "--bpe", "none", "--cpu", *texts]
+    assert align.main([str(word) for word in ("calibrate", *words)]) == 0
+    profiles = [tmp_path / f"m2m.pt.{pair}.align.json" for pair in ("xx-yy", "yy-xx")]
+    assert all(profile.is_file() for profile in profiles)
+
+    def links(*more, out="out"):
+        capsys.readouterr()
+        assert align.main([str(word) for word in (*words, *more, "-o", tmp_path / out)]) == 0, capsys.readouterr().err
+        return (tmp_path / out).read_text(), capsys.readouterr().err
+
+    both, said = links()
+    assert all(str(profile) in said for profile in profiles)
+    assert "join:product" in said
+    assert links("--reverse-path", path, out="named")[0] == both
+    alone, said = links("--reverse-path", "none", out="alone")
+    assert "join" not in said
+    assert alone != both
+    model = fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none")
+    assert model.reverse is not None
+    assert model.reverse.models[0] is model.models[0]
+    assert model.identity != model.reverse.identity
+    found = model.align(*zip(*lines[:40]))
+    assert [" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) for pair in found] == [
+        " ".join(sorted(line.split(), key=lambda link: tuple(map(int, link.split("-"))))) for line in both.splitlines()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "changes", "stated", "text"),
+    [
+        ("m2m", ("xx", "zz"), {}, {}, "not trained from xx to zz (its pairs: xx-yy, yy-xx)"),
+        ("m2m", ("yy", "xx"), {"lang_pairs": ["xx-yy"]}, {}, "not trained from yy to xx (its pairs: xx-yy)"),
+        ("m2m", ("xx", "zz"), {}, {"lang_pairs": "xx-zz"}, "--target-lang zz is not one of the model's 2 languages"),
+        ("m2m", ("xx", "yy"), {"lang_dict": "/far/langs.txt"}, {}, "/far/langs.txt: no such file … --lang-dict"),
+        ("m2m", ("xx", "yy"), {}, {"langs": "xx,yy,zz"}, "the checkpoint has … but the task has"),
+        ("mbart", ("xx", "zz"), {}, {}, "--target-lang zz is not one of the model's 2 languages"),
+    ],
+)
+def test_directions_and_languages_that_a_model_has_not(variant, corpus, name, languages, changes, stated, text):
+    with pytest.raises((InputError, UsageError), match=facts(text)):
+        fairseq_norm_plugin.load(variant(name, **changes), corpus, *languages, bpe="none", **stated)
+
+
+def test_a_direction_without_training_can_be_read_nevertheless(variant, corpus, lines):
+    path = variant("m2m", lang_pairs=["xx-yy"])
+    model = fairseq_norm_plugin.load(path, corpus, "yy", "xx", bpe="none", lang_pairs="yy-xx")
+    assert model.maps(*lines[0][::-1]).source.tokens[0] == "__yy__"
+    assert model.reverse is not None  # that is the direction of its training
+    assert fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none").reverse is None
