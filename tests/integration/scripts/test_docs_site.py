@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tests.eval.browser import requested
+from tests.eval.conftest import chromium as chromium
+
 pytest.importorskip("mkdocs", reason="mkdocs is not installed (Python 3.11 or later)")
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 import docs_site
 from mkdocs.exceptions import PluginError
+
+ROOT = Path(docs_site.__file__).parents[1]
+RESULTS = ".md-search-result__link"
 
 
 def test_a_formula_is_mathml():
@@ -43,3 +52,24 @@ def test_a_page_that_needs_a_network_is_refused(markup):
         docs_site.on_post_page(f"<p></p>{markup}", page=page)
     kept = '<a href="https://x.org">x</a><script src="assets/x.js"></script><link href="assets/x.css">'
     assert docs_site.on_post_page(kept, page=page) == kept
+
+
+@pytest.mark.slow
+def test_the_built_folder_is_searched_without_a_server(tmp_path, chromium):
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path / "site"]
+    subprocess.run(build, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    requested(chromium)
+    chromium.get((tmp_path / "site/docs/maps.html").as_uri())
+    assert chromium.execute_script("return document.querySelectorAll('math').length") > 50
+    search = chromium.find_element("css selector", ".md-search__input")
+    chromium.execute_script("arguments[0].focus()", search)
+    search.send_keys("Cholesky")
+    for _ in range(100):
+        found = [
+            link.get_attribute("href") for link in chromium.find_elements("css selector", ".md-search-result__link")
+        ]
+        if found:
+            break
+        time.sleep(0.1)
+    assert any("docs/maps.html" in link for link in found)
+    assert {address.split(":")[0] for address in requested(chromium)} <= {"file", "data", "about", "blob"}
