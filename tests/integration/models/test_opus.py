@@ -63,9 +63,11 @@ def opus(made_once):
 def run(opus, tmp_path, capsys):
     """Align the demo's text, and give the links of each line."""
 
-    def start(*options, text=(DEMO / "demo.de", DEMO / "demo.en")):
-        words = ["--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en", "--cpu"]
-        words += ["--source-text", text[0], "--target-text", text[1], *options, "-o", tmp_path / "links", "--overwrite"]
+    named = ["--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en"]
+
+    def start(*options, text=(DEMO / "demo.de", DEMO / "demo.en"), model=named):
+        words = [*model, "--cpu", "--source-text", text[0], "--target-text", text[1], *options]
+        words += ["-o", tmp_path / "links", "--overwrite"]
         assert align.main([str(word) for word in words]) == 0, capsys.readouterr().err
         return (tmp_path / "links").read_text().splitlines()
 
@@ -86,10 +88,7 @@ def models_of(opus):
 
 def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
     tokenizer = transformers("MarianTokenizer").from_pretrained(opus / "model")
-    out = opus / "out"
-    model = fairseq_norm_plugin.load(
-        out / "checkpoint.pt", out, "de", "en", bpe="sentencepiece", sentencepiece_model=models_of(opus)
-    )
+    model = fairseq_norm_plugin.load(opus / "out")
     expected = tokenizer(lines("de"), text_target=lines("en"))
     names = ("input_ids", "labels")
     for which, (name, language) in enumerate(zip(names, SIDES.values())):
@@ -106,6 +105,7 @@ def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate
     assert len(raw) == 60
     pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
     assert run("--bpe", "none", *profile, text=pieces) == raw
+    assert run(*profile, model=["--path", opus / "out"]) == raw  # all is found in the directory
     generate("--score-reference", "--norm-profile", stub, "--norm-alignments", tmp_path / "scored")
     assert (tmp_path / "scored").read_text().splitlines() == raw
 
