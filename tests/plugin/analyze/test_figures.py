@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.style import DEFAULT, FigureOptions
 from fairseq_norm_plugin.analyze import figures
 from fairseq_norm_plugin.analyze.figures import save_figures
@@ -54,11 +53,10 @@ def drawn(monkeypatch, tmp_path):
 
     def draw(tables, options=DEFAULT):
         saved = {}
-        save = save_figure
 
-        def keep(figure, path, **dpi):
+        def keep(figure, path, **_):  # tests/integration/test_analyze.py has the files themselves
             saved[path.stem] = figure
-            return save(figure, path, **dpi)
+            path.touch()
 
         monkeypatch.setattr(figures, "save_figure", keep)
         paths = save_figures(tables, tmp_path, options, ["svg"])
