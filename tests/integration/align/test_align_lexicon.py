@@ -134,7 +134,7 @@ def test_few_pairs(run):
         (("--save-lexicon", "LEXICON"), 1, "lexicon.parquet: already exists; choose another path or pass --overwrite"),
         (("--save-lexicon", "none/new"), 1, "none/new: the directory"),
         (("--lexicon-file", "none"), 1, "none: cannot read the file (No such file or directory)"),
-        (("--lexicon-file", "DAMAGED"), 1, "damaged: not a lexicon file"),
+        (("--lexicon-file", "DAMAGED"), 1, "damaged: damaged, or not a lexicon file"),
     ],
     ids=str,
 )
