@@ -20,7 +20,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable, shown
 
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
 EVALUATED = frozenset(
@@ -42,7 +42,6 @@ _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint
 _NUMBERS = (bool, int, float)
 #: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
 _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
-_SHOWN = 60
 
 
 def check_options(state: Mapping[str, Any], path: str) -> None:
@@ -76,7 +75,7 @@ def _check_architecture(model: Any, path: str) -> None:
         known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
             raise InputError(
-                f"{path}: architecture {_shown(name)} is not supported; give an encoder-decoder Transformer or a "
+                f"{path}: architecture {shown(name)} is not supported; give an encoder-decoder Transformer or a "
                 f"RoBERTa-style encoder (fairseq builds other models by evaluating text of the checkpoint)"
             )
 
@@ -102,20 +101,22 @@ def _check_value(name: str, value: Any, path: str) -> None:
     if isinstance(value, str):
         _check_text(name, value, path)
     if name in _numeric_options() and not _is_number(value):
-        raise InputError(f"{path}: option {name} is {_shown(value)}, not a number; the checkpoint is damaged")
+        raise InputError(
+            f"{path}: option {printable(name, 80)} is {shown(value)}, not a number; the checkpoint is damaged"
+        )
 
 
 def _check_text(name: str, text: str, path: str) -> None:
     if "${" in text and not _REFERENCE.fullmatch(text):
         raise InputError(
-            f"{path}: option {name} is {_shown(text)}, a reference that would be resolved on this machine, so the file "
-            f"is not loaded"
+            f"{path}: option {printable(name, 80)} is {shown(text)}, a reference that would be resolved on this "
+            f"machine, so the file is not loaded"
         )
     evaluated = name in EVALUATED
     if (evaluated or ("(" in text and not _names_a_file(name))) and not _is_literal(text):
         raise InputError(
-            f"{path}: option {name} is {_shown(text)}, not numbers; fairseq would evaluate this text, which could run "
-            f"code, so the file is not loaded"
+            f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
+            f"text, which could run code, so the file is not loaded"
         )
 
 
@@ -152,8 +153,3 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         return _is_literal(value) or _REFERENCE.fullmatch(value) is not None
     return value is None or isinstance(value, _NUMBERS)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

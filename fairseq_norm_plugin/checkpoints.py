@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import errno
 import functools
 import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,10 @@ from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 from torch import nn
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoint_options import check_options
 
+_ADVICE = "give a checkpoint that fairseq-train saved"
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 # fairseq's main branch (ve-fairseq) refuses it as unexpected.
 _FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
@@ -70,6 +71,44 @@ def admit_checkpoint_types() -> None:
         distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
 
 
+def load_models(paths: Sequence[str], task: Any, data: str) -> tuple[list[Any], Any]:
+    """The models of checkpoints, and the options of the last one.
+
+    Args:
+        paths: the checkpoints.
+        task: the task that builds the models.
+        data: the directory of its dictionaries, for messages.
+
+    Raises:
+        InputError: a checkpoint cannot be used, alone or with these dictionaries.
+    """
+    what = f"the parameters do not fit the options in the checkpoint or the dictionaries in {data}"
+    with fairseq_errors(
+        f"{':'.join(paths)}: {what}", "give an unchanged checkpoint and the dictionaries that it was trained with"
+    ):
+        models, options, _ = checkpoint_utils.load_model_ensemble_and_task(list(paths), task=task)
+    return models, options
+
+
+@contextmanager
+def fairseq_errors(what: str, advice: str) -> Iterator[None]:
+    """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass.
+
+    Raises:
+        InputError: fairseq raised an error.
+    """
+    try:
+        yield
+    except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # fairseq raises plain exceptions, assertions and what Python raises
+        raise InputError(f"{what} ({_one_line(error)}); {advice}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return printable(" ".join(f"{type(error).__name__}: {error}".split()), 160)
+
+
 def check_vocabulary(model: nn.Module) -> None:
     """Make ``model`` refuse weights that belong to other dictionaries than its own, with a clear message."""
     model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
@@ -104,7 +143,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
         state["optimizer_history"] = [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}]
     if "epoch" not in state:
         state.setdefault("extra_state", {"train_iterator": None})
-    with warnings.catch_warnings():
+    with explained(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what hydra says of fairseq's calls
         upgraded: dict[str, Any] = checkpoint_utils._upgrade_state_dict(state)
     _remove_copies(upgraded)
@@ -123,8 +162,14 @@ def _check(path: str) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     else:  # saved by a torch version before 1.6
         state = torch.load(path, map_location="cpu", weights_only=True)
-    if not (isinstance(state, dict) and isinstance(state.get("model"), dict) and state["model"]):
-        raise InputError(f"{path}: the file has no weights; give a checkpoint that fairseq-train saved")
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not (isinstance(weights, dict) and weights):
+        raise InputError(f"{path}: the file has no weights; {_ADVICE}")
+    for name, tensor in weights.items():
+        if not (isinstance(name, str) and isinstance(tensor, torch.Tensor)):
+            raise InputError(f"{path}: weight {shown(name)} is not a named tensor; {_ADVICE}")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise InputError(f"{path}: the file has weights but no options of a model; {_ADVICE}")
     check_options(state, path)
     content: dict[str, Any] = state
     return content
@@ -139,7 +184,7 @@ def _receive_options(broadcast: Any) -> Any:
     return broadcast_object
 
 
-@contextlib.contextmanager
+@contextmanager
 def explained(path: str) -> Iterator[None]:
     """Make errors of torch that reading ``path`` raises inside readable.
 
@@ -148,20 +193,10 @@ def explained(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except pickle.UnpicklingError as error:
-        found = re.search(r"GLOBAL (\S+)", str(error))
-        what = f"the file holds {found.group(1)}" if found else "the file cannot be read as weights"
-        # from None: torch's message recommends weights_only=False, which would run the file's code
-        raise InputError(
-            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
-            f"plain options; get the weights from a source that you trust and save them again"
-        ) from None
-    except (EOFError, OSError, RuntimeError, zipfile.BadZipFile) as error:
-        # torch seeks the archive's directory at the end, and in a short file even before the beginning
-        cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
-        if not cut and not (isinstance(error, OSError) and error.errno == errno.EINVAL):
-            raise
-        raise InputError(f"{path}: the checkpoint is incomplete ({error}); copy or save it again") from error
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
 
 
 def _explain_refusals(load: Any) -> Any:
@@ -179,3 +214,21 @@ def _explain_refusals(load: Any) -> Any:
 def _remove_copies(state: dict[str, Any]) -> None:
     for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
         del state["model"][name]
+
+
+def _refusal(path: str, error: Exception) -> Exception:
+    """The error for a file that ``error`` was raised at."""
+    if isinstance(error, pickle.UnpicklingError):
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
+        return InputError(
+            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
+            f"plain options; get the weights from a source that you trust and save them again"
+        )
+    # torch seeks the archive's directory at the end, and in a short file even before the beginning
+    cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
+    if cut or (isinstance(error, OSError) and error.errno == errno.EINVAL):
+        return InputError(f"{path}: the checkpoint is incomplete ({_one_line(error)}); copy or save it again")
+    if isinstance(error, OSError):
+        return error
+    return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")

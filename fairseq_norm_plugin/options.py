@@ -210,6 +210,17 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         )
 
 
+def check_outputs(cfg: Any) -> None:
+    """Check that no output has an empty name, as that of an unset variable of a shell; it would not be written.
+
+    Raises:
+        UsageError: one has.
+    """
+    for name in ("norm_records", "norm_alignments"):
+        if getattr(cfg, name) == "":
+            raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
+
+
 def vocabularies(
     cfg: Any, source_dictionary: Any, target_dictionary: Any, tags: Sequence[str]
 ) -> tuple[Vocabulary, Vocabulary]:

@@ -28,7 +28,7 @@ from alignment_eval.arguments.resampling import (
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, printable
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined
@@ -136,7 +136,7 @@ def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
     for r in results:
-        yield f"{r['hypothesis']}: " + ", ".join(_shown(r, key) for key in METRICS)
+        yield f"{printable(r['hypothesis'])}: " + ", ".join(_shown(r, key) for key in METRICS)
         yield (
             f"  {r['hypothesis_links']} links, gold {r['sure_links']} sure and {r['possible_links']} more possible, "
             f"{r['sentences']} sentences"
@@ -165,9 +165,11 @@ def _tsv(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     for r in results:
         scores = ("" if r[key] is None else f"{100 * r[key]:.2f}" for key in METRICS)
         intervals = (text for interval in r.get("confidence", {}).values() for text in _limits(interval))
-        yield "\t".join((r["hypothesis"], *scores, *(str(r[key]) for key in (*_COUNTS, "sentences")), *intervals))
+        yield "\t".join(
+            (printable(r["hypothesis"]), *scores, *(str(r[key]) for key in (*_COUNTS, "sentences")), *intervals)
+        )
     for r in results:
-        print(f"{r['hypothesis']}: {r['signature']}", file=sys.stderr)
+        print(f"{printable(r['hypothesis'])}: {r['signature']}", file=sys.stderr)
 
 
 def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:
@@ -183,7 +185,7 @@ def _rows(name: str, counts: Counts) -> Iterator[str]:
     integers = (array.tolist() for array in counts.arrays())
     for line, row in enumerate(zip(*integers, *values), 1):
         fields = ("" if defined(value) is None else repr(value) for value in row)
-        yield "\t".join((name, str(line), *fields))
+        yield "\t".join((printable(name), str(line), *fields))
 
 
 _FORMATS = {"text": _text, "json": _json, "tsv": _tsv}

@@ -29,7 +29,8 @@ from alignment_eval.arguments.records import (
 )
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
-from alignment_eval.files import OwnFiles, check_directory, new_directory, write_lines
+from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.formats.csv_table import csv_text
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, sweep
 from alignment_eval.signature import signature
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
     """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null)."""
-    result.table.to_csv(directory / "sweep.csv", index=False)
+    write_bytes(directory / "sweep.csv", csv_text(result.table).encode())
     content = {
         "signature": signed,
         "records": dict(records.info.signature),

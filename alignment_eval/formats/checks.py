@@ -61,7 +61,7 @@ def decide_base(
     Args:
         file: the links with the indices of the file.
         wanted: ``0``, ``1`` or ``auto``.
-        role: ``gold`` or ``hyp``, for the option names in messages.
+        role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
         sides: the sentence lengths that bound the first and the second index, if known.
         unused_zero: accept base 0 although no link uses index 0.
         stated: whether the user chose ``wanted``.
@@ -117,9 +117,11 @@ def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> Non
     ones = sentences_with_one(links)
     linked = int(np.count_nonzero(links.per_sentence()))
     if ones >= CONTRADICTED:
+        # training has no such option
+        unused = f", or --{role}-unused-zero if the file really is 0-based" if role in ("gold", "hyp") else ""
         raise InputError(
             f"{file.name}: the file is read as 0-based, but {ones} sentences use index 1 and none uses index 0; give "
-            f"--{role}-base 1, or --{role}-unused-zero if the file really is 0-based"
+            f"--{role}-base 1{unused}"
         )
     if not stated or linked >= DECIDED:
         warn(

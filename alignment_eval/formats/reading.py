@@ -51,7 +51,11 @@ class Alignments:
 
 
 def read_gold(
-    path: str | Path, options: ReadOptions | None = None, texts: Texts | None = None, warn: Warn = warn_on_stderr
+    path: str | Path,
+    options: ReadOptions | None = None,
+    texts: Texts | None = None,
+    warn: Warn = warn_on_stderr,
+    role: str = "gold",
 ) -> Alignments:
     """Read gold alignments; ``links.to_sentences()`` has a :class:`~alignment_eval.links.table.GoldSentence` per line.
 
@@ -60,6 +64,7 @@ def read_gold(
         options: how to read it.
         texts: the texts, to check every index against.
         warn: called with each warning, one sentence.
+        role: how the names of the options begin that messages advise (``--gold-base``).
 
     Raises:
         InputError: the file cannot be read or is not in the format; the index base is undecidable or contradicted by
@@ -68,7 +73,7 @@ def read_gold(
     """
     options = options or ReadOptions()
     file = parse_gold_file(path, options.format)
-    return _checked(file, options, "gold", "auto", texts, warn)
+    return _checked(file, options, role, "auto", texts, warn)
 
 
 def read_hypothesis(

@@ -66,6 +66,8 @@ class TextFile:
                 lines = True
                 text = text if text.endswith(b"\n") else text + b"\n"
                 yield text.replace(b"\r\n", b"\n") if b"\r" in text else text
+        if not lines and Path(self._path).is_fifo():
+            raise InputError(f"{self.name}: the pipe is empty; if it is read for the second time, give a file instead")
         if not lines:
             raise InputError(f"{self.name}: the file is empty; expected {self._expected}")
 

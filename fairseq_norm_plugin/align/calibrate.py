@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> None:
     text = ParallelText(text_paths(args))
     models = load_models(args)
     directions = [model.direction for model in models]
-    files = [Path(args.output or directions[0].profile), *(direction.profile for direction in directions[1:])]
+    beside = directions[0].profile if args.output is None else args.output
+    files = [beside, *(direction.profile for direction in directions[1:])]
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
@@ -86,6 +87,7 @@ def run(args: argparse.Namespace) -> None:
     profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     if len(profiles) == 2:
         profiles = [together(*profiles), together(*profiles[::-1])]
+    text.check_unchanged()
     for file, profile in zip(files, profiles):
         signed = replace(profile, signature=signature(pairs=profile.pairs, **fields, **profile.fields()))
         write_lines(file, [signed.to_json()])
@@ -128,7 +130,7 @@ def _check_enough(pairs: int, args: argparse.Namespace) -> None:
         )
 
 
-def _report(file: Path, profile: Profile) -> None:
+def _report(file: Path | str, profile: Profile) -> None:
     maps = profile.streamed.forward.map_names
     print(f"{file}: maps {maps}, chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}")
     if profile.chosen_by == "upper-layers":

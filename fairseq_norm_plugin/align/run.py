@@ -167,8 +167,10 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
                     first.setdefault(pair.status, pair.id + 1)
                 writer.write([AlignmentLine(pair.id, style.line(pair.links), pair.status)])
             if done in done_at_ends:
+                text.check_unchanged()  # nothing of a changed text becomes a part
                 writer.commit()
                 warned = warned or _warn_unknown(aligner)
+    text.check_unchanged()
     writer.finish()
     if before := writer.manifest.skipped - sum(reasons.values()):
         warn_on_stderr(f"{before} lines were left blank by the run that was stopped")

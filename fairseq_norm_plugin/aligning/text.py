@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import stat
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Optional
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import STANDARD
+from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.text import TextFile
 from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline
@@ -26,8 +28,8 @@ class ParallelText:
 
     The pairs are tokens that blanks separate, or what the pipelines of a model read (:meth:`through`).
 
-    The text is read once at the beginning (line counts, encoding, hashes; standard input is copied to a temporary
-    file), and again line by line in each iteration.  Memory does not grow with the text.
+    The text is read once at the beginning (line counts, encoding, hashes; standard input and pipes are copied to a
+    temporary file), and again line by line in each iteration.  Memory does not grow with the text.
 
     Attributes:
         size: the number of pairs.
@@ -41,10 +43,12 @@ class ParallelText:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths: list[str] = []
         self._copies: list[Any] = []
+        self._states: list[Optional[tuple[int, ...]]] = []
         self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
         names, sizes, hashes = [], [], []
         for path in paths:
             file = TextFile(path)
+            self._states.append(_state(path))
             sizes.append(self._read_once(file, path, joined=len(paths) == 1))
             names.append(file.name)
             hashes.append(file.hash.short)
@@ -58,7 +62,7 @@ class ParallelText:
 
     def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
         copy: Any = None
-        if path == STANDARD:
+        if path == STANDARD or Path(path).is_fifo():  # which can be read only once
             copy = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with this object
             self._copies.append(copy)
         self._paths.append(path if copy is None else copy.name)
@@ -79,12 +83,33 @@ class ParallelText:
         text._pipelines = pipelines
         return text
 
+    def check_unchanged(self) -> None:
+        """Check that the files still hold what their hashes say.
+
+        Raises:
+            InputError: one was changed since the beginning.
+        """
+        for number, (path, state) in enumerate(zip(self._paths, self._states)):
+            if state is not None and (now := _state(path)) != state:
+                if file_hash(path) != self.hashes[number]:
+                    raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
+                self._states[number] = now
+
     def __iter__(self) -> Iterator[TokenPair]:
         texts = [_lines(path) for path in self._paths]
         lines = zip(*texts) if len(texts) == 2 else map(_split, texts[0])
         for pair in lines:
             source, target = (pipeline.read(line.decode()) for pipeline, line in zip(self._pipelines, pair))
             yield source, target
+
+
+def _state(path: str) -> Optional[tuple[int, ...]]:
+    """What changes when a regular file does; None for anything else."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _lines(path: str) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 from fairseq.tasks import setup_task
 from tqdm import tqdm
 
@@ -19,6 +19,7 @@ from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
+from fairseq_norm_plugin.checkpoints import fairseq_errors, load_models
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
 from fairseq_norm_plugin.output.identity import data_hash, model_hash
@@ -38,7 +39,8 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     Raises:
         InputError: the checkpoint or the data cannot be used, or blocks of the model have no maps.
     """
-    task = setup_task(cfg.task)
+    with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
+        task = setup_task(cfg.task)
     model = _load(cfg, path, task)
     subset = cfg.dataset.gen_subset
     try:
@@ -63,15 +65,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
 def _load(cfg: Any, path: str, task: Any) -> Any:
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps.
-    try:
-        (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task)
-    except RuntimeError as error:
-        if "size mismatch" not in str(error):
-            raise
-        raise InputError(
-            f"{path}: the parameters do not fit the dictionaries in {cfg.task.data}; binarise the data with the "
-            f"model's own dictionaries (--srcdict, --tgtdict)"
-        ) from error
+    (model,), _ = load_models([path], task, cfg.task.data)
     model.float().eval()
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()

@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 import torch
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, shown
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction, EncodedSide
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence
@@ -19,6 +19,8 @@ from fairseq_norm_plugin.tokens import Vocabulary
 MAX_TOKENS = 4000
 #: A window of pairs goes through the model in about this many parts of similar lengths.
 _PARTS = 4
+#: The types of token ids; others would be cut to whole numbers.
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def check_max_tokens(max_tokens: int) -> None:
@@ -88,9 +90,12 @@ class SentenceEncoder:
         vocabulary = self._vocabularies[which]
         dictionary = vocabulary.dictionary
         try:
-            ids = torch.as_tensor(list(sentence), dtype=torch.long)
+            given = torch.as_tensor(list(sentence))
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-            raise InputError(f"{name}: {sentence!r:.40}: expected text or token ids ({error})") from error
+            raise InputError(f"{name}: {shown(sentence)}: expected text or token ids ({error})") from error
+        if len(given) and (given.dim() != 1 or given.dtype not in _WHOLE):
+            raise InputError(f"{name}: {shown(sentence)}: expected text or token ids, which are whole numbers")
+        ids = given.to(torch.long)
         if len(ids) and ids[-1] == dictionary.eos():
             ids = ids[:-1]
         frame = self._direction.frames.target if which else self._direction.frames.source

@@ -14,6 +14,7 @@ from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
+from fairseq_norm_plugin.checkpoints import fairseq_errors
 from fairseq_norm_plugin.loading.files import ModelFiles, find_files
 from fairseq_norm_plugin.loading.languages import (
     STATED,
@@ -28,6 +29,8 @@ from fairseq_norm_plugin.loading.weights import DTYPES, build_model, read_parts
 from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
+_DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
+_CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
 #: ``reverse_path`` of a multilingual model that is to be read in one direction only.
 NO_REVERSE = "none"
 #: One file, or two: of source and target.
@@ -157,9 +160,12 @@ def _load_direction(
     """
     state = read_parts(files.members[0])
     cfg = state["cfg"]
+    if "task" not in cfg:
+        raise InputError(f"{files.name}: the options name no task; {_CHECKPOINT}")
     source, target = _languages(files.data, stated.languages, cfg.task)
     languages = Languages(source, target, files.data, stated.multilingual)
-    task = setup_task(cfg.task, languages)
+    with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
+        task = setup_task(cfg.task, languages)
     settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
@@ -168,7 +174,8 @@ def _load_direction(
     for parts in files.members:
         state = state or read_parts(parts)
         trained = state["cfg"].task
-        models.append(build_model(task, state, parts[0], DTYPES[stated.dtype]))
+        with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
+            models.append(build_model(task, state, parts[0], DTYPES[stated.dtype]))
         state = {}
     if not is_told_languages(cfg.task):
         _warn_of_languages(trained, languages, files.members[-1][0])

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Union
 
 import torch
-from fairseq import checkpoint_utils
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
+from fairseq_norm_plugin.checkpoints import fairseq_errors, load_models
 
 
 class MaskedLM:
@@ -56,6 +56,7 @@ def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
     for name in (str(path), str(Path(data) / "dict.txt")):
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
-    task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
-    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task)
+    with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
+        task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
+    (model,), _ = load_models([str(path)], task, str(data))
     return MaskedLM(task, model.float().eval())

@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoints import read_checkpoint
 
 #: The types that a model can be computed in.
@@ -159,5 +159,4 @@ def _misfit(name: str, error: RuntimeError) -> InputError:
 
 
 def _first(text: str, what: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if what in line), text)
-    return line if len(line) <= 120 else f"{line[:120]}…"
+    return printable(next((line.strip() for line in text.splitlines() if what in line), text), 120)

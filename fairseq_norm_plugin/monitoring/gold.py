@@ -99,7 +99,7 @@ def with_gold(
             f"{path}: no such file, but --aer-gold names it for subset {subset}; a checkpoint keeps this option of "
             f"its training, --model-overrides \"{{'aer_gold': None}}\" removes it"
         )
-    alignments = read_gold(path, options, warn=logger.warning)
+    alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
     gold = alignments.links.to_sentences()
     if len(gold) != len(dataset):
         raise InputError(

@@ -23,7 +23,12 @@ from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, check_s
 
 
 def parts_directory(alignments: Path) -> Path:
-    """The directory with the parts of the alignments file ``alignments``."""
+    """The directory with the parts of the alignments file ``alignments``.
+
+    Raises:
+        InputError: no file can be written there.
+    """
+    check_new(alignments, overwrite=True, parents=True)
     return alignments.with_name(f"{alignments.name}.parts")
 
 
@@ -51,9 +56,10 @@ def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
     Raises:
         InputError: the earlier output cannot be read.
     """
+    parts = parts_directory(file)
     if shards == 1 and finished_file(file) is not None:
         return np.arange(_lines(file))
-    return written_ids(parts_directory(file), "alignments", shard, shards)
+    return written_ids(parts, "alignments", shard, shards)
 
 
 def _lines(file: Path) -> int:
@@ -102,7 +108,6 @@ class AlignmentParts(ShardParts[AlignmentLine]):
         Raises:
             InputError: the file exists and belongs to another run, or no file can be written there.
         """
-        check_new(self.file, overwrite=True, parents=True)
         if is_stream(self.file):
             raise InputError(f"{self.file}: this is not a regular file; give the name of a file")
         if self._existing.overwrite or not os.path.lexists(self.file):

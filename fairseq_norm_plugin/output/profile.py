@@ -24,7 +24,7 @@ class RunProfile:
 
     Attributes:
         path: its file.
-        content: the content of the file; records store it.
+        content: the profile as JSON; records store it.
         maps: the maps that are read while translating, without a lexicon.
     """
 
@@ -53,4 +53,4 @@ def profile_of_run(cfg: Any, models: Sequence[nn.Module]) -> Optional[RunProfile
         warn_on_stderr(f"{path}: the profile is ignored, because it was made in float32 and this run has another type")
         return None
     profile = read_profile(path, model_hash(models))
-    return RunProfile(path, path.read_text(encoding="utf-8"), profile.streamed.forward)
+    return RunProfile(path, profile.to_json(), profile.streamed.forward)

@@ -16,7 +16,7 @@ from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path, swa
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints import check_vocabulary
 from fairseq_norm_plugin.generation.generator import Hypotheses, carry_maps
-from fairseq_norm_plugin.options import check_command, resolve, vocabularies
+from fairseq_norm_plugin.options import check_command, check_outputs, resolve, vocabularies
 from fairseq_norm_plugin.output.identity import run_signature
 from fairseq_norm_plugin.output.profile import profile_of_run
 from fairseq_norm_plugin.output.run import Plan
@@ -120,6 +120,7 @@ class NormMixin:
         **kwargs: Any,
     ) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
+        check_outputs(self.cfg)
         style = getattr(args, "print_alignment", None)
         wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
         if not (style or wanted):

@@ -74,6 +74,59 @@ def test_a_truncated_checkpoint_is_named(tmp_path):
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
+def test_a_flipped_bit_is_seen(tmp_path):
+    """torch itself does not compare the checksums of the archive."""
+    path = Path(save(tmp_path / "c.pt", model={"w": torch.ones(1000)}))
+    content = bytearray(path.read_bytes())
+    at = content.index(torch.ones(8).numpy().tobytes())
+    content[at + 2000] ^= 1
+    path.write_bytes(bytes(content))
+    assert not torch.load(path, weights_only=True)["model"]["w"].eq(1).all()
+    with pytest.raises(InputError, match=r"c\.pt: the file is damaged \(wrong checksum of .*data/0\)"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
+NAMED = {"model": argparse.Namespace(arch="transformer"), "task": {"_name": "translation"}}
+HISTORY = {"extra_state": {"train_iterator": {"epoch": 1}}, "optimizer_history": [{"criterion_name": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        ({}, "no weights"),
+        ([1, 2], "no weights"),
+        (torch.zeros(3), "no weights"),
+        ({"model": {}}, "no weights"),
+        ({"model": [torch.zeros(1)]}, "no weights"),
+        ({"model": {"w": 3}}, "weight 'w' is not a named tensor"),
+        ({"model": {3: torch.zeros(1)}}, "weight 3 is not a named tensor"),
+        ({"model": {"\x1b" * 999: None}}, r"weight '\\x1b"),
+        ({"model": {"w": torch.zeros(1)}}, "no options of a model"),
+        ({"model": {"w": torch.zeros(1)}, "cfg": None, "args": None}, "no options of a model"),
+        ({"model": {"w": torch.zeros(1)}, "cfg": NAMED}, "not a checkpoint .KeyError"),
+        ({"model": {"w": torch.zeros(1)}, "cfg": NAMED, **HISTORY, "extra_state": None}, "not a checkpoint"),
+        (b"", "incomplete"),
+        (bytes(1000), "not a checkpoint"),
+        (b"hello world\n" * 100, "not a checkpoint"),
+        (b"PK\x03\x04" + bytes(100), "incomplete"),
+        (pickle.dumps("text", protocol=2), "not a checkpoint"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_something_else(tmp_path, state, problem):
+    path = tmp_path / "c.pt"
+    if isinstance(state, bytes):
+        path.write_bytes(state)
+    else:
+        torch.save(state, path)
+    with pytest.raises(InputError, match=rf"c\.pt: .*{problem}") as error:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 450
+    assert "weights_only" not in str(error.value)
+    assert error.value.__suppress_context__ or error.value.__context__ is None  # nor a traceback that says so
+
+
 def test_admitting_twice_wraps_once():
     from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
 

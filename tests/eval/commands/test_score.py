@@ -291,3 +291,13 @@ def test_smallest_confidence(files: Files, call: Call) -> None:
     status, out, err = call("score", *STATED, "--hyp-min-confidence", "nan")
     assert (status, out) == (2, "")
     assert "argument --hyp-min-confidence: 'nan': expected a finite number" in err
+
+
+def test_a_name_with_a_tab_is_one_cell(files: Files, call: Call) -> None:
+    files("a\tb\x1b", HYPOTHESIS)
+    status, out, _ = call("score", *STATED, "a\tb\x1b", "--format", "tsv", "--per-sentence", "rows")
+    assert status == 0
+    for text in (out, Path("rows").read_text()):
+        header, *rows = (line.split("\t") for line in text.splitlines())
+        assert {len(row) for row in rows} == {len(header)}
+        assert rows[-1][0] == r"a\tb\x1b"

@@ -83,3 +83,15 @@ def test_write_to_what_is_no_file(tmp_path: Path) -> None:
 def test_write_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     write_lines("-", ["a", "b"])
     assert capsys.readouterr().out == "a\nb\n"
+
+
+def test_a_pipe_that_was_read_before() -> None:
+    """What a shell gives for <(command) is empty the second time."""
+    reading, writing = os.pipe()
+    os.write(writing, b"a\n")
+    os.close(writing)
+    path = f"/dev/fd/{reading}"
+    assert list(TextFile(path)) == [b"a\n"]
+    with pytest.raises(InputError, match=facts(f"{path}: the pipe is empty … second time, give a file")):
+        list(TextFile(path))
+    os.close(reading)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fairseq_norm_plugin.aligning.direction import Direction
@@ -86,3 +88,26 @@ def test_a_finished_run_is_kept(run):
     assert done.status == 1
     assert "out.pharaoh.manifest.json: this is output of another run (different: extraction." in done.err
     assert run("--overwrite").lines == before.lines
+
+
+def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):
+    """Its alignments had status 0 and the hash of the old text."""
+    texts = [tmp_path / f"text.{number}" for number in range(2)]
+    for file, text in zip(files, texts):
+        text.write_text(Path(file).read_text())
+    maps, before = Direction.maps, texts[0].read_text()
+
+    def edit(self, pairs, *what):
+        if 4 in pairs:  # the second window
+            texts[0].write_text(before.replace("ba", "ki"))
+        return maps(self, pairs, *what)
+
+    monkeypatch.setattr(Direction, "maps", edit)
+    done = run(*PAPER, "--window", 4, text=texts)
+    assert done.status == 1
+    assert "text.0: the text was changed while it was read" in done.err
+    monkeypatch.setattr(Direction, "maps", maps)
+    texts[0].write_text(before)
+    done = run(*PAPER, "--window", 4, "--resume", text=texts)
+    assert (done.status, done.lines) == (0, run(*PAPER, out=tmp_path / "whole").lines)
+    assert ", 4 kept from before" in done.err

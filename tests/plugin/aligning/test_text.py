@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 
 from alignment_eval.errors import InputError
@@ -44,3 +47,32 @@ def test_pipelines_read_the_lines(tmp_path):
     text = ParallelText([str(tmp_path / "one")])
     assert list(text.through((source, TextPipeline(MarkedPieces("none"))))) == [(["a", ",", "b"], ["c."])]
     assert list(text) == [(["a,", "b"], ["c."])]
+
+
+def test_a_pipe_is_read_once_and_kept(tmp_path):
+    """What a shell gives for <(command)."""
+    (tmp_path / "other").write_text("x\ny\n")
+    os.mkfifo(tmp_path / "pipe")
+    writing = threading.Thread(target=(tmp_path / "pipe").write_text, args=("a\nb\n",))
+    writing.start()
+    text = ParallelText([str(tmp_path / "pipe"), str(tmp_path / "other")])
+    writing.join()
+    assert list(text) == list(text) == [(["a"], ["x"]), (["b"], ["y"])]
+    text.check_unchanged()
+
+
+def test_a_text_that_is_changed_while_it_is_used(tmp_path):
+    path = tmp_path / "one"
+    path.write_text("a ||| b\n")
+    text = ParallelText([str(path)])
+    through = text.through((TextPipeline(MarkedPieces("none")),) * 2)
+    os.utime(path, ns=(1, 1))  # touched, but the same
+    for one in (text, through):
+        one.check_unchanged()
+    path.write_text("a ||| c\n")
+    for one in (text, through):
+        with pytest.raises(InputError, match=facts("one: the text was changed while it was read")):
+            one.check_unchanged()
+    path.unlink()
+    with pytest.raises(InputError, match="one: cannot read"):
+        text.check_unchanged()

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.api.encoding import NumberedPair, check_max_tokens, parts_of, windows
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, check_max_tokens, parts_of, windows
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.tokens import Vocabulary, special_ids
+from tests.plugin.conftest import dictionary
 
 
 def side(length):
@@ -53,3 +55,19 @@ def test_translation_has_no_target_yet():
 def test_batches_of_nothing(tokens):
     with pytest.raises(UsageError, match=f"max_tokens {tokens}: expected a number of tokens, 1 or more"):
         check_max_tokens(tokens)
+
+
+@pytest.mark.parametrize(
+    "ids", [[4.5, 5], [4.0], torch.tensor([4.2]), [True], [[4, 5]], ["4"], [None], [1 + 2j], "\x1b"], ids=str
+)
+def test_only_whole_numbers_are_token_ids(ids):
+    """A float was cut to a whole number."""
+    words = dictionary()
+    known = Vocabulary(words, "none", special_ids(words))
+    frame = SimpleNamespace(before=[], after=[words.eos()])
+    frames = SimpleNamespace(source=frame, target=frame)
+    encoder = SentenceEncoder(SimpleNamespace(limits=(9, 9), frames=frames), (known, known))
+    assert encoder.side([4, 5], 0, "s").ids.tolist() == [4, 5, 2]
+    assert encoder.side(torch.tensor([4, 2], dtype=torch.int32), 0, "s").ids.tolist() == [4, 2]
+    with pytest.raises(InputError, match=r"s: .*expected text or token ids"):
+        encoder.side(iter(ids), 0, "s")

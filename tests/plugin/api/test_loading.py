@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
@@ -84,3 +85,29 @@ def test_names_of_other_files_say_no_languages(tmp_path, names, found):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=f"{found} to detect the languages from.*-s, -t"):
         _detect_languages(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters are missing .*fc1"),
+        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters that the model has not"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
+    ],
+)
+def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    change(state)
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=rf"c\.pt: .*{problem}") as error:
+        fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("line", [b"word\n", b"word x\n", b"\xff 3\n", b"<pad> 3\n", b"\n"], ids=str)
+def test_damaged_dictionaries(tmp_path, line):
+    for name in ("dict.de.txt", "dict.en.txt"):
+        (tmp_path / name).write_bytes(line + (DEMO / name).read_bytes())
+    with pytest.raises(InputError, match=r"not the dictionaries of the model") as error:
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
+    assert str(error.value).isprintable()

@@ -121,3 +121,14 @@ def test_killed_at_the_end(tmp_path, killed_after):
 def test_no_file(path):
     with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
         alignment_parts(Path(path))
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "here"])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_directory_is_not_the_name_of_a_file(tmp_path, monkeypatch, name, shards):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: alignment_parts(Path(name), shards=shards), lambda: aligned_ids(Path(name), 0, shards)):
+        with pytest.raises(InputError, match=facts(f"{name}: this is a directory; give the name of a file")):
+            call()
+    assert names(tmp_path) == ["here"]
