@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.files import new_file
 from alignment_eval.schema.foreign import Count, ForeignFile
@@ -81,9 +81,11 @@ def read_lexicon(path: str | Path) -> Lexicon:
         with Path(path).open("rb") as opened:
             table = pq.read_table(opened, page_checksum_verification=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror or error}); {_ADVICE}") from error
-    except pa.ArrowException as error:
-        raise file.error(" ".join(str(error).split())) from error
+        raise InputError(
+            f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
+        ) from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise file.error(printable(str(error), 200)) from error
     check_columns(table.schema, SCHEMA, file)
     for batch in table.to_batches():
         check_values(batch, SCHEMA, file)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, abbreviate, check_part, finished_run, json_hash
 from alignment_eval.schema.foreign import Count, ForeignFile
@@ -290,8 +290,8 @@ def _open_part(part: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
         with pq.ParquetFile(part) as opened:
             _check_size(opened.metadata, file)
             yield file, opened
-    except (pa.ArrowException, OSError) as error:
-        raise file.error(" ".join(str(error).split())) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise file.error(printable(str(error), 200)) from error
 
 
 def _check_size(metadata: Any, file: ForeignFile) -> None:

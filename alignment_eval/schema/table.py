@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from alignment_eval.errors import shown
+from alignment_eval.errors import printable, shown
 from alignment_eval.schema.foreign import ForeignFile
 
 #: The bits of infinity in each type of values: those of finite numbers from 0 on are smaller, all others larger.
@@ -48,7 +48,7 @@ def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, 
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:
-        raise file.error(" ".join(str(error).split())) from error
+        raise file.error(printable(str(error), 200)) from error
     for name, column in zip(batch.schema.names, batch.columns):
         values = column.values if pa.types.is_list(column.type) else column
         nullable = values is column and expected.field(name).nullable
