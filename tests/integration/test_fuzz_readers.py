@@ -56,6 +56,12 @@ def damaged_bytes(rng, data):
     return data
 
 
+def damaged_pages(rng, data):
+    """A Parquet file whose data are damaged; pyarrow ends the process at some damaged descriptions of them."""
+    description = int.from_bytes(data[-8:-4], "little") + 8
+    return damaged_bytes(rng, data[:-description]) + data[-description:]
+
+
 def places(value, path=()):
     """The paths of all values inside a structure of lists and dictionaries."""
     yield path
@@ -159,10 +165,10 @@ def files(directory):
     (directory / "log").write_text("\n".join(LOG) + "\n")
     known = {
         "records manifest": (run / MANIFEST, damaged_json, read_records),
-        "records part": (run / PART, damaged_bytes, read_records),
+        "records part": (run / PART, damaged_pages, read_records),
         "alignments manifest": (parts / MANIFEST, damaged_json, read_parts),
         "alignments part": (parts / "part-00000-of-00001-00000.tsv", damaged_bytes, read_parts),
-        "lexicon": (directory / "lexicon", damaged_bytes, read_lexicon),
+        "lexicon": (directory / "lexicon", damaged_pages, read_lexicon),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, read_log),
     }
