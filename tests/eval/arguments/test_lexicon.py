@@ -65,7 +65,7 @@ def test_a_lexicon_of_a_file(tmp_path: Path, pairs: list[SentenceMaps], make_rec
     assert call("extract", directory, *counted, "--overwrite")[0] == 0
     (tmp_path / "broken").write_bytes(b"PAR1")
     for options, message in (
-        (("--lexicon-file", tmp_path / "broken"), "broken: not a lexicon file"),
+        (("--lexicon-file", tmp_path / "broken"), "broken: damaged, or not a lexicon file"),
         (("--lexicon-file", lexicon, "--level", "token"), "--level token with a lexicon file: that is of words"),
         (("--save-lexicon", tmp_path / "new"), "--save-lexicon: no lexicon is counted here: expected --lexicon"),
         (("--lexicon", -1), "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),

@@ -75,7 +75,7 @@ def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
         models[0].align(SOURCES, TARGETS, lexicon_file=file)
     with pytest.raises(InputError, match=r"nothing: cannot read the file"):
         models[0].align(SOURCES, TARGETS, lexicon_file=tmp_path / "nothing")
-    with pytest.raises(InputError, match=r"demo\.de: not a lexicon file"):
+    with pytest.raises(InputError, match=r"demo\.de: .*not a lexicon file"):
         models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
     with pytest.raises(UsageError, match="lexicon 2 beside lexicon_file"):
         models[0].align("a", "x", lexicon=2, lexicon_file=file)
