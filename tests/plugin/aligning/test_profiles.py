@@ -18,7 +18,8 @@ TEXT = [(["a"], ["x", "y"])]
 
 @pytest.fixture
 def directions(tmp_path):
-    return [SimpleNamespace(name=str(tmp_path / name)) for name in ("forward.pt", "reverse.pt")]
+    names = [str(tmp_path / name) for name in ("forward.pt", "reverse.pt")]
+    return [SimpleNamespace(name=name, profile=profile_path(name)) for name in names]
 
 
 @pytest.fixture
