@@ -111,7 +111,12 @@ def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
 @pytest.mark.parametrize("join", ["mutual", "average"])
 def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
     load, languages = loading._load_direction, []
-    monkeypatch.setattr(loading, "_load_direction", lambda *args: languages.append(args[2:4]) or load(*args))
+
+    def seen(files, stated, *more, **options):
+        languages.append(stated.languages)
+        return load(files, stated, *more, **options)
+
+    monkeypatch.setattr(loading, "_load_direction", seen)
     options = ("--join", join, "--reverse-heads", "1")
     done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
     expected = extracted(*PAPER, "--reverse", records / "reverse", *options)
