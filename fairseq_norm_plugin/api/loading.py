@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Optional, Union
 
+import torch
+
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.direction import Direction
@@ -199,6 +201,9 @@ def _norm_model(
     if task.language_tags:
         check_tags(task, frames)
         base = base.with_name(f"{base.name}.{languages.pair}")
+    dtype = next(models[0].parameters()).dtype
+    if dtype != torch.float32:  # a profile carries the hash of the parameters in their type
+        base = base.with_name(f"{base.name}.{str(dtype).removeprefix('torch.')}")
     direction = Direction(models, dictionaries, both, files.name, frames, profile_path(base))
     return NormModel(task, models, direction, (source, target), settings)
 
