@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -157,7 +156,7 @@ def status_of(start: Callable[[], object]) -> int:
         print(error.code, file=sys.stderr)
         return 1
     except Exception:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())  # which a command may have replaced
         return 1
     return 0
 
