@@ -118,7 +118,7 @@ def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> Non
     linked = int(np.count_nonzero(links.per_sentence()))
     if ones >= CONTRADICTED:
         # training has no such option
-        unused = f", or --{role}-unused-zero if the file really is 0-based" if role in ("gold", "hyp") else ""
+        unused = "" if role == "aer-gold" else f", or --{role}-unused-zero if the file really is 0-based"
         raise InputError(
             f"{file.name}: the file is read as 0-based, but {ones} sentences use index 1 and none uses index 0; give "
             f"--{role}-base 1{unused}"

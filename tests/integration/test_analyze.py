@@ -31,13 +31,15 @@ def analyze():
 
     def run(*words):
         root, out, err = logging.getLogger(), io.StringIO(), io.StringIO()
-        level, handlers = root.level, root.handlers[:]
+        loggers = [root, *map(logging.getLogger, ("fairseq", "fontTools", "hydra"))]
+        levels, handlers = [logger.level for logger in loggers], root.handlers[:]
         root.handlers.clear()
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), without_fairseqs_warnings():
                 status = cli.main([str(word) for word in words])
         finally:
-            root.setLevel(level)
+            for logger, level in zip(loggers, levels):
+                logger.setLevel(level)
             root.handlers[:] = handlers
         return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
