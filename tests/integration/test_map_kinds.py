@@ -9,6 +9,7 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval import cli
+from alignment_eval.commands import sweep as sweep_command
 from alignment_eval.maps.sentence import HEAD_KINDS, KINDS
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
@@ -113,7 +114,7 @@ def test_an_ensemble_of_one_model_twice_is_that_model(norm, records, checkpoint,
             np.testing.assert_allclose(sentence.layer_maps(kind), single[id_].layer_maps(kind), rtol=1e-4, atol=1e-6)
 
 
-def test_align_eval_understands_every_kind(records, tmp_path, capsys):
+def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatch):
     hypotheses = {}
     for kind in KINDS:
         words = ["extract", records, "--kind", kind, "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
@@ -124,6 +125,7 @@ def test_align_eval_understands_every_kind(records, tmp_path, capsys):
     assert hypotheses["attnres_w"] == hypotheses["attn_w"]
     (tmp_path / "gold").write_text(hypotheses["attn_n"])
     words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0, "--gold-format", "pharaoh"]
+    monkeypatch.setattr(sweep_command, "save_heatmaps", lambda *_: None)  # seconds of drawing
     code = cli.main([str(word) for word in [*words, "--out", tmp_path / "s"]])
     output = capsys.readouterr()
     assert code == 0, output.err

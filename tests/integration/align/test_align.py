@@ -212,11 +212,11 @@ def test_standard_output(data, checkpoint, files, capsys, run):
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
+def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files, bin_directory):
     """As with ``| head``: no traceback."""
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
     words += ["--bpe", "none", "--cpu", "--confidences", "-o", "-"]
-    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
+    command = [bin_directory / "python", "-m", "fairseq_norm_plugin.align", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     with process.stderr:

@@ -52,19 +52,19 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
 def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
     """One counted on the text, in as many passes, and one of a file, with single pairs too."""
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file = tmp_path / "lexicon"
+    file, texts = tmp_path / "lexicon", (SOURCES[:30], TARGETS[:30])
     for option, given in (
         (["--lexicon", "1", "--save-lexicon", file], {"lexicon": 1}),
         (["--lexicon-file", file, "--overwrite"], {"lexicon_file": file}),
         (["--lexicon", "0", "--overwrite"], {"lexicon": 0}),
     ):
-        expected = command_line(tmp_path, SOURCES, TARGETS, "--confidences", *reverse, *option)
-        alignments = models[which].align(SOURCES, TARGETS, **given)
+        expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option)
+        alignments = models[which].align(*texts, **given)
         alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
         assert ("lexicon:1" in alignments.signature) == (given == {"lexicon": 1})
         assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)
-    within = models[which].align(SOURCES, TARGETS, lexicon_file=file)
+    within = models[which].align(*texts, lexicon_file=file)
     assert models[which].align(SOURCES[0], TARGETS[0], lexicon_file=str(file)).links == within[0].links
 
 
