@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.files import new_file
 from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.schema.table import check_columns, check_values
+from alignment_eval.schema.table import check_columns, check_group_sizes, check_values
 
 VERSION = 1
 SCHEMA = pa.schema(
@@ -29,6 +30,7 @@ SCHEMA = pa.schema(
         pa.field("weight", pa.float64(), nullable=False),
     ]
 )
+_WORDS = ["source", "target"]
 _METADATA = b"alignment_eval.lexicon"
 _ADVICE = "give a file that --save-lexicon wrote"
 
@@ -48,10 +50,9 @@ def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
         raise InputError(f"{path}: cannot write a lexicon without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": lexicon.pairs, "signature": signature}
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
-    words = ["source", "target"]
     with new_file(path) as temporary:
         table = _to_table(lexicon, schema)
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=words, write_page_checksum=True)
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 
 
 def _to_table(lexicon: Lexicon, schema: pa.Schema) -> pa.Table:
@@ -79,14 +80,13 @@ def read_lexicon(path: str | Path) -> Lexicon:
     file = ForeignFile(str(path), "a lexicon file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:
-            table = pq.read_table(opened, page_checksum_verification=True)
+            table = _read_table(opened, file)
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
         ) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise file.error(printable(str(error), 200)) from error
-    check_columns(table.schema, SCHEMA, file)
     for batch in table.to_batches():
         check_values(batch, SCHEMA, file)
     header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
@@ -94,6 +94,18 @@ def read_lexicon(path: str | Path) -> Lexicon:
         return _from_table(table.select(SCHEMA.names), header.pairs, str(path))
     except ValueError as error:
         raise file.error(str(error)) from error
+
+
+def _read_table(opened: BinaryIO, file: ForeignFile) -> pa.Table:
+    """The table of an open file, whose size is checked first; a word that is often in it is in memory once.
+
+    Raises:
+        InputError: a row group is too large, or the columns are others.
+    """
+    about = pq.ParquetFile(opened)
+    check_group_sizes(about.metadata, file)
+    check_columns(about.schema_arrow, SCHEMA, file)
+    return pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
 
 
 class _Header(msgspec.Struct):
@@ -113,7 +125,7 @@ def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
     if not len(table):
         raise ValueError("no rows")
     weights = table["weight"].to_numpy()
-    (sources, source), (targets, target) = (_numbered(table[side]) for side in ("source", "target"))
+    (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
     width = len(sources) + 1
     rows = target * width + source
     if len(np.unique(rows)) < len(rows):
@@ -133,11 +145,12 @@ def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
 
 def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64]]:
     """The words of a column with their numbers, and the number of each row; the empty word comes last."""
-    encoded = column.combine_chunks().dictionary_encode()
-    values = encoded.dictionary.to_pylist()
+    encoded = column.unify_dictionaries().combine_chunks()
+    found = encoded.dictionary.dictionary_encode()  # a foreign file may have a word in its dictionary twice
+    values = found.dictionary.to_pylist()
     numbers = {word: number for number, word in enumerate(filter(None, values))}
     of_values = np.array([numbers.get(word, len(numbers)) for word in values], dtype=np.int64)
-    return numbers, of_values[encoded.indices.to_numpy()]
+    return numbers, of_values[found.indices.to_numpy()][encoded.indices.to_numpy()]
 
 
 def _counts(numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:

@@ -20,7 +20,14 @@ from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, abbreviate, check_part, finished_run, json_hash
 from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.schema.table import check_columns, check_values, list_lengths
+from alignment_eval.schema.table import (
+    MAX_GROUP_BYTES,
+    check_columns,
+    check_group_size,
+    check_group_sizes,
+    check_values,
+    list_lengths,
+)
 
 DTYPES = {"float32": pa.float32(), "float16": pa.float16()}
 #: The columns of every part.
@@ -38,8 +45,6 @@ _FIELDS = [
     pa.field("shape", pa.list_(pa.int32()), nullable=False),
 ]
 _HALF = np.finfo(np.float16)
-#: A row group takes at most this many bytes before compression; reading it takes about four times as much memory.
-MAX_GROUP_BYTES = 2**29
 #: The maps of one sentence leave room in it for its texts, and for the sentences before it.
 _MAX_SENTENCE_BYTES = MAX_GROUP_BYTES - 2**26
 #: Bytes of a value of Parquet's types in memory, if not 8.
@@ -288,21 +293,14 @@ def _open_part(part: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
     file = ForeignFile(str(part), "a part of records", "run its shard again with --norm-records-overwrite")
     try:
         with pq.ParquetFile(part) as opened:
-            _check_size(opened.metadata, file)
+            check_group_sizes(opened.metadata, file)
             yield file, opened
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise file.error(printable(str(error), 200)) from error
 
 
-def _check_size(metadata: Any, file: ForeignFile) -> None:
-    """Check, before memory is allocated, that no row group is larger than the plugin writes it."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        _limit(max(group.total_byte_size, 8 * group.num_rows), file)
-
-
 def _check_columns_size(metadata: Any, file: ForeignFile) -> None:
-    """The same of all columns together, whose encodings must not grow either.
+    """Check that no row group is larger than the plugin writes it, all columns together, in encodings that do not grow.
 
     Only for parts whose hash is right: pyarrow ends the process at some damaged descriptions of columns.
     """
@@ -313,12 +311,7 @@ def _check_columns_size(metadata: Any, file: ForeignFile) -> None:
             if strange := {*column.encodings} - _ENCODINGS:
                 raise file.error(f"column {shown(column.path_in_schema)} is encoded as {shown(min(strange))}")
         sizes = (max(c.total_uncompressed_size, _WIDTHS.get(c.physical_type, 8) * c.num_values) for c in columns)
-        _limit(sum(sizes), file)
-
-
-def _limit(size: int, file: ForeignFile) -> None:
-    if size > MAX_GROUP_BYTES:
-        raise file.error(f"a row group takes {size} bytes in memory: expected at most {MAX_GROUP_BYTES}")
+        check_group_size(sum(sizes), file)
 
 
 def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:

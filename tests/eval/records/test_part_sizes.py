@@ -14,6 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records import store
 from alignment_eval.records.store import Records
+from alignment_eval.schema import table
 from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
 
@@ -33,7 +34,7 @@ def test_a_row_group_that_grows(
     wide = column("head_attn_w", np.zeros(2**21, np.float32))
     directory = edited(make_records(tmp_path, [make_sentence(0)]), wide, compression="zstd", **options)
     assert (directory / PART).stat().st_size < 20_000
-    monkeypatch.setattr(store, "MAX_GROUP_BYTES", 2**23)
+    monkeypatch.setattr(table, "MAX_GROUP_BYTES", 2**23)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
     text = "column … is encoded as 'RLE_DICTIONARY'" if options else "a row group takes … at most 8388608"
     with pytest.raises(InputError, match=facts(text)):
