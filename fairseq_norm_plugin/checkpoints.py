@@ -31,6 +31,7 @@ from torch import nn
 
 from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoint_options import check_options
+from fairseq_norm_plugin.checkpoint_sizes import check_whole
 
 _ADVICE = "give a checkpoint that fairseq-train saved"
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
@@ -205,6 +206,7 @@ def _explain_refusals(load: Any) -> Any:
         with explained(path):
             _check(str(PathManager.get_local_path(path)))
             state = load(path, *args, **kwargs)
+            check_whole(state, path)
         _remove_copies(state)
         return state
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable
+from fairseq_norm_plugin.checkpoint_sizes import check_sizes
 from fairseq_norm_plugin.checkpoints import read_checkpoint
 
 #: The types that a model can be computed in.
@@ -70,9 +71,10 @@ def build_model(task: Any, state: dict[str, Any], name: str, dtype: torch.dtype 
         dtype: the type of the parameters.
 
     Raises:
-        InputError: the weights do not fit the model.
+        InputError: the weights do not fit the model, or are much smaller than its options say.
     """
     cfg: DictConfig = state["cfg"].model
+    check_sizes(cfg, state["model"], name)
     with _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
