@@ -26,7 +26,7 @@ class UsageError(InputError):
 
 def shown(value: Any) -> str:
     """A value from a file, for a message: quoted, control characters escaped, cut to 80 characters."""
-    text = _REPR.repr(value)
+    text = printable(_REPR.repr(value))  # that of a tensor has several lines
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 

@@ -168,7 +168,8 @@ def _load_direction(
     languages = Languages(source, target, files.data, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
-    settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
+    with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
+        settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
         print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)

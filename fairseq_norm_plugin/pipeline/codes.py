@@ -8,12 +8,14 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, printable, shown
 
 #: fairseq's names for the programs whose codes can be read, and what each line of their files holds.
 CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
 #: The first line of codes in the form that subword-nmt has today.
 _VERSION = "#version: 0.2\n"
+#: The versions that subword-nmt applies.
+_VERSIONS = ((0, 1), (0, 2))
 
 
 def read_bpe(path: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> Any:
@@ -49,16 +51,23 @@ def read_bpe(path: Union[str, Path], kind: Optional[str] = None, separator: str 
         if found == "fastbpe":
             text = _VERSION + "".join(_without_counts(text, path))
         with redirect_stderr(said):
-            return BPE(io.StringIO(text), separator=separator)
+            bpe = BPE(io.StringIO(text), separator=separator)
     except SystemExit as error:  # subword-nmt exits at a line of another form
         wrong = said.getvalue().partition("\n")[0].removeprefix("Error: ")
         raise InputError(
-            f"{path}: {wrong}; each line must have two subwords, as subword-nmt learn-bpe writes"
+            f"{path}: {printable(wrong, 200)}; each line must have two subwords, as subword-nmt learn-bpe writes"
         ) from error
     except (OSError, ValueError, IndexError) as error:
         raise InputError(
-            f"{path}: cannot read BPE codes ({error}); give a file that subword-nmt learn-bpe or fastBPE wrote"
+            f"{path}: cannot read BPE codes ({printable(str(error), 200)}); give a file that subword-nmt learn-bpe or "
+            f"fastBPE wrote"
         ) from error
+    if bpe.version not in _VERSIONS:
+        raise InputError(
+            f"{path}:1: version {shown('.'.join(map(str, bpe.version)))}: expected 0.1 or 0.2, as subword-nmt "
+            f"learn-bpe writes"
+        )
+    return bpe
 
 
 def kind_of_codes(text: str) -> str:
@@ -71,5 +80,5 @@ def _without_counts(text: str, path: Union[str, Path]) -> Iterator[str]:
     for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
         columns = line.rstrip("\r").split(" ")
         if len(columns) != 3 or not columns[2].isdecimal():
-            raise InputError(f"{path}:{number}: {line[:60]!r}: expected two subwords and a count, as fastBPE writes")
+            raise InputError(f"{path}:{number}: {shown(line)}: expected two subwords and a count, as fastBPE writes")
         yield f"{columns[0]} {columns[1]}\n"

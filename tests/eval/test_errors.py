@@ -45,3 +45,11 @@ def test_foreign_texts() -> None:
     assert printable("abc", 3) == "abc"
     assert printable("abcd", 3) == "abc…"
     assert printable("\x1b\x1b", 3) == r"\x1…"
+
+
+def test_what_a_value_says_of_itself_is_printable() -> None:
+    class Lines:
+        def __repr__(self) -> str:
+            return "one\ntwo\x1b"
+
+    assert shown(Lines()) == r"one\ntwo\x1b"

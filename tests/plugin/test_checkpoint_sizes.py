@@ -37,7 +37,7 @@ def changed(tmp_path):
 @pytest.mark.parametrize("size", [10**7, 10**9, "1000000000"])
 @pytest.mark.parametrize("option", ["max_source_positions", "encoder_layers"])
 def test_a_large_size_is_refused_before_the_model_is_built(changed, monkeypatch, option, size):
-    """Without the check, 10^7 positions take 20 GB, and 10^9 layers are built one after the other."""
+    """Without the check, each step of a table of 10^7 positions takes 10 GB, and 10^9 layers are built one by one."""
     path = changed(**{option: size})
     monkeypatch.setattr("fairseq_norm_plugin.tasks.norm_mixin.NormMixin.build_model", None)
     with pytest.raises(InputError, match=facts(f"large.pt: option {option} is {size!r}: expected at most")):

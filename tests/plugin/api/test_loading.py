@@ -104,6 +104,16 @@ def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
     assert str(error.value).isprintable()
 
 
+@pytest.mark.parametrize("bpe", [[{}], "${x}"], ids=str)
+def test_damaged_options_of_subwords(tmp_path, bpe):
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    state["cfg"]["bpe"] = bpe
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"c\.pt: cannot read its options of tokenizer and subwords") as error:
+        fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
+    assert str(error.value).isprintable()
+
+
 @pytest.mark.parametrize("line", [b"word\n", b"word x\n", b"\xff 3\n", b"<pad> 3\n", b"\n"], ids=str)
 def test_damaged_dictionaries(tmp_path, line):
     for name in ("dict.de.txt", "dict.en.txt"):

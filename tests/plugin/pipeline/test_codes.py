@@ -16,6 +16,8 @@ BAD = {
     "three pieces": (b"#version: 0.2\nb a</w>\nthree pieces here\n", "line 3 .*three pieces here"),
     "no version": (b"#version: x\nb a</w>\n", "x"),
     "no pieces": (b"", "invalid line 1"),
+    "control characters": (b"#version: 0.2\nb\x1b[2J a x\n", r"b\\x1b"),
+    "a later version": (b"#version: 0.3\nb a</w>\n", "1: version '0.3'"),
     "no UTF-8": (b"\xff \xff\n", "utf-8"),
 }
 
@@ -31,9 +33,10 @@ def test_codes_are_applied():
 def test_a_bad_file_does_not_end_the_interpreter(tmp_path, case, capfd):
     content, named = BAD[case]
     (tmp_path / "codes").write_bytes(content)
-    with pytest.raises(InputError, match=rf"codes: .*{named}"):
+    with pytest.raises(InputError, match=rf"codes:.*{named}") as error:
         read_bpe(tmp_path / "codes")
-    with pytest.raises(InputError, match=rf"codes: .*{named}"):
+    assert str(error.value).isprintable()
+    with pytest.raises(InputError, match=rf"codes:.*{named}"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=tmp_path / "codes")
     assert "Error: invalid line" not in capfd.readouterr().err
 
