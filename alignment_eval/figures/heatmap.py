@@ -132,7 +132,9 @@ def draw_heatmap(grid: Grid, heading: str, options: FigureOptions = DEFAULT, *, 
     if heading:
         figure.suptitle(heading, x=0.03 / width, ha="left", fontsize=TYPE)
     axes = figure.add_subplot()
-    image = axes.imshow(values, cmap=options.colormap or SCORE_COLOURS, vmin=low, vmax=high, aspect="auto")
+    edges = [np.arange(count + 1) - 0.5 for count in values.shape[::-1]]
+    cells = axes.pcolormesh(*edges, values, cmap=options.colormap or SCORE_COLOURS, vmin=low, vmax=high)
+    axes.invert_yaxis()
     axes.set_xticks(range(len(grid.columns)), grid.columns)
     axes.set_yticks(range(len(grid.rows)), grid.rows)
     axes.tick_params(length=0)
@@ -140,7 +142,7 @@ def draw_heatmap(grid: Grid, heading: str, options: FigureOptions = DEFAULT, *, 
     axes.set_xlabel(grid.axis)
     for row, column in np.argwhere(np.isfinite(values)) if numbered else ():
         value = values[row, column]
-        colour = contrasting(image.cmap, (value - low) / ((high - low) or 1))
+        colour = contrasting(cells.cmap, (value - low) / ((high - low) or 1))
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, in_layout=False)
     if mark_lowest and np.isfinite(values).any():
         row, column = _lowest(values)
@@ -149,6 +151,6 @@ def draw_heatmap(grid: Grid, heading: str, options: FigureOptions = DEFAULT, *, 
                 (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=thickness, clip_on=False
             )
             axes.add_patch(frame)
-    bar = figure.colorbar(image, label=grid.scale, aspect=25, pad=0.02)
+    bar = figure.colorbar(cells, label=grid.scale, aspect=25, pad=0.02)
     bar.outline.set_visible(False)
     return figure

@@ -113,7 +113,7 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,), options: FigureOpt
             place = (placed.left + c * placed.pitch, height - top - panel_height)
             width = placed.cell * (column_places(picture.source)[-1] + 1)
             axes = figure.add_axes(_share(figure, *place, width, panel_height))
-            image = draw_panel(axes, picture, panel, placed.cell, options.colormap, f"{r}-{c}")
+            mesh = draw_panel(axes, picture, panel, placed.cell, options.colormap, f"{r}-{c}")
             _name(axes, panel, first=r == 0, bar=_bars(picture))
             last = r == len(picture.panels) - 1
             rows = [label_of(token) for token in picture.target.tokens] if placed.labelled and c == 0 else []
@@ -121,7 +121,7 @@ def draw(picture: Picture, families: Sequence[str] = (FONT,), options: FigureOpt
             axes.set_xlabel("source" if last else "")
             if _bars(picture):
                 bar = figure.add_axes(_share(figure, place[0] + width + 0.05, place[1], _BAR, panel_height))
-                add_bar(figure, image, bar)
+                add_bar(figure, mesh, bar)
     return figure
 
 
@@ -140,11 +140,11 @@ def _name(axes: Axes, panel: Panel, *, first: bool, bar: bool) -> None:
     axes.set_title("\n".join(lines), fontsize=TYPE, pad=2, linespacing=1.1)
 
 
-def add_bar(figure: Figure, image: object, axes: Axes) -> None:
-    """Draw the colour bar of ``image`` on ``axes``, with few numbers and from 0 on."""
+def add_bar(figure: Figure, mesh: object, axes: Axes) -> None:
+    """Draw the colour bar of ``mesh`` on ``axes``, with few numbers and from 0 on."""
     from matplotlib.ticker import MaxNLocator
 
-    bar = figure.colorbar(image, cax=axes, ticks=MaxNLocator(3))  # type: ignore[arg-type]
+    bar = figure.colorbar(mesh, cax=axes, ticks=MaxNLocator(3))  # type: ignore[arg-type]
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, pad=2)
 

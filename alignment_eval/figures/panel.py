@@ -16,7 +16,7 @@ from alignment_eval.maps.sentence import SentenceSide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
+    from matplotlib.collections import QuadMesh
     from matplotlib.lines import Line2D
 
 #: Series -> label, marker, size as a share of a cell, whether it is filled; series differ in shape, not only in colour.
@@ -41,7 +41,7 @@ def column_places(source: SentenceSide) -> NDArray[np.float64]:
 
 def draw_panel(
     axes: Axes, picture: Picture, panel: Panel, cell: float, colormap: str | None = None, number: str | None = None
-) -> AxesImage:
+) -> QuadMesh:
     """Draw a panel of ``picture`` on ``axes``, without labels.
 
     Args:
@@ -53,22 +53,21 @@ def draw_panel(
         number: the end of the ids of the marks in SVG; None: no ids.
 
     Returns:
-        The image of the first columns, for a colour bar.
+        The cells of the first columns, for a colour bar.
     """
     rows = len(panel.values)
     places = column_places(picture.source)
-    images = []
+    meshes = []
     for first, last in _stretches(picture.source):
         sides = (places[first] - 0.5, places[last - 1] + 0.5)
-        images.append(
-            axes.imshow(
+        meshes.append(
+            axes.pcolormesh(  # an image in a PDF has a grid of pixels of its own, beside the lines
+                np.linspace(*sides, last - first + 1),
+                np.arange(-0.5, rows),
                 panel.values[:, first:last],
                 cmap=colormap or MAP_COLOURS,
                 vmin=0,
                 vmax=panel.values.max() or 1,  # a map of zeros is light, like zeros in other maps
-                aspect="auto",
-                interpolation="nearest",
-                extent=(*sides, rows - 0.5, -0.5),
             )
         )
         # Lines between and around cells; a grid of minor ticks would be many times slower.
@@ -87,7 +86,7 @@ def draw_panel(
         axes.add_line(marks)
     axes.set_xlim(-0.5, places[-1] + 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
-    return images[0]
+    return meshes[0]
 
 
 def _stretches(source: SentenceSide) -> Iterator[tuple[int, int]]:

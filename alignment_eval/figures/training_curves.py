@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from alignment_eval.figures.fonts import text_width, wrapped
 from alignment_eval.figures.style import (
-    ACCENT,
     COLOURS,
     COLUMN,
     DEFAULT,
@@ -253,7 +252,7 @@ def _mark_lowest(axes: Axes, table: pd.DataFrame) -> str:
     named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
     metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
     where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"
-    axes.plot([update], [100 * named["best"]], marker="o", ms=7, mfc="none", mec=ACCENT, mew=1.2, zorder=3)
+    axes.plot([update], [100 * named["best"]], marker="o", ms=7, mfc="none", mec="black", mew=1.2, zorder=3)
     return f": lowest {metric.shown(named['best'])} at {update}{where}"
 
 

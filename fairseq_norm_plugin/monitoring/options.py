@@ -1,6 +1,7 @@
 """The options of monitoring in training, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -159,8 +160,12 @@ def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
     for subset in gold:
         if subset not in subsets:
             raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {cfg.aer_valid_subset}; add "
-                f"it, such as --valid-subset {subset},valid"
+                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {cfg.aer_valid_subset}; "
+                + (
+                    "fairseq takes it for a piece of valid: binarise the gold's text as test"
+                    if re.fullmatch(r"valid\d+", subset)
+                    else f"add it, such as --valid-subset {subset},valid"
+                )
             )
     if cfg.aer_combine_valid_subsets:
         raise UsageError(

@@ -11,6 +11,7 @@ from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.formats.reading import read_hypothesis
 from alignment_eval.links.table import GoldSentence
+from tests.drawn import meshes
 from tests.eval.display.pages import HOSTILE, check_page, tables
 from tests.eval.display.pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
 
@@ -47,12 +48,12 @@ def test_plot_marks_the_links() -> None:
     assert picture_texts(axes)[:2] == (["das", "haus", "das"], ["the", "house"])
     (marks,) = axes.lines
     assert list(zip(*marks.get_data())) == ONE.links
-    np.testing.assert_array_equal(axes.images[0].get_array(), [[0.5, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(meshes(axes)[0].get_array(), [[0.5, 0, 0], [0, 1, 0]])
     check_nothing_is_cut_off(axes)
     check_labels_are_apart(axes)
     _, ax = pyplot.subplots()
     assert SYMMETRIZED.plot(ax=ax) is ax
-    assert ax.images[0].get_array().tolist() == [[1, 1], [0, 0]]
+    assert meshes(ax)[0].get_array().tolist() == [[1, 1], [0, 0]]
     with pytest.raises(InputError, match="both sides need at least one word"):
         EMPTY.plot()
 

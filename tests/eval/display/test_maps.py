@@ -14,6 +14,7 @@ from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
+from tests.drawn import meshes
 from tests.eval.display.pages import HOSTILE, check_page, tables
 from tests.eval.display.pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
 
@@ -82,7 +83,7 @@ def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> Non
 
 def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
     axes = maps.plot("attn_n", layer=1, head=0, links=[(0, 1), (3, 2)])
-    words, null = (image.get_array() for image in axes.images)
+    words, null = (image.get_array() for image in meshes(axes))
     np.testing.assert_array_equal(np.hstack([words, null]), maps.to_frame("attn_n", layer=1, head=0).to_numpy())
     assert axes.get_figure().axes[1].get_ylabel() == "norms"  # the colour bar
     columns, rows, title = picture_texts(axes)
@@ -131,7 +132,7 @@ def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
 
 def test_zero_maps_are_white(maps: DisplayMaps) -> None:
     zero = replace(maps, arrays={name: np.zeros_like(array) for name, array in maps.arrays.items()})
-    image = zero.plot(layer=0).images[0]
+    image = meshes(zero.plot(layer=0))[0]
     assert to_rgb(image.cmap(image.norm(0))) == to_rgb(image.cmap(0))
 
 

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from alignment_eval.figures.heatmap import Grid, draw_heatmap, save_heatmaps, summary
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
+from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -96,7 +97,7 @@ def grid_of(values: np.ndarray, limits: tuple[float, float] = (0, 100)) -> Grid:
 def test_all_figures_share_one_colour_scale() -> None:
     values = np.array([[20.0, 30.0]])
     figure = draw_heatmap(grid_of(values, (10.0, 90.0)), "title")
-    (image,) = figure.axes[0].images
+    (image,) = meshes(figure.axes[0])
     assert image.get_clim() == (10.0, 90.0)
     np.testing.assert_array_equal(image.get_array(), values)
 

@@ -21,6 +21,7 @@ from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 
 Factory = Callable[..., SentenceMaps]
@@ -67,7 +68,7 @@ def test_marks_values_and_labels() -> None:
     axes = figure.axes[0]
     marks = {line.get_gid(): list(zip(*line.get_data())) for line in axes.lines}
     assert marks == {"sure-0-0": [(0, 0), (1, 2)], "possible-0-0": [(1, 1)], "predicted-0-0": [(0, 0), (0, 2)]}
-    (image,) = axes.images
+    (image,) = meshes(axes)
     np.testing.assert_array_equal(image.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
     assert image.get_clim() == (0, 0.5)
     assert axes.get_title(loc="left") == "weights"  # the largest value stands at the colour bar alone
@@ -81,9 +82,9 @@ def test_marks_values_and_labels() -> None:
 def test_special_tokens_are_set_apart() -> None:
     figure = draw(picture("<de> a b <e>", "x", values=np.array([[1.0, 2, 3, 4]]), predicted=frozenset({(2, 0)})))
     axes = figure.axes[0]
-    assert [image.get_array().tolist() for image in axes.images] == [[[1]], [[2, 3]], [[4]]]
-    assert all(image.get_clim() == (0, 4) for image in axes.images)  # one scale
-    sides = [image.get_extent()[:2] for image in axes.images]
+    assert [image.get_array().tolist() for image in meshes(axes)] == [[[1]], [[2, 3]], [[4]]]
+    assert all(image.get_clim() == (0, 4) for image in meshes(axes))  # one scale
+    sides = [image.get_coordinates()[0, [0, -1], 0] for image in meshes(axes)]
     assert sides[0][1] < sides[1][0]
     assert sides[1][1] < sides[2][0]
     places = axes.get_xticks()
@@ -114,7 +115,7 @@ def test_without_gold_no_word_of_gold() -> None:
 
 
 def test_a_map_of_zeros_is_light() -> None:
-    (image,) = draw(picture(values=np.zeros((3, 2)))).axes[0].images
+    (image,) = meshes(draw(picture(values=np.zeros((3, 2)))).axes[0])
     colours = {tuple(colour) for colour in image.to_rgba(image.get_array(), bytes=True).reshape(-1, 4).tolist()}
     assert colours == {(247, 251, 255, 255)}
 

@@ -8,6 +8,7 @@ import pytest
 from alignment_eval.figures.style import DEFAULT, FigureOptions
 from fairseq_norm_plugin.analyze import figures
 from fairseq_norm_plugin.analyze.figures import save_figures
+from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 
 
@@ -94,7 +95,7 @@ def test_heads_of_norms_as_a_heatmap_where_there_are_any(tables, drawn):
     saved = drawn(tables)
     assert "mixing-heads-decoder-cross" not in saved
     axes = saved["mixing-heads-encoder-self"].axes[0]
-    image = axes.images[0].get_array()
+    image = meshes(axes)[0].get_array()
     assert image.tolist() == [pytest.approx([0, 10, 20]), pytest.approx([50, 60, 70])]
     assert [text.get_text() for text in axes.texts] == ["0.0", "10.0", "20.0", "50.0", "60.0", "70.0"]
     assert not axes.patches  # no head is the best
