@@ -18,5 +18,6 @@ with kept_root_logger():
     from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # registers the tasks
     from fairseq_norm_plugin.tasks import multilingual as multilingual
     from fairseq_norm_plugin.tasks import translation as translation
+    from fairseq_norm_plugin.training import guided as guided
 
 __all__ = ["BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]

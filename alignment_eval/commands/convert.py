@@ -11,17 +11,20 @@ from alignment_eval.arguments.alignments import (
     texts_of,
 )
 from alignment_eval.arguments.output import add_output
+from alignment_eval.arguments.subwords import add_subword_arguments, subwords_of
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
 from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.formats.writing import format_lines
 from alignment_eval.links.table import GoldTable
+from alignment_eval.maps.subword_links import subword_links
 
 _EPILOG = """\
 Examples:
   align-eval convert data/demo/demo.talp --from talp --from-base 1 --to naacl
   align-eval convert data/demo/demo.talp --from talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
+  align-eval convert words.pharaoh --to pharaoh --source-subwords bpe.de --target-subwords bpe.en -o subwords.pharaoh
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
 Exit status: 0 success, 1 bad data, 2 bad usage.
@@ -37,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
     add_input_reading(group, "from")
     add_text_arguments(parser)
+    add_subword_arguments(parser)
     group = parser.add_argument_group("output")
     add_output(group, "the file in the new format", metavar="OUT", standard=True)
     group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=f"of {', '.join(HYPOTHESIS_FORMATS)}")
@@ -52,15 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the file; every loss was asked for or is warned of."""
-    check_standard_input([args.input, args.source, args.target])
+    check_standard_input([args.input, args.source, args.target, args.source_subwords, args.target_subwords])
     check_new(args.output, args.overwrite)
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
     options = ReadOptions(args.from_format, args.from_base, args.from_swap, args.from_unused_zero, allow_possible=True)
-    read = read_hypothesis(args.input, options, texts_of(args), role="from")
+    subwords = subwords_of(args)
+    read = read_hypothesis(args.input, options, texts_of(args) if subwords is None else subwords.texts, role="from")
     links = _without_possible(read, args.to, args.possible)
     _check_losses(read, links, args.to)
+    if subwords is not None:
+        links = subword_links(links, subwords.source, subwords.target)
     write_lines(args.output, format_lines(links, args.to, int(base)))
 
 

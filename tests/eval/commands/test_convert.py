@@ -153,3 +153,50 @@ def test_there_and_back(first: str, second: str) -> None:
 
 def test_every_format_is_tried() -> None:
     assert set(WRITTEN) == set(LOSSLESS) == set(HYPOTHESIS_FORMATS)
+
+
+@pytest.fixture
+def _subwords() -> None:
+    Path("words").write_text("0-0 1p1\n\n2-0\n")
+    Path("bpe.s").write_text("a@@ b c\nd\ne f g@@ h\n")
+    Path("bpe.t").write_text("x y@@ z\nv\nw@@ w\n")
+
+
+SUBWORDS = ("words", "--to", "talp", "--source-subwords", "bpe.s", "--target-subwords")
+
+
+@pytest.mark.usefixtures("_subwords")
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        ((), "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
+        (("--subword-mark", "none"), "0-0 1p1\n\n2-0\n"),
+    ],
+)
+def test_links_between_subwords(call: Call, mark: tuple[str, ...], expected: str) -> None:
+    assert call("convert", *SUBWORDS, "bpe.t", *mark) == (0, expected, "")
+
+
+@pytest.mark.usefixtures("_subwords")
+@pytest.mark.parametrize(
+    ("text", "arguments", "status", "message"),
+    [
+        ("x y\nv\n", (), 1, "bpe.s has 3 lines … bpe.t has 2"),
+        ("x y\nv\n\n", (), 1, "words:3 … link 2-0 is outside … 3 and 0 words"),
+        ("▁x ▁y\nv\nw@@ w\n", (), 1, "bpe.s, bpe.t … mixes subword markers … --subword-mark"),
+        ("x y\nv\nw\n", ("--source", "bpe.s"), 2, "--source-subwords … --source"),
+    ],
+)
+def test_texts_in_subwords_that_do_not_fit(
+    call: Call, text: str, arguments: tuple[str, ...], status: int, message: str
+) -> None:
+    Path("bpe.t").write_text(text)
+    found, out, err = call("convert", *SUBWORDS, "bpe.t", *arguments)
+    assert (found, out) == (status, "")
+    assert says(err, message)
+
+
+def test_one_text_in_subwords(call: Call) -> None:
+    found, _, err = call("convert", "sure", "--to", "talp", "--target-subwords", "three")
+    assert found == 2
+    assert says(err, "--source-subwords … --target-subwords … both or neither")

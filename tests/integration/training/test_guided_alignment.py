@@ -7,6 +7,8 @@ import math
 import pytest
 import torch
 
+from alignment_eval.errors import UsageError
+from tests.facts import facts
 from tests.integration.training.conftest import halves
 
 
@@ -56,3 +58,42 @@ def test_guided_alignment_keeps_its_probabilities(trained, guided, gold, logged,
     assert math.isfinite(float(watched["aer"]))
     states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+STOCK = ("--load-alignments", "--criterion", "label_smoothed_cross_entropy_with_alignment")
+OURS = ("--load-alignments", "--criterion", "guided_alignment", "--guided-maps")
+
+
+def parameters(path):
+    return torch.load(path, weights_only=True)["model"]
+
+
+def test_in_awo_the_criterion_is_fairseqs(trained, guided):
+    fields = {"data": guided / "bin", "task": "translation_norm", "updates": 4}
+    layer = ("--alignment-layer", 1, "--alignment-heads", 1)
+    stock = parameters(trained("awo stock", *STOCK, *layer, arch="transformer_align", **fields))
+    ours = parameters(trained("awo ours", *OURS, "1.0:awo", arch="transformer", **fields))
+    assert all(torch.equal(tensor, stock[name]) for name, tensor in ours.items())
+
+
+def test_guided_maps_learn_the_links_with_monitoring_beside_them(trained, guided, gold, logged):
+    fields = {"data": guided / "bin", "task": "translation_norm", "updates": 30}
+    watched = ("--valid-subset", "test", "--log-format", "json", "--aer-gold", f"test={gold}", "--aer-gold-base", 1)
+    trained("awi", *OURS, "0.1:awi,1:awo", "--alignment-lambda", 1, *watched, **fields)
+    assert math.isfinite(float(logged("test")[-1]["aer"]))
+    epochs = [float(line["alignment_loss"]) for line in logged("train")]
+    assert epochs[-1] < 0.9 * epochs[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*OURS, "2.0:awi"), "--guided-maps 2.0:awi … 2 decoder layers of 4 heads"),
+        ((*OURS, "0.4"), "--guided-maps 0.4 … 2 decoder layers of 4 heads"),
+        ((*OURS, "0.0:low"), "0.0:low … LAYER.HEAD"),
+        (("--criterion", "guided_alignment"), "subset train has no links … --load-alignments … --align-suffix"),
+    ],
+)
+def test_what_cannot_be_guided_is_refused(trained, guided, words, message):
+    with pytest.raises(UsageError, match=facts(message)):
+        trained(message, *words, data=guided / "bin", task="translation_norm", updates=1)

@@ -1,0 +1,1 @@
+"""Training that guides attention maps by given links."""

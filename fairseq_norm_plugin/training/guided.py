@@ -1,0 +1,128 @@
+"""The criterion ``guided_alignment``: translation, and maps that learn given links between subwords.
+
+Garg et al. (2019, "Jointly Learning to Align and Translate with Transformer Models") guide a head of one layer in the
+row that predicts the target word, and let it see the whole target sentence so that it can know that word.  The maps
+here are causal.  So they are guided in AWI, where the row has read the word (Chen et al. 2020, "Accurate Word Alignment
+Induction from Neural Machine Translation", shift the row for the same reason).
+"""
+
+# No `from __future__ import annotations` here: fairseq reads the field types at run time.
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy_with_alignment import (
+    LabelSmoothedCrossEntropyCriterionWithAlignment,
+    LabelSmoothedCrossEntropyCriterionWithAlignmentConfig,
+)
+from torch import Tensor, nn
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import MapName, parse_maps
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS
+from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from fairseq_norm_plugin.maps.block import Block
+
+_SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
+
+
+@dataclass
+class GuidedAlignmentConfig(LabelSmoothedCrossEntropyCriterionWithAlignmentConfig):  # type: ignore[misc]
+    """fairseq's options of training with alignments, and the maps that learn them."""
+
+    guided_maps: str = field(
+        default="0.0:awi",
+        metadata={
+            "help": "maps of weights that learn the links: LAYER.HEAD:SETTING, or LAYER:SETTING for the mean of a "
+            "layer's heads, counted from 0, several separated by commas; awi (the row that reads the target token) "
+            "unless the setting is awo (the row that predicts it)"
+        },
+    )
+
+
+@register_criterion("guided_alignment", dataclass=GuidedAlignmentConfig)
+class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):  # type: ignore[misc]
+    """fairseq's ``label_smoothed_cross_entropy_with_alignment`` for any heads of any Transformer, in AWI or AWO.
+
+    The loss of a map is the cross-entropy of its rows against the links, equal shares for the links of one target
+    token.  Rows without links are free.  The losses of several maps are averaged.  Validation has no alignment loss.
+
+    Raises:
+        UsageError: the maps cannot be read, or links are not loaded.
+    """
+
+    def __init__(
+        self, task: Any, sentence_avg: bool, label_smoothing: float, alignment_lambda: float, guided_maps: str
+    ) -> None:
+        super().__init__(task, sentence_avg, label_smoothing, alignment_lambda)
+        self._maps = parse_maps(guided_maps)
+        layers = sorted({name.layer for name in self._maps})
+        self._guided = MapCapture(DECODER_CROSS, layers, _weights, needs_norms=False, first_pass=True)
+
+    def forward(self, model: nn.Module, sample: dict[str, Any], reduce: bool = True) -> Any:
+        """The loss of a batch, as fairseq's criteria compute it.
+
+        Raises:
+            UsageError: the model has no such map, or the training data has no links.
+            InputError: the model was not built by a task of this plugin.
+        """
+        if not model.training:
+            return super().forward(model, {**sample, "alignments": None}, reduce)
+        if sample.get("alignments") is None:
+            self._check_links()
+            return super().forward(model, sample, reduce)
+        self._check_maps(model)
+        with one_thread([model]), capturing(norm_attentions(model, DECODER_CROSS), self._guided):
+            return super().forward(model, sample, reduce)
+
+    def compute_alignment_loss(self, sample: dict[str, Any], net_output: Any) -> Tensor:
+        """The mean loss of the guided maps, summed over the target tokens that have links."""
+        weights = dict(zip(self._guided.layers, self._guided.take()))
+        losses = [map_loss(weights[name.layer], name, sample) for name in self._maps]
+        return sum(losses[1:], losses[0]) / len(losses)
+
+    def _check_maps(self, model: nn.Module) -> None:
+        layers, heads = layers_and_heads([model])
+        for name in self._maps:
+            if name.layer >= layers or (name.head is not None and name.head >= heads):
+                raise UsageError(
+                    f"--guided-maps {name}: the model has {layers} decoder layers of {heads} heads, counted from 0; "
+                    f"name maps in that range"
+                )
+
+    def _check_links(self) -> None:
+        """A batch may lack links, the training data may not: fairseq loads none without a word if the file is missing.
+
+        Raises:
+            UsageError: it does.
+        """
+        subset = self.task.cfg.train_subset
+        if getattr(self.task.datasets.get(subset), "align_dataset", None) is None:
+            raise UsageError(
+                f"--criterion guided_alignment: subset {subset} has no links; give --load-alignments and data that "
+                f"fairseq-preprocess made with --align-suffix"
+            )
+
+
+def map_loss(weights: Tensor, name: MapName, sample: dict[str, Any]) -> Tensor:
+    """Cross-entropy of one map against the links of a batch, summed over the target tokens that have links.
+
+    Args:
+        weights: the weights of the map's layer, [B, H, T, S].
+        name: the map; its setting is AWI unless stated.
+        sample: fairseq's batch: ``alignments`` [links, 2] has the source position and the target position, counted
+            through the batch [B · T]; ``align_weights`` [links] the share of each link in its target token.
+    """
+    rows = weights.mean(dim=1) if name.head is None else weights[:, name.head]
+    source, target = sample["alignments"].T
+    # fairseq loads no link of </s>, so the next row is always one of the same sentence
+    read = target if name.setting == "awo" else target + 1
+    given = rows.flatten(0, 1)[read, source].clamp(min=_SMALLEST)
+    loss: Tensor = -(given.log() * sample["align_weights"]).sum()
+    return loss
+
+
+def _weights(block: Block) -> Tensor:
+    return block.alpha
