@@ -52,6 +52,11 @@ class Frames:
         """All these tokens."""
         return {self.first, *(i for of in (self.source, self.target) for i in (*of.before, *of.after))}
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are the frames of :meth:`plain`, without tags."""
+        return self == self.plain(self.first)
+
     @classmethod
     def plain(cls, eos: int) -> Frames:
         """Both sides end in ``</s>``, and the decoder starts with it."""

@@ -45,6 +45,12 @@ def _add_language_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--lang-dict", metavar="FILE", help="the same, one a line")
     group.add_argument("--lang-pairs", metavar="SRC-TGT,…", help="language pairs, also those it was not trained on")
     group.add_argument("--fixed-dictionary", metavar="FILE", help="a dictionary of all languages")
+    group.add_argument(
+        "--target-tag",
+        metavar="TAG",
+        help="tag that each source begins with, of Marian's models of several target languages: fra for >>fra<< "
+        "(default: that of --target-lang; none: no tag)",
+    )
 
 
 def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Optional, Union
 
-import torch
-
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.checkpoints import fairseq_errors
@@ -21,13 +18,13 @@ from fairseq_norm_plugin.loading.files import ModelFiles, find_files
 from fairseq_norm_plugin.loading.languages import (
     STATED,
     Languages,
-    check_tags,
     is_told_languages,
     setup_task,
     trained_pairs,
 )
 from fairseq_norm_plugin.loading.subwords import text_settings
 from fairseq_norm_plugin.loading.weights import DTYPES, build_model, read_parts
+from fairseq_norm_plugin.output.profile import profile_file
 from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
@@ -84,7 +81,9 @@ def load(
         dtype: the type that the model is computed in: ``float32``, ``float16`` or ``bfloat16``.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
             ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
-            ``fixed_dictionary``, which override those of the checkpoint.
+            ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
+            begins with, of Marian's models of several target languages (``fra`` for ``>>fra<<``; default: that of
+            ``target_lang``; ``none``: no tag).
 
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
@@ -135,6 +134,7 @@ class _Stated:
         return replace(
             self,
             languages=(cfg.target_lang, cfg.source_lang),
+            multilingual={**self.multilingual, "target_tag": None},
             options=exchanged_options(self.options, codes),
             words=self.words[::-1],
         )
@@ -192,20 +192,14 @@ def _load_direction(
 def _norm_model(
     task: Any, models: Sequence[Any], settings: TextSettings, languages: Languages, files: ModelFiles
 ) -> NormModel:
-    dictionaries = task.source_dictionary, task.target_dictionary
+    frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
     source, target = (
         Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary, task.language_tags))
         for dictionary in dictionaries
     )
     both = pipelines(settings, (languages.source, languages.target), (source, target))
-    frames, base = task.frames, files.profile_base
-    if task.language_tags:
-        check_tags(task, frames)
-        base = base.with_name(f"{base.name}.{languages.pair}")
-    dtype = next(models[0].parameters()).dtype
-    if dtype != torch.float32:  # a profile carries the hash of the parameters in their type
-        base = base.with_name(f"{base.name}.{str(dtype).removeprefix('torch.')}")
-    direction = Direction(models, dictionaries, both, files.name, frames, profile_path(base))
+    profile = profile_file(files.checkpoints, task.told_direction, next(models[0].parameters()).dtype)
+    direction = Direction(models, dictionaries, both, files.name, frames, profile)
     return NormModel(task, models, direction, (source, target), settings)
 
 

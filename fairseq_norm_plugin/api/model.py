@@ -11,15 +11,14 @@ import torch
 
 from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.alignments import AlignOptions, ProfileAligner
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS
 from fairseq_norm_plugin.api.map_model import MapModel
 from fairseq_norm_plugin.api.sentences import GivenPair, given_pairs, is_one_pair
-from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.output.identity import direction_hash
 from fairseq_norm_plugin.pipeline.settings import TextSettings
-from fairseq_norm_plugin.tokens import Frames, Vocabulary
+from fairseq_norm_plugin.tokens import Vocabulary
 
 FileName = Union[str, Path]
 
@@ -47,10 +46,7 @@ class NormModel(MapModel):
     @cached_property
     def identity(self) -> str:
         """The hash of the parameters, and of the tags if the model is told its languages by tags."""
-        whole = model_hash(self.models)
-        eos = self.vocabularies[1].dictionary.eos()
-        frames = self.direction.frames
-        return whole if frames == Frames.plain(eos) else f"{whole}-{file_hash(repr(frames).encode())}"
+        return direction_hash(self.models, self.direction.frames)
 
     @property
     def both(self) -> list[NormModel]:

@@ -18,6 +18,7 @@ from alignment_eval.selection.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
 from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.loading.tags import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.models.marian import sinusoids
 from fairseq_norm_plugin.output.identity import model_hash
 
@@ -29,7 +30,6 @@ NEVER = -1e4
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 _SPM = ("source.spm", "target.spm")
 _LANGUAGE = re.compile(r"[\w-]+")
-_TAG = re.compile(r">>\S+<<")
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 # the positions are checked; the others are copies
 _UNUSED = re.compile(r"model\.shared\.weight$")
@@ -91,7 +91,7 @@ def convert(
         for name in _SPM:
             _copy(model / name, directory / name)
         vocabularies = _vocabularies(model, config)
-        _warn_of_tags(vocabularies[0], model)
+        _warn_of_tags(vocabularies[0], languages[1], model)
         dictionaries = [
             write_dictionary(directory / f"dict.{language}.txt", (t for t in tokens if t not in SPECIALS))
             for language, tokens in zip(languages, vocabularies)
@@ -162,12 +162,12 @@ def _vocabularies(model: Path, config: dict[str, Any]) -> tuple[list[str], list[
     return source, read_vocabulary(path, config, "decoder_vocab_size")
 
 
-def _warn_of_tags(tokens: Sequence[str], model: Path) -> None:
-    if tags := [token for token in tokens if _TAG.fullmatch(token)]:
+def _warn_of_tags(tokens: Sequence[str], language: str, model: Path) -> None:
+    tags = [token for token in tokens if MARIAN_TAG.fullmatch(token)]
+    if tags and f">>{language}<<" not in tags:
         warn_on_stderr(
-            f"{model}: the model translates into several languages: each source begins with the tag of one ({tags[0]}, "
-            f"…), which norm-align does not add; give text in pieces that begin with it to fairseq-generate, with "
-            f"--norm-special-tokens '{tags[0]}'"
+            f"{model}: each source begins with the tag of a target language, and none is of {language}: name it with "
+            f"norm-align --target-tag, or with -t here, so that it is the default ({list_tags(tags)})"
         )
 
 

@@ -42,13 +42,12 @@ class ModelFiles:
     @property
     def name(self) -> str:
         """The checkpoints, separated by colons."""
-        return ":".join(parts[0] for parts in self.members)
+        return ":".join(self.checkpoints)
 
     @property
-    def profile_base(self) -> Path:
-        """The path that a profile is named after: the checkpoint, with the number of the others of an ensemble."""
-        first = Path(self.members[0][0])
-        return first.with_name(f"{first.name}+{len(self.members) - 1}") if len(self.members) > 1 else first
+    def checkpoints(self) -> list[str]:
+        """The first file of each model."""
+        return [parts[0] for parts in self.members]
 
 
 def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFiles:

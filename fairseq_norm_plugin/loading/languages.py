@@ -10,12 +10,13 @@ from typing import Any, Optional
 
 from fairseq.tasks import TASK_REGISTRY
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, shown
 from fairseq_norm_plugin.loading.files import dictionary_files
+from fairseq_norm_plugin.loading.tags import source_tag
 
 _MULTILINGUAL, _PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
-#: Options of multilingual tasks that may be stated, and override those of the checkpoint.
-STATED = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary")
+#: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
+STATED = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 #: Pairs that a message shows.
 _SHOWN = 5
 
@@ -72,11 +73,13 @@ def setup_task(options: Any, languages: Languages) -> Any:
 
     Raises:
         InputError: a file is missing, or the model was not trained in this direction.
-        UsageError: the model does not have a language.
+        UsageError: the model does not have a language, or the tag of one.
     """
     name = task_name(options)
     if name not in (_MULTILINGUAL, _PRETRAINED):
         return _translation(languages)
+    if (tag := languages.stated.get("target_tag")) is not None:
+        raise UsageError(f"--target-tag {shown(tag)}: this model is told its languages by -s and -t; omit --target-tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
     fixed = languages.stated.get("fixed_dictionary")
     if name == _PRETRAINED:
@@ -101,7 +104,9 @@ def _translation(languages: Languages) -> Any:
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
     task = TranslationNormTask
     source, target = (task.load_dictionary(str(file)) for file in _dictionaries(languages, None))
-    return task(cfg, source, target)
+    made = task(cfg, source, target)
+    made.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
+    return made
 
 
 def _dictionaries(languages: Languages, fixed: Optional[str]) -> Sequence[Path]:
@@ -153,17 +158,3 @@ def _language_file(named: Optional[str], data: Path) -> Optional[str]:
             f"the model's languages with --lang-dict, or --langs"
         )
     return str(beside)
-
-
-def check_tags(task: Any, frames: Any) -> None:
-    """Check that the dictionaries have the tags of the languages.
-
-    Raises:
-        UsageError: a tag is unknown.
-    """
-    for dictionary, frame in ((task.source_dictionary, frames.source), (task.target_dictionary, frames.target)):
-        if dictionary.unk() in (*frame.before, *frame.after):
-            raise UsageError(
-                f"the dictionary has no tag of {task.args.source_lang} or {task.args.target_lang}; give languages as "
-                f"the model spells them (-s, -t)"
-            )

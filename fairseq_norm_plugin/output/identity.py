@@ -15,11 +15,12 @@ from torch import Tensor, nn
 
 from alignment_eval import __version__
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.files import ContentHash
+from alignment_eval.files import ContentHash, file_hash
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.texts import SideReader
+from fairseq_norm_plugin.tokens import Frames
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (those of the task are in the signature), and switches of generation and tracing.
@@ -135,6 +136,12 @@ def model_hash(models: Sequence[nn.Module]) -> str:
             digest.update(name.encode())
             digest.update(_bytes(tensor))
     return digest.whole
+
+
+def direction_hash(models: Sequence[nn.Module], frames: Frames) -> str:
+    """Hash of the models, and of the tags that tell them the languages if there are any (``frames``)."""
+    whole = model_hash(models)
+    return whole if frames.is_plain else f"{whole}-{file_hash(repr(frames).encode())}"
 
 
 def architecture_hash(models: Sequence[nn.Module]) -> str:

@@ -166,7 +166,7 @@ class SentencePieces(Splitter):
 
 def _is_filler(entry: str) -> bool:
     """Whether an entry of a dictionary stands for no text: fairseq fills up with them, and tags name languages."""
-    return entry.startswith("madeupword") or (entry[:1] + entry[-1:]) in ("[]", "<>") or entry.startswith("__")
+    return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
 
 
 def _read_sentencepiece(model: Union[str, Path]) -> Any:

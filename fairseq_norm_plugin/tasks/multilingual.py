@@ -16,7 +16,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
@@ -78,11 +78,21 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @property
     def frames(self) -> Frames:
-        """Tags before the sides, or in the place of ``</s>``; errors as for fairseq's data manager."""
+        """Tags before the sides, or in the place of ``</s>``.
+
+        Raises:
+            InputError: the dictionaries lack a tag.
+        """
         source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
         encoder_spec, decoder_spec = self.args.langtoks["main"]
-        of_source = manager.get_encoder_langtok(source, target, encoder_spec)
-        of_target = manager.get_decoder_langtok(target, decoder_spec)
+        try:
+            of_source = manager.get_encoder_langtok(source, target, encoder_spec)
+            of_target = manager.get_decoder_langtok(target, decoder_spec)
+        except AssertionError as error:  # fairseq adds the tags of --langtoks-specs only
+            raise InputError(
+                f"{printable(str(error), 120)}: --langtoks names tags {shown(self.args.langtoks['main'])}, but "
+                f"--langtoks-specs {shown(self.args.langtoks_specs)}; give both as the model was trained with"
+            ) from error
         eos = self.target_dictionary.eos()
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
         if self.args.lang_tok_replacing_bos_eos:

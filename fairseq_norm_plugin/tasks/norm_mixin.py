@@ -70,6 +70,11 @@ class NormMixin:
         return ()
 
     @property
+    def told_direction(self) -> Optional[str]:
+        """``source-target`` if tags tell the model its languages; it has a profile for each direction then."""
+        return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
+
+    @property
     def input_options(self) -> dict[str, Any]:
         """More options of the task that change the input of the model."""
         return {}
@@ -131,7 +136,7 @@ class NormMixin:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         layers, heads = layers_and_heads(models)
-        profile = profile_of_run(self.cfg, models) if wanted else None
+        profile = profile_of_run(self.cfg, models, self.told_direction, self.frames) if wanted else None
         options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
 
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -11,6 +13,7 @@ from fairseq_norm_plugin.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig
 from fairseq_norm_plugin.tasks.norm_mixin import NormMixin
+from fairseq_norm_plugin.tokens import Frames
 
 
 @dataclass
@@ -20,4 +23,28 @@ class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # ty
 
 @register_task("translation_norm", dataclass=TranslationNormConfig)
 class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task with maps, also during training."""
+    """fairseq's ``translation`` task with maps, also during training.
+
+    Attributes:
+        target_tag: the tag of the target language that every source begins with, for reading raw text; fairseq's data
+            sets hold it themselves.
+    """
+
+    target_tag: Optional[str] = None
+
+    @property
+    def language_tags(self) -> Sequence[str]:
+        """The tag, if there is one."""
+        return () if self.target_tag is None else (self.target_tag,)
+
+    @property
+    def told_direction(self) -> Optional[str]:
+        """``en-fra``, of the tag ``>>fra<<``."""
+        return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
+
+    @property
+    def frames(self) -> Frames:
+        """The tag before the source; both sides end in ``</s>``."""
+        before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
+        plain = super().frames
+        return replace(plain, source=replace(plain.source, before=before))

@@ -11,13 +11,21 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
 from tests.facts import facts
-from tests.integration.models.tags import SCORE
+from tests.integration.models.tags import MULTI, SCORE
 
 #: What a checkpoint of m2m's training would say of its tags if it had been trained as another kind.
 TAGS = {
     "m2m": {},
     "to-target": {"encoder_langtok": "tgt", "decoder_langtok": False, "langtoks": {}},
     "replacing": {"lang_tok_replacing_bos_eos": True},
+    "mbart50": {
+        "_name": MULTI,
+        "langs": ["xx", "yy"],
+        "lang_pairs": "xx-yy,yy-xx",
+        "encoder_langtok": "src",
+        "decoder_langtok": True,
+        "lang_tok_style": "mbart",
+    },
     "mbart": {},
 }
 
@@ -57,14 +65,15 @@ def test_python_reads_what_generation_records(run, variant, corpus, lines, tmp_p
     assert model.maps(plain, lines[0][1]).source.tokens == both[0].source.tokens
 
 
-def test_one_checkpoint_of_both_directions(variant, corpus, lines, capsys, tmp_path):
-    path, files = variant("m2m"), [tmp_path / "text.xx", tmp_path / "text.yy"]
+@pytest.mark.parametrize("name", ["m2m", "mbart50"])
+def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, capsys, tmp_path, name):
+    path, files = variant(name), [tmp_path / "text.xx", tmp_path / "text.yy"]
     for file, side in zip(files, zip(*lines[:40])):
         file.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
     texts = ["--source-text", files[0], "--target-text", files[1]]
     words = ["--path", path, "--data", corpus, "-s", "xx", "-t", "yy", "--bpe", "none", "--cpu", *texts]
     assert align.main([str(word) for word in ("calibrate", *words)]) == 0
-    profiles = [tmp_path / f"m2m.pt.{pair}.align.json" for pair in ("xx-yy", "yy-xx")]
+    profiles = [tmp_path / f"{name}.pt.{pair}.align.json" for pair in ("xx-yy", "yy-xx")]
     assert all(profile.is_file() for profile in profiles)
 
     def links(*more, out="out"):
@@ -79,6 +88,10 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, capsys, tmp_p
     alone, said = links("--reverse-path", "none", out="alone")
     assert "join" not in said
     assert alone != both
+    run(name, *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
+    assert f"from {profiles[0]}" in capsys.readouterr().err
+    streamed = links("--reverse-path", "none", "--lexicon", 0, out="streamed")[0].splitlines()
+    assert (tmp_path / "generated").read_text().splitlines() == streamed[:9]
     model = fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none")
     assert model.reverse is not None
     assert model.reverse.models[0] is model.models[0]
@@ -87,6 +100,19 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, capsys, tmp_p
     assert [" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) for pair in found] == [
         " ".join(sorted(line.split(), key=lambda link: tuple(map(int, link.split("-"))))) for line in both.splitlines()
     ]
+
+
+def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, corpus, lines, run, capsys, tmp_path):
+    path, files = variant("mbart"), [tmp_path / "text.xx", tmp_path / "text.yy"]
+    for file, side in zip(files, zip(*lines[:40])):
+        file.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    words = ["--path", path, "--data", corpus, "-s", "xx", "-t", "yy", "--bpe", "none", "--cpu"]
+    words += ["--source-text", files[0], "--target-text", files[1]]
+    assert align.main([str(word) for word in ("calibrate", *words)]) == 0
+    assert align.main([str(word) for word in (*words, "--lexicon", 0, "-o", tmp_path / "aligned")]) == 0
+    run("mbart", *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
+    assert capsys.readouterr().err.count(f"{tmp_path}/mbart.pt.xx-yy.align.json") == 2
+    assert (tmp_path / "generated").read_text().splitlines() == (tmp_path / "aligned").read_text().splitlines()[:9]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +124,8 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, capsys, tmp_p
         ("m2m", ("xx", "yy"), {"lang_dict": "/far/langs.txt"}, {}, "/far/langs.txt: no such file … --lang-dict"),
         ("m2m", ("xx", "yy"), {}, {"langs": "xx,yy,zz"}, "the checkpoint has … but the task has"),
         ("mbart", ("xx", "zz"), {}, {}, "--target-lang zz is not one of the model's 2 languages"),
+        ("mbart50", ("xx", "yy"), {"langtoks": {"main": ("src.mined", "tgt")}}, {}, "[xx_mined] … --langtoks-specs"),
+        ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "--target-tag 'yy': … by -s and -t"),
     ],
 )
 def test_directions_and_languages_that_a_model_has_not(variant, corpus, name, languages, changes, stated, text):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fairseq_norm_plugin
@@ -12,6 +15,7 @@ from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
 from tests import marian
+from tests.facts import says
 from tests.integration.models.test_marian import transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -108,6 +112,57 @@ def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate
     assert run(*profile, model=["--path", opus / "out"]) == raw  # all is found in the directory
     generate("--score-reference", "--norm-profile", stub, "--norm-alignments", tmp_path / "scored")
     assert (tmp_path / "scored").read_text().splitlines() == raw
+
+
+@pytest.fixture(scope="module")
+def tagged(opus, tmp_path_factory):
+    """A model of two target languages: that of ``opus``, with tags in the place of two pieces; and its conversion."""
+    directory = tmp_path_factory.mktemp("tagged")
+    shutil.copytree(opus / "model", directory / "model")
+    path = directory / "model" / "vocab.json"
+    ids = json.loads(path.read_text())
+    tokens = [*list(ids)[:-3], ">>fra<<", ">>spa<<", "<pad>"]
+    path.write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    return directory
+
+
+def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
+    tokenizer = transformers("MarianTokenizer").from_pretrained(tagged / "model")
+    model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra")
+    dictionary, ids = model.task.source_dictionary, tokenizer([f">>fra<< {line}" for line in lines("de")])["input_ids"]
+    for line, expected in zip(lines("de"), ids):
+        side = model.direction.encode_side(line.split(), 0)
+        assert [dictionary[number] for number in side.ids.tolist()] == tokenizer.convert_ids_to_tokens(expected)
+        assert (side.side.words[0], side.side.word_count) == (-1, len(line.split()))
+    with_tag = model.direction.encode_side(lines("de")[0].split(), 0).ids.tolist()
+    untagged = fairseq_norm_plugin.load(tagged / "out", target_tag="none")
+    given, added = untagged.maps(with_tag, lines("en")[0]), model.maps(lines("de")[0], lines("en")[0])
+    assert given.score == added.score
+    np.testing.assert_array_equal(given.layer_maps("attn_n"), added.layer_maps("attn_n"))
+    assert model.direction.profile == tagged / "out" / "checkpoint.pt.de-fra.align.json"
+
+
+def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, capsys, tmp_path):
+    named = ["--kind", "attn_n", "--layer", 1, "--rule", "kobayashi2020"]
+    text = [tmp_path / language for language in SIDES.values()]
+    for file in text:
+        write_lines(file, lines(file.name)[:5])
+
+    def links(*tag):
+        return run(*named, *tag, text=text, model=["--path", tagged / "out"])
+
+    french = links("--target-tag", "fra")
+    assert links("--target-tag", ">>fra<<") == french
+    assert links("--target-tag", "spa") != french
+    assert links("--target-tag", "none") != french
+    words = ["--path", tagged / "out", "--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "-o", "-"]
+    for tag, said in (
+        ((), "several languages … 'en' … --target-tag (2 known: >>fra<< >>spa<<)"),
+        (("--target-tag", "deu"), "--target-tag 'deu': … no such tag (2 known: >>fra<< >>spa<<)"),
+    ):
+        assert align.main([str(word) for word in (*words, *tag)]) == 2
+        assert says(capsys.readouterr().err, said)
 
 
 def test_maps_are_chosen_on_the_text(opus, run, capsys):

@@ -81,8 +81,7 @@ def test_files_that_are_named(directory):
     path = directory("a.pt", "b.pt", "bpecodes", "c-shard0.pt", "c-shard1.pt")
     files = find_files(f"{path / 'a.pt'}:{path / 'b.pt'}", path)
     assert (files.name, files.subwords, files.found) == (f"{path / 'a.pt'}:{path / 'b.pt'}", {}, False)
-    assert files.profile_base == path / "a.pt+1"
-    assert find_files(path / "a.pt", path).profile_base == path / "a.pt"
+    assert files.checkpoints == [str(path / "a.pt"), str(path / "b.pt")]
     assert [len(parts) for parts in find_files(path / "c-shard0.pt", path).members] == [2]
     with pytest.raises(InputError, match=r"no\.pt: no such file"):
         find_files(path / "no.pt", path)
