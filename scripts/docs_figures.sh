@@ -1,8 +1,33 @@
 #!/usr/bin/env bash
-# Draws docs/figures anew from the demo's records (make demo). The two other pictures have commands of their own:
-# bench-length.png is made by scripts/bench/lengths.py, curve-en-de.png by align-eval curve from a training log.
+# Draws the pictures of the README and docs anew from what make demo left (docs_figures.sh OUT: from another demo's OUT).
+# Not drawn: report.png, a browser's picture; curve-en-de.png, whose training log was not kept; and the figures
+# of the experiment, which scripts/experiment.py draws.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-RECORDS=${1:-out/demo/forced}
-align-eval plot "$RECORDS" --sentence 3 --layer 1 --kinds attn_w,attn_n --setting awo --gold data/demo/demo.talp --gold-base 1 \
-    --no-heading --overwrite -o docs/figures/weights-and-norms.png
+DEMO=${1:-out/demo}
+TO=docs/figures
+MADE=$(mktemp -d)
+trap 'rm -rf "$MADE"' EXIT
+GOLD=(--gold data/demo/demo.talp --gold-base 1)
+MAPS=("$DEMO/forced" --sentence 3 --layer 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
+
+align-eval plot "${MAPS[@]}" --no-heading -o $TO/weights-and-norms.png
+align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png
+align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer --loss nll_loss,train_nll_loss \
+    --dpi 150 --overwrite -o $TO/curve.png
+align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
+norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"
+python scripts/bench/lengths.py --measured docs/benchmarks.md --out $TO/bench-length.png
+cp "$MADE/sweep/summary.png" $TO/sweep.png
+cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
+python - $TO/{plot,curve,sweep,analysis,bench-length}.png <<'EOF'
+"""64 colours: a quarter of the bytes."""
+import sys
+
+from PIL import Image
+
+for path in sys.argv[1:]:
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(64)
+    small.save(path, optimize=True)
+EOF

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import NamedTuple
 
 from alignment_eval.arguments.lists import add_list, names
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.figures.saving import ENDINGS
-from alignment_eval.figures.style import DPI, FigureOptions
+from alignment_eval.figures.style import DPI, UNITS, FigureOptions
 
 #: Formats of the figures of a directory, unless others are named.
 DEFAULT_FORMATS = ("png", "svg")
-_INCHES = {"cm": 1 / 2.54, "in": 1.0}
 _WIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)")
 #: The narrowest and the widest figure, in inches.
 _NARROWEST, _WIDEST = 1.5, 100.0
+
+
+class Width(NamedTuple):
+    """A value of ``--width``, and the unit that it was given in."""
+
+    inches: float
+    unit: str
 
 
 def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -27,7 +34,7 @@ def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     group = parser.add_argument_group("look of the figures", "their type has at least 7 points at the printed width")
     group.add_argument(
         "--width",
-        type=width_inches,
+        type=width_of,
         metavar="WIDTH",
         help="printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)",
     )
@@ -54,18 +61,19 @@ def add_figure_formats(group: argparse._ActionsContainer) -> None:
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:
     """The options of :func:`add_figure_options`."""
-    return FigureOptions(args.width, args.title, not args.no_heading, args.dpi, args.colormap)
+    width, unit = args.width or (None, FigureOptions.unit)
+    return FigureOptions(width, args.title, not args.no_heading, args.dpi, args.colormap, unit)
 
 
-def width_inches(text: str) -> float:
-    """The value of ``--width`` in inches."""
+def width_of(text: str) -> Width:
+    """The value of ``--width``."""
     match = _WIDTH.fullmatch(text.strip().lower())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number with cm or in, such as 8.5cm or 3.3in")
-    inches = float(match[1]) * _INCHES[match[2]]
+    inches = float(match[1]) * UNITS[match[2]]
     if not _NARROWEST <= inches <= _WIDEST:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a width from {_NARROWEST:g}in to {_WIDEST:g}in")
-    return inches
+    return Width(inches, match[2])
 
 
 def colormap_name(text: str) -> str:

@@ -126,10 +126,21 @@ def _select(
     for log, table in zip(logs, tables):
         found.append(chosen(table, patterns, subsets))
         if not len(found[-1]):
-            of = f" of subset {','.join(subsets)}" if subsets else ""
-            there = _listed(table["subset"] + "_" + table["metric"])
-            raise InputError(f"{log.name}: no metric {','.join(patterns)}{of} in it: expected some of {there}")
+            raise InputError(_absent(log.name, table, patterns, subsets))
     return _concatenated(found)
+
+
+def _absent(log: str, table: pd.DataFrame, patterns: Sequence[str], subsets: Sequence[str] | None) -> str:
+    """What is said of a log without the metrics of ``patterns``."""
+    there = _listed(table["subset"] + "_" + table["metric"])
+    names = table["metric"].unique()
+    if any(pattern.startswith("aer") for pattern in patterns) and not any(name.startswith("aer") for name in names):
+        return (
+            f"{log}: no AER in it, as of a run without --aer-gold: expected a log of fairseq-train … --aer-gold "
+            f"SUBSET=GOLD; to draw other metrics, name them with --metrics, such as some of {there}"
+        )
+    of = f" of subset {','.join(subsets)}" if subsets else ""
+    return f"{log}: no metric {','.join(patterns)}{of} in it: expected some of {there}"
 
 
 def _listed(names: pd.Series[str]) -> str:

@@ -27,7 +27,7 @@ from alignment_eval.figures.names import kind_name, layer_label, place_name, rul
 from alignment_eval.figures.page import Layout, draw, layout
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import PAGE
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> None:
         **({} if gold is None else reading_fields("gold", gold)),
     )
     missing = save_figure(draw(picture, families, look), args.output, signed, look.dpi)
-    warn_of_width(layout(picture, families, look), args.output)
+    warn_of_width(layout(picture, families, look), args.output, look)
     if ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
         warn_of_text(picture.texts, missing)
     if args.caption is not None:
@@ -289,13 +289,15 @@ def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dic
     return {"rule": first.rule, "null": first.null, "final_punctuation": first.final_punctuation}
 
 
-def warn_of_width(placed: Layout, output: str) -> None:
-    """Say if words are left out, or the picture is wider than a page so that they can be read."""
-    needed = f"{placed.needed:.1f}in"
+def warn_of_width(placed: Layout, output: str, look: FigureOptions) -> None:
+    """Say if words are left out, or if the picture has become wider than a column so that they can be read."""
+    needed, page = look.shown(placed.needed), look.shown(PAGE)
     if not placed.labelled:
         warn_on_stderr(f"{output}: the words do not fit at this width and are left out; they need --width {needed}")
-    elif placed.width > PAGE and placed.width == placed.needed:
-        warn_on_stderr(f"{output}: {needed} wide, so that the words can be read; --width 17.5cm leaves them out")
+    elif look.width is None and placed.width > PAGE:
+        warn_on_stderr(f"{output}: {needed} wide, so that the words can be read; --width {page} leaves them out")
+    elif look.width is None and placed.width > COLUMN and needed != page:
+        print(f"{output}: {page} wide, two columns; the words fit from --width {needed} on", file=sys.stderr)
 
 
 def warn_of_text(texts: Iterable[str], missing: str) -> None:

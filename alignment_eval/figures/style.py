@@ -6,6 +6,7 @@ Figures are made at the width at which they are printed, so that a point of type
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
-_CM = 1 / 2.54
+#: Units of a width -> inches.
+UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, in inches.
-COLUMN, PAGE = 8.5 * _CM, 17.5 * _CM
+COLUMN, PAGE = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"]
 #: Resolution of bitmaps, dots per inch.
 DPI = 300
 #: Sizes of type in points: all text, and headings.  None is smaller than the first.
@@ -79,6 +81,7 @@ class FigureOptions:
         heading: whether there is a heading.
         dpi: dots per inch of bitmaps.
         colormap: a colour map of Matplotlib; None: the figure's own.
+        unit: one of :data:`UNITS`, in which the user is told of widths.
     """
 
     width: float | None = None
@@ -86,6 +89,7 @@ class FigureOptions:
     heading: bool = True
     dpi: int = DPI
     colormap: str | None = None
+    unit: str = "cm"
 
     def heading_of(self, own: str) -> str:
         """The heading of a figure whose own one is ``own``; empty: none."""
@@ -94,6 +98,10 @@ class FigureOptions:
     def width_for(self, needed: float) -> float:
         """The width in inches of a figure that needs ``needed``."""
         return self.width or (COLUMN if needed <= COLUMN else PAGE)
+
+    def shown(self, inches: float) -> str:
+        """A width as ``--width`` takes it, in the user's unit, rounded up so that what needs it fits."""
+        return f"{math.ceil(10 * inches / UNITS[self.unit] - 1e-6) / 10:g}{self.unit}"
 
 
 #: Options that change nothing.

@@ -6,11 +6,13 @@ Else all runs share a panel, and colours show runs.  Losses have their own panel
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from alignment_eval.figures.fonts import text_width, wrapped
+from alignment_eval.figures.fonts import POINTS, text_width, wrapped
+from alignment_eval.figures.names import place_name
 from alignment_eval.figures.style import (
     COLOURS,
     COLUMN,
@@ -51,6 +53,8 @@ _LINES: tuple[Dashes, ...] = tuple(_MAP_LINES.values())
 LEAST_POINTS, LEAST_SHARE = 5.0, 0.05
 #: A line with at most this number of points has a mark at each.
 _MARKED = 40
+#: Inches that a legend's column takes beside its names: the line, and the space between columns.
+_LEGEND_BESIDE = (2.2 + 0.8 + 1.2) * TYPE / POINTS
 _LONGEST_NAME = 36
 
 
@@ -70,10 +74,10 @@ class CurveStyle:
 
 @dataclass(frozen=True)
 class Style:
-    """The style of the lines in a row of panels, and their legend."""
+    """The style of the lines in a row of panels, and their legend: groups, each in columns of its own."""
 
     curves: dict[Key, CurveStyle]
-    legend: dict[str, CurveStyle]
+    legend: tuple[dict[str, CurveStyle], ...]
 
 
 @styled
@@ -91,9 +95,10 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None, optio
     from matplotlib.ticker import MaxNLocator
 
     layered = any(Metric.of(name).layer is not None for name in metrics["metric"].unique())
-    rows = [(metrics, layer_style(metrics, options.colormap) if layered else run_style(metrics))]
+    style = layer_style(metrics, options.colormap) if layered else run_style(metrics, losses)
+    rows = [(metrics, style)]
     if losses is not None:
-        rows.append((losses, loss_style(losses, set(metrics["subset"])) if layered else run_style(losses, metrics)))
+        rows.append((losses, loss_style(losses, set(metrics["subset"])) if layered else style))
     pairs = metrics[["run", "subset"]].drop_duplicates()
     columns = [(str(run), str(subset)) for run, subset in zip(pairs["run"], pairs["subset"])] if layered else [None]
 
@@ -101,29 +106,25 @@ def draw_curves(metrics: pd.DataFrame, losses: pd.DataFrame | None = None, optio
     figure = new_figure(width, 2.4 if losses is None else 3.6)
     heights = [2, 1][: len(rows)]
     grid = figure.subplots(len(rows), len(columns), sharex=True, sharey="row", squeeze=False, height_ratios=heights)
-    for axes_of_row, (table, style) in zip(grid, rows):
+    for axes_of_row, (table, drawn) in zip(grid, rows):
         for axes, column in zip(axes_of_row, columns):
-            _draw(axes, _of_column(table, column, metrics), style)
+            _draw(axes, _of_column(table, column, metrics), drawn)
         axes_of_row[0].set_ylabel(axis_label(table["metric"].unique()))
         _keep_range(axes_of_row[0], table)
     lowest = [_mark_lowest(axes, _of_column(metrics, column)) for axes, column in zip(grid[0], columns)]
     for axes, column, found in zip(grid[0], columns, lowest):
         if options.heading and column is not None:
-            title = f"{', '.join(map(shortened, column))}{found}"
-            axes.set_title(wrapped(title, (width - 0.5) / len(columns), TYPE), fontsize=TYPE)
+            title = f"{shortened(column[0])}, subset {shortened(column[1])}{found}"
+            axes.set_title(wrapped(title, (width - 0.5) / len(columns) - 0.1, TYPE), fontsize=TYPE)
     for axes in grid[-1]:
         axes.set_xlabel("update")
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
     if heading := options.heading_of("" if layered else f"{_runs_named(metrics)}{lowest[0]}"):
         figure.suptitle(wrapped(heading, width - 0.1, TYPE), x=0.03 / width, ha="left", fontsize=TYPE)
-    if layered:  # a line means a kind of map above, and a metric below
-        _draw_legend(figure, rows[0][1], width)
-        for _, style in rows[1:]:
-            grid[1][-1].legend(_handles(style), list(style.legend), loc="best")
-    else:
-        _draw_legend(
-            figure, Style({}, {name: curve for _, style in rows for name, curve in style.legend.items()}), width
-        )
+    _draw_legend(figure, style.legend, width)
+    for _, below in rows[1:] if layered else ():  # a line means a kind of map above, and a metric below
+        names = below.legend[0]
+        grid[1][-1].legend(_handles(names.values()), list(names), loc="best")
     return figure
 
 
@@ -141,7 +142,7 @@ def _of_column(
 def layer_style(table: pd.DataFrame, colormap: str | None = None) -> Style:
     """Colours show layers, from dark to light; lines show kind and setting; ``aer`` is a thick band below the others.
 
-    The legend lists layers and lines separately, so it stays short.
+    The legend lists layers and lines separately, so that it stays short.
     """
     metrics = [Metric.of(name) for name in table["metric"].unique()]
     of_layers = [metric for metric in metrics if metric.layer is not None]
@@ -155,22 +156,28 @@ def layer_style(table: pd.DataFrame, colormap: str | None = None) -> Style:
 
     lines = {(m.kind, m.setting): CurveStyle("black", _map_line(m)) for m in of_layers}
     order = [key for key in (*_MAP_LINES, *lines) if key in lines]
-    legend = {f"layer {layer}": CurveStyle(colours[layer], "-", 2.5) for layer in layers}
-    legend.update((_map_name(*key), lines[key]) for key in order)
-    legend.update((_OTHER_NAMES.get(name, name), styles[name]) for name in others)
-    return Style({key: styles[key[2]] for key in _keys(table)}, legend)
+    legend = {place_name(layer): CurveStyle(colours[layer], "-", 2.5) for layer in layers}
+    below = {_map_name(*key): lines[key] for key in order}
+    below.update((_OTHER_NAMES.get(name, name), styles[name]) for name in others)
+    return Style({key: styles[key[2]] for key in _keys(table)}, (legend, below))
 
 
-def run_style(table: pd.DataFrame, every: pd.DataFrame | None = None) -> Style:
-    """Colours show runs (all runs of ``every``), lines show subset and metric."""
-    runs = list((table if every is None else every)["run"].unique())
-    names = list(dict.fromkeys(f"{subset}_{metric}" for _, subset, metric in _keys(table)))
-    styles, legend = {}, {}
-    for run, subset, metric in _keys(table):
-        name = f"{subset}_{metric}"
-        style = CurveStyle(COLOURS[runs.index(run) % len(COLOURS)], _LINES[names.index(name) % len(_LINES)])
-        styles[run, subset, metric] = legend[f"{shortened(run)}: {shortened(name)}"] = style
-    return Style(styles, legend)
+def run_style(table: pd.DataFrame, losses: pd.DataFrame | None = None) -> Style:
+    """Colours show runs; lines show subsets, or subset and metric if a panel has several metrics.
+
+    The legend lists runs and lines separately, and each once for the panels of metrics and of ``losses``.
+    """
+    panels = [table] if losses is None else [table, losses]
+    keys = [key for panel in panels for key in _keys(panel)]
+    several = any(panel["metric"].nunique() > 1 for panel in panels)  # else the axes say which metric it is
+    named = {key: f"{key[1]}_{key[2]}" if several else key[1] for key in keys}
+    runs = dict.fromkeys(key[0] for key in keys)
+    colours = dict(zip(runs, itertools.cycle(COLOURS)))
+    lines = dict(zip(dict.fromkeys(named.values()), itertools.cycle(_LINES)))
+    styles = {key: CurveStyle(colours[key[0]], lines[named[key]]) for key in keys}
+    of_runs = {shortened(run): CurveStyle(colour, "-", 2.5) for run, colour in colours.items()}
+    of_lines = {shortened(name): CurveStyle("black", line) for name, line in lines.items()}
+    return Style(styles, (of_runs, of_lines))
 
 
 def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
@@ -182,7 +189,7 @@ def loss_style(table: pd.DataFrame, subsets: set[str]) -> Style:
         own = subset in subsets
         style = CurveStyle("black" if own else "darkgrey", line, 1.0)
         styles[run, subset, metric] = legend[metric if own else shortened(f"{subset}_{metric}")] = style
-    return Style(styles, legend)
+    return Style(styles, (legend,))
 
 
 def axis_label(names: Iterable[str]) -> str:
@@ -224,26 +231,38 @@ def _keep_range(axes: Axes, table: pd.DataFrame) -> None:
         axes.set_ylim(middle - 0.55 * least, middle + 0.55 * least)
 
 
-def _draw_legend(figure: Figure, style: Style, width: float) -> None:
-    """Draw the legend under the panels."""
-    across = max(1, int((width - 0.1) / (text_width(style.legend, TYPE) + 0.5)))
-    ncols = min(across, len(style.legend))
-    figure.legend(_handles(style), list(style.legend), loc="outside lower left", ncols=ncols)
+def _draw_legend(figure: Figure, groups: Sequence[dict[str, CurveStyle]], width: float) -> None:
+    """Draw the legend under the panels, in the fewest lines at which its columns fit; no column has two groups."""
+    columns = legend_columns([list(group) for group in groups], width - 0.1)
+    styles = {name: curve for group in groups for name, curve in group.items()}
+    names = [name for column in columns for name in column]
+    handles = _handles(styles.get(name, CurveStyle("none")) for name in names)
+    figure.legend(handles, names, loc="outside lower left", ncols=len(columns))
 
 
-def _handles(style: Style) -> list[Line2D]:
+def legend_columns(groups: Sequence[Sequence[str]], width: float) -> list[list[str]]:
+    """The names of a legend in columns of the same length, those of each group by themselves, filled up with blanks."""
+    longest = max(map(len, groups))
+    for lines in range(1, longest + 1):
+        columns = [list(group[n : n + lines]) for group in groups for n in range(0, len(group), lines)]
+        if lines == longest or sum(text_width(column, TYPE) + _LEGEND_BESIDE for column in columns) <= width:
+            break
+    return [column + [" "] * (lines - len(column)) for column in columns]
+
+
+def _handles(styles: Iterable[CurveStyle]) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], **curve.options()) for curve in style.legend.values()]
+    return [Line2D([], [], **style.options()) for style in styles]
 
 
 def _runs_named(table: pd.DataFrame) -> str:
-    runs, subsets = (", ".join(shortened(str(name)) for name in table[of].unique()) for of in ("run", "subset"))
-    return f"{runs}: {subsets}"
+    runs, subsets = ([shortened(str(name)) for name in table[of].unique()] for of in ("run", "subset"))
+    return f"{', '.join(runs)}; subset{'s' if len(subsets) > 1 else ''} {', '.join(subsets)}"
 
 
 def _mark_lowest(axes: Axes, table: pd.DataFrame) -> str:
-    """Mark the lowest AER with a ring, and return it in words; empty if there is none."""
+    """Mark the lowest AER with a ring, and return a line of the heading about it; empty if there is none."""
     aers = [metric for metric in map(Metric.of, table["metric"].unique()) if metric.share and metric.better == "lower"]
     found = best(table[table["metric"].isin([metric.name for metric in aers])]).dropna(subset="best")
     if not len(found):
@@ -251,9 +270,11 @@ def _mark_lowest(axes: Axes, table: pd.DataFrame) -> str:
     # if the same AER is that of a layer and of aer, the layer is more informative
     named = found.assign(plain=found["metric"] == "aer").sort_values(["best", "plain"], kind="stable").iloc[0]
     metric, update = Metric.of(str(named["metric"])), int(named["best_update"])
-    where = "" if metric.layer is None else f" (layer {metric.layer}, {_map_name(metric.kind, metric.setting)})"
+    where = [shortened(str(named[name])) for name in ("run", "subset") if table[name].nunique() > 1]
+    where += [] if metric.layer is None else [place_name(metric.layer), _map_name(metric.kind, metric.setting)]
     axes.plot([update], [100 * named["best"]], marker="o", ms=7, mfc="none", mec="black", mew=1.2, zorder=3)
-    return f": lowest {metric.shown(named['best'])} at {update}{where}"
+    of = f" ({', '.join(where)})" if where else ""
+    return f"\nLowest AER: {metric.shown(named['best'])} at update {update}{of}"
 
 
 def _map_line(metric: Metric) -> Dashes:

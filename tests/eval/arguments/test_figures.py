@@ -25,13 +25,17 @@ def test_nothing_is_said(parser: argparse.ArgumentParser) -> None:
 def test_everything_is_said(parser: argparse.ArgumentParser) -> None:
     words = ["--width", "8.89cm", "--title", "a b", "--no-heading", "--dpi", "600", "--colormap", "Greys"]
     args = parser.parse_args([*words, "--figure-formats", "pdf", "svg"])
-    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", False, 600, "Greys")
+    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", False, 600, "Greys", "cm")
     assert args.figure_formats == ("pdf", "svg")
 
 
-@pytest.mark.parametrize(("text", "inches"), [("3.3in", 3.3), ("8.5 cm", 8.5 / 2.54), ("17CM", 17 / 2.54)])
-def test_width(parser: argparse.ArgumentParser, text: str, inches: float) -> None:
-    assert parser.parse_args(["--width", text]).width == pytest.approx(inches)
+@pytest.mark.parametrize(
+    ("text", "inches", "unit"), [("3.3in", 3.3, "in"), ("8.5 cm", 8.5 / 2.54, "cm"), ("17CM", 17 / 2.54, "cm")]
+)
+def test_width(parser: argparse.ArgumentParser, text: str, inches: float, unit: str) -> None:
+    options = figure_options(parser.parse_args(["--width", text]))
+    assert options.width == pytest.approx(inches)
+    assert options.shown(inches) == text.replace(" ", "").lower()  # in the user's unit
 
 
 @pytest.mark.parametrize(

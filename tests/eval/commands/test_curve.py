@@ -51,7 +51,7 @@ def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert signed.startswith(f"logs:{hashes}|metrics:aer,aer_l*|subset:all|loss:nll_loss,train_loss|version:")
     svg = picture.read_text(encoding="utf-8")
     assert signed in svg
-    assert ">training-a, test1: lowest" in svg
+    assert ">training-a, subset test1</text>" in svg
     for text in ("AER %", "layer 2", "weights, AWI", "train_loss", "update"):
         assert f">{text}</text>" in svg
     table = pd.read_csv(csv)
@@ -130,6 +130,8 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "--metrics", "aer,"], 2, "'aer,': expected names, separated by commas or spaces"),
         (["small.log", "--metrics", "aer,bleu"], 2, "--metrics: bleu matches no metric"),
         (["small.log", "--metrics", "aer,loss"], 2, "aer is drawn in %, loss is not: expected metrics that"),
+        (["valid.log"], 1, "valid.log: no AER in it, as of a run without --aer-gold: expected"),
+        (["valid.log", "--metrics", "bleu"], 1, "valid.log: no metric bleu in it: expected some of valid_loss"),
         (["small.log", "--loss", "bleu"], 1, "no metric bleu of subset test in it"),
         (["small.log", "--subset", "valid"], 1, "small.log: no metric aer,aer_l* of subset valid in it: expected some"),
         (["small.log", "--subset", "test,valid"], 2, "--subset: valid has no such metric in any log: expected some"),
@@ -143,6 +145,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
 )  # fmt: skip
 def test_errors(run: Run, arguments: list[str], status: int, message: str) -> None:
     Path("there.png").write_text("mine", encoding="utf-8")
+    Path("valid.log").write_text(printed("valid", 100, loss="2.5"), encoding="utf-8")
     before = sorted(Path().iterdir())
     found, out, err = run(*(arguments if "-o" in arguments else [*arguments, "-o", "a.png"]))
     assert (found, out) == (status, "")

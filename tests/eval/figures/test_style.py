@@ -64,6 +64,7 @@ def test_options() -> None:
     assert FigureOptions().width_for(2) == COLUMN
     assert FigureOptions().width_for(5) == PAGE
     assert FigureOptions(width=4.0).width_for(2) == 4.0
+    assert [FigureOptions(unit=unit).shown(4.01) for unit in ("cm", "in")] == ["10.2cm", "4.1in"]  # rounded up
     assert FigureOptions().heading_of("own") == "own"
     assert FigureOptions(title="mine").heading_of("own") == "mine"
     assert FigureOptions(title="mine", heading=False).heading_of("own") == ""

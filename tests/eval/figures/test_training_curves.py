@@ -20,6 +20,7 @@ from alignment_eval.figures.training_curves import (
     axis_label,
     draw_curves,
     layer_style,
+    legend_columns,
     loss_style,
     run_style,
     shortened,
@@ -55,9 +56,9 @@ def drawn(axes: Axes) -> list[tuple[list[float], list[float]]]:
 
 
 def legend(figure: Figure) -> list[str]:
-    """Under the panels."""
+    """Under the panels, column by column."""
     (found,) = figure.legends
-    return [text.get_text() for text in found.get_texts()]
+    return [text.get_text() for text in found.get_texts() if text.get_text().strip()]
 
 
 def test_a_panel_for_each_run_and_subset() -> None:
@@ -65,8 +66,8 @@ def test_a_panel_for_each_run_and_subset() -> None:
     losses = pd.concat([runs(["a", "b"], ["test", "test1", "train"], ["loss"])])
     figure = draw_curves(metrics, losses)
     assert len(figure.axes) == 8
-    titles = [axes.get_title(loc="left").split(":")[0] for axes in figure.axes[:4]]
-    assert titles == ["a, test", "a, test1", "b, test", "b, test1"]
+    titles = [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes[:4]]
+    assert titles == ["a, subset test", "a, subset test1", "b, subset test", "b, subset test1"]
     for axes, (run, subset) in zip(figure.axes, [("a", "test"), ("a", "test1"), ("b", "test"), ("b", "test1")]):
         rows = metrics[(metrics["run"] == run) & (metrics["subset"] == subset)]
         expected = [rows[rows["metric"] == name].sort_values("update") for name in ("aer", *MAPS)]
@@ -102,7 +103,7 @@ def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
     figure = draw_curves(table(*(("a", "test", 100, name, value) for name, value in values.items())))
     (axes,) = figure.axes
     title = axes.get_title(loc="left").replace("\n", " ")
-    assert title == "a, test: lowest 30.00 % at 100 (layer 1, weights, AWI)"
+    assert title == "a, subset test Lowest AER: 30.00 % at update 100 (layer 1, weights, AWI)"
     ring = axes.lines[-1]
     assert (list(ring.get_xdata()), list(ring.get_ydata())) == ([100], [30.0])
 
@@ -110,25 +111,41 @@ def test_the_lowest_aer_has_a_ring_and_is_named() -> None:
 def test_runs_share_a_panel_where_no_metric_has_a_layer() -> None:
     figure = draw_curves(runs(["a", "b"], ["test"], ["aer"]), runs(["a", "b"], ["test", "train"], ["loss"]))
     assert len(figure.axes) == 2
-    losses = ["a: test_loss", "a: train_loss", "b: test_loss", "b: train_loss"]
-    assert legend(figure) == ["a: test_aer", "b: test_aer", *losses]
+    assert legend(figure) == ["a", "b", "test", "train"]  # each once
     above, below = figure.axes
     assert [line.get_color() for line in above.lines[:2]] == [below.lines[0].get_color(), below.lines[2].get_color()]
     assert above.lines[0].get_color() != above.lines[1].get_color()
     assert below.lines[0].get_linestyle() != below.lines[1].get_linestyle()
 
 
-def test_run_style_keeps_a_runs_colour_where_another_has_no_loss() -> None:
-    every = runs(["a", "b"], ["test"], ["aer"])
-    losses = run_style(runs(["b"], ["test"], ["loss"]), every).curves["b", "test", "loss"]
-    assert losses.colour == run_style(every).curves["b", "test", "aer"].colour
+def test_a_run_and_a_subset_look_the_same_in_both_panels() -> None:
+    losses = pd.concat([runs(["b"], ["train", "test"], ["loss"])])
+    styles = run_style(runs(["a", "b"], ["test"], ["aer"]), losses).curves
+    assert styles["b", "test", "loss"] == styles["b", "test", "aer"]
+    assert styles["b", "train", "loss"].line != styles["b", "test", "loss"].line
+
+
+def test_lines_have_the_names_of_metrics_where_an_axis_has_several() -> None:
+    style = run_style(runs(["a"], ["test"], ["aer", "aer_recall"]), runs(["a"], ["test"], ["loss"]))
+    assert [list(group) for group in style.legend] == [["a"], ["test_aer", "test_aer_recall", "test_loss"]]
+    assert len({curve.line for curve in style.curves.values()}) == 3
+
+
+def test_columns_of_the_legend() -> None:
+    """A group begins a column, and all columns have the same length."""
+    layers, lines = [f"layer {n}" for n in range(5)], ["norms", "weights"]
+    assert legend_columns([layers, lines], 100) == [[name] for name in [*layers, *lines]]
+    two = [layers[:3], [*layers[3:], " "], ["norms", "weights", " "]]
+    assert legend_columns([layers, lines], 2.9) == two
+    assert legend_columns([layers, lines], 0.1) == [layers, [*lines, " ", " ", " "]]
 
 
 def test_loss_style() -> None:
     style = loss_style(runs(["a"], ["test", "train"], ["loss", "nll_loss"]), {"test"})
-    assert list(style.legend) == ["loss", "nll_loss", "train_loss", "train_nll_loss"]
-    assert {curve.colour for curve in style.legend.values()} == {"black", "darkgrey"}
-    assert style.legend["loss"].line == style.legend["train_loss"].line != style.legend["nll_loss"].line
+    (names,) = style.legend
+    assert list(names) == ["loss", "nll_loss", "train_loss", "train_nll_loss"]
+    assert {curve.colour for curve in names.values()} == {"black", "darkgrey"}
+    assert names["loss"].line == names["train_loss"].line != names["nll_loss"].line
 
 
 def test_values_that_are_not_finite_leave_a_gap(tmp_path: Path) -> None:
@@ -137,7 +154,7 @@ def test_values_that_are_not_finite_leave_a_gap(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, [50, np.nan, 40])
     only = [("a", "test", 100, "aer_l0_n_awo", math.nan)]
     figure = draw_curves(table(*only))
-    assert figure.axes[0].get_title(loc="left") == "a, test"
+    assert figure.axes[0].get_title(loc="left") == "a, subset test"
     save_figure(figure, tmp_path / "empty.png")  # without a warning
 
 
@@ -168,7 +185,7 @@ def test_odd_names(tmp_path: Path) -> None:
     assert len(shortened("a" * 50)) == 36
     odd = ["_hidden", "$x_{$", "名前"]
     figure = draw_curves(runs(odd, ["test"], ["aer"]))
-    assert len(legend(figure)) == 3
+    assert len(legend(figure)) == 4
     for metric in ("aer", "aer_l0_n_awo"):
         save_figure(draw_curves(runs(odd, ["te$t"], [metric])), tmp_path / "odd.png")
 
@@ -204,7 +221,7 @@ def test_title() -> None:
         figure = draw_curves(rows, options=options)
         return [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes)]
 
-    assert headings(FigureOptions()) == ["a, b: test: lowest 10.00 % at 300", ""]
+    assert headings(FigureOptions()) == ["a, b; subset test\nLowest AER: 10.00 % at update 300 (a)", ""]
     assert headings(FigureOptions(title="Ours")) == ["Ours", ""]
     assert headings(FigureOptions(title="Ours", heading=False)) == ["", ""]
 
