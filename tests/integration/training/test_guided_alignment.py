@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.align import cli
 from tests.facts import facts
 from tests.integration.training.conftest import halves
 
@@ -97,3 +98,23 @@ def test_guided_maps_learn_the_links_with_monitoring_beside_them(trained, guided
 def test_what_cannot_be_guided_is_refused(trained, guided, words, message):
     with pytest.raises(UsageError, match=facts(message)):
         trained(message, *words, data=guided / "bin", task="translation_norm", updates=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "arch"),
+    [
+        ("aligns ours", (*OURS, "0.1:awi"), "transformer"),
+        ("aligns stock", (*STOCK, "--alignment-layer", 1), "transformer_align"),
+        ("aligns full", (*STOCK, "--alignment-layer", 1, "--full-context-alignment"), "transformer_align"),
+    ],
+)
+def test_guided_models_generate_align_and_calibrate(trained, guided, norm, tmp_path, capsys, name, words, arch):
+    path = trained(name, *words, data=guided / "bin", task="translation_norm", arch=arch, updates=4)
+    generated = norm("--print-alignment", "hard", "--gen-subset", "test", path=path, data=guided / "bin")
+    assert len(generated.lines("A")) == 12
+    text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
+    model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
+    profile = tmp_path / "profile"
+    for command in (["calibrate", *model, "-o", profile], [*model, "--profile", profile, "-o", tmp_path / "links"]):
+        assert cli.main([str(word) for word in command]) == 0, capsys.readouterr().err
+    assert any(line.split() for line in (tmp_path / "links").read_text().splitlines())
