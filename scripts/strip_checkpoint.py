@@ -2,8 +2,8 @@
 
 usage: strip_checkpoint.py CHECKPOINT OUT [--overwrite]
 
-The task becomes fairseq's own ``translation``, so that stock fairseq can load it; options of this plugin and paths are
-removed.
+The task becomes fairseq's own ``translation`` and the criterion ``guided_alignment`` fairseq's own for translation, so
+that stock fairseq can load it; options of this plugin and paths are removed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.tasks.translation import TranslationConfig
 from text_files import exit_status
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import check_new, new_file
 
-PREFIXES = ("aer_", "norm_")
+PREFIXES = ("aer_", "norm_", "guided_")
+CRITERION = "label_smoothed_cross_entropy"
 
 
 def stripped(state: dict[str, Any]) -> dict[str, Any]:
@@ -31,6 +33,10 @@ def stripped(state: dict[str, Any]) -> dict[str, Any]:
     task = {field.name for field in dataclasses.fields(TranslationConfig)}
     cfg["task"] = {name: value for name, value in cfg["task"].items() if name in task}
     cfg["task"].update(_name="translation", data="data-bin")
+    if cfg["criterion"]["_name"] == "guided_alignment":
+        known = {field.name for field in dataclasses.fields(LabelSmoothedCrossEntropyCriterionConfig)}
+        cfg["criterion"] = {name: value for name, value in cfg["criterion"].items() if name in known}
+        cfg["criterion"]["_name"] = cfg["model"].criterion = CRITERION
     cfg["common"]["user_dir"] = None
     cfg["checkpoint"].update(save_dir="checkpoints", restore_file="checkpoint_last.pt", finetune_from_model=None)
     for name in [name for name in vars(cfg["model"]) if name.startswith(PREFIXES)]:

@@ -97,3 +97,15 @@ def test_a_file_of_another_kind_is_named(strip, capsys, tmp_path, content):
         strip(tmp_path / "other.pt", tmp_path / "out")
     assert says(capsys.readouterr().err, "other.pt: no checkpoint … a file that fairseq-train saved")
     assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
+
+
+def test_the_criterion_of_guided_training_becomes_fairseqs(both, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    state = torch.load(both[0], weights_only=False)
+    guided = {"_name": "guided_alignment", "label_smoothing": 0.25, "alignment_lambda": 1.0, "guided_maps": "0.0:awi"}
+    state["cfg"]["criterion"] = guided
+    vars(state["cfg"]["model"]).update(criterion="guided_alignment", guided_maps="0.0:awi")
+    cfg = runpy.run_path(str(ROOT / "scripts" / "strip_checkpoint.py"))["stripped"](state)["cfg"]
+    assert dict(cfg["criterion"]) == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.25}
+    assert cfg["model"].criterion == "label_smoothed_cross_entropy"
+    assert "guided" not in repr(cfg)
