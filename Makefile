@@ -10,6 +10,7 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
 	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
+	@echo "== installing into $(VENV): torch, fairseq and what they need (2 GB); pip is silent for 1 to 3 minutes"
 	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first; TORCH_INDEX names the index of a CPU build, where pip would take one with gigabytes of CUDA packages
 	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
@@ -17,6 +18,7 @@ $(VENV)/.installed: setup.py constraints.txt
 	touch $@
 
 demo: install
+	@echo "== the demo: every step on 60 sentence pairs with the bundled models, about 2 minutes on two cores"
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 
 # A file is one worker's; files in their order, which ends with many small ones, so that neither worker waits long

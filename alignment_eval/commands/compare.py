@@ -27,6 +27,7 @@ from alignment_eval.arguments.resampling import (
     warn_of_few,
 )
 from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Resampling, compare
 from alignment_eval.signature import signature
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     baseline, *systems = (score_files(file, gold).per_sentence for file in files)
     results = [
         _result(gold, files[0], system, differences, args.hyp_allow_possible, resampling)
-        for system, differences in zip(files[1:], compare(baseline, systems, resampling))
+        for system, differences in zip(files[1:], compare(baseline, systems, resampling, progress_bar))
     ]
     for line in _FORMATS[args.format](results):
         print(line)

@@ -19,6 +19,7 @@ from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothe
 from alignment_eval.formats.writing import format_lines
 from alignment_eval.links.table import GoldTable
 from alignment_eval.maps.subword_links import subword_links
+from alignment_eval.progress import progress_bar
 
 _EPILOG = """\
 Examples:
@@ -68,7 +69,9 @@ def run(args: argparse.Namespace) -> None:
     _check_losses(read, links, args.to)
     if subwords is not None:
         links = subword_links(links, subwords.source, subwords.target)
-    write_lines(args.output, format_lines(links, args.to, int(base)))
+    lines = len(links.possible) if args.to == "naacl" else links.sentences
+    unit = "links" if args.to == "naacl" else "sentences"
+    write_lines(args.output, progress_bar(format_lines(links, args.to, int(base)), lines, unit))
 
 
 def _without_possible(read: Alignments, to: str, possible: str | None) -> GoldTable:

@@ -28,6 +28,7 @@ from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.reading import read_hypothesis
 from alignment_eval.formats.text import Words, token_lines
+from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, confusion_table, error_table
 from alignment_eval.signature import signature
@@ -96,8 +97,8 @@ def run(args: argparse.Namespace) -> None:
         "against": systems[1].file.name if len(systems) > 1 else None,
         "frequency": "training" if frequencies else "texts",
         "sentences": gold.links.sentences,
-        "classes": error_table(links[0], gold.links, source, target, frequencies),
-        "confusion": confusion_table(links[0], links[1], gold.links) if len(systems) > 1 else None,
+        "classes": error_table(links[0], gold.links, source, target, frequencies, progress_bar),
+        "confusion": confusion_table(links[0], links[1], gold.links, progress_bar) if len(systems) > 1 else None,
         "signature": signature(
             metric="errors",
             **reading_fields("gold", gold),

@@ -31,6 +31,7 @@ from alignment_eval.arguments.resampling import (
 from alignment_eval.errors import UsageError, printable
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined
 from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.signature import signature
@@ -125,7 +126,7 @@ def _result(
         ),
     }
     if resampling:
-        intervals = confidence(scored.per_sentence, resampling)
+        intervals = confidence(scored.per_sentence, resampling, progress_bar)
         result["confidence"] = {name: interval and asdict(interval) for name, interval in intervals.items()}
     return result
 
@@ -176,7 +177,7 @@ def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:
     counts = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
     yield "\t".join(("hypothesis", "line", *counts, *METRICS))
     for name, scored in scores:
-        yield from _rows(name, scored.per_sentence)
+        yield from progress_bar(_rows(name, scored.per_sentence), len(scored.per_sentence.sure), "sentences")
 
 
 def _rows(name: str, counts: Counts) -> Iterator[str]:

@@ -10,7 +10,7 @@ from alignment_eval.display.html import heat_table, text_of
 from alignment_eval.display.labels import distinct, shortened
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.axes import draw_map
-from alignment_eval.figures.names import kind_name, place_name
+from alignment_eval.figures.names import kind_name, layer_label
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceMaps
@@ -113,8 +113,8 @@ class DisplayMaps(SentenceMaps):
         self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()
     ) -> Panel:
         options = ExtractionOptions(kind, layer, head, setting)
-        part = place_name(layer, head)
-        return panel_of(self, options, level, f"{kind}, {setting.upper()}, {part}", frozenset(links))
+        parts = [kind_name(kind), layer_label(layer), *([] if head is None else [f"head {head}"]), setting.upper()]
+        return panel_of(self, options, level, ", ".join(parts), frozenset(links))
 
     def __repr__(self) -> str:
         if not self.ok:
@@ -132,5 +132,6 @@ class DisplayMaps(SentenceMaps):
         source, target = sides_of(self, "word")
         shares = row_shares(self._panel(kind, layer, None, "word", "awo").values)
         texts = [[f"{100 * share:.0f}" for share in row] for row in shares.tolist()]
-        what = f"{kind}, layer {layer}, AWO: shares of each target word in % (recorded: {', '.join(self.kinds)})"
+        of = f"{kind_name(kind)} ({kind}), {layer_label(layer)}, AWO"
+        what = f"{of}: shares of each target word in % (recorded: {', '.join(self.kinds)})"
         return f"<p>{text_of(what)}</p>{heat_table(source.tokens, target.tokens, shares.tolist(), texts)}"

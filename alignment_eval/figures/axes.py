@@ -75,9 +75,9 @@ def _keep_labels_inside(axes: Axes) -> None:
 
 
 def _cell_of(axes: Axes, rows: int, columns: float) -> float:
-    """The side of a cell in inches, for the current size of the Axes."""
+    """The side of a cell in inches, as the size of its marks: at most :data:`LARGEST`, however few the words."""
     extent = axes.get_window_extent()
-    return min(extent.width / columns, extent.height / rows) / _figure_of(axes).dpi
+    return min(LARGEST, min(extent.width / columns, extent.height / rows) / _figure_of(axes).dpi)
 
 
 def _figure_of(axes: Axes) -> Figure:

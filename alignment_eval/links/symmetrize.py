@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.links.table import BLOCK, Link, Links, LinkTable, blocks, joined
+from alignment_eval.links.table import Link, Links, LinkTable, blocks, joined
 from alignment_eval.progress import Progress, no_progress
 
 #: The methods, roughly from few to many links.
@@ -56,7 +56,7 @@ def symmetrize_table(
 ) -> LinkTable:
     """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
     check_method(method, variant)
-    each = progress(blocks(forward, reverse), -(-forward.sentences // BLOCK), f"blocks of {BLOCK} sentences")
+    each = blocks(forward, reverse, progress=progress)
     return joined(_block(one, other, method, variant) for _, one, other in each)
 
 

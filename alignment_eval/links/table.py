@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.progress import Progress, no_progress
 
 #: Pair (source word, target word), counted from 0.
 Link = tuple[int, int]
@@ -214,15 +215,20 @@ def _between(table: LinkTable, first: int, last: int) -> LinkTable:
     return replace(part, keys=part.keys - (first << (2 * INDEX_BITS)), sentences=last - first)
 
 
-def blocks(*tables: LinkTable) -> Iterator[tuple[Any, ...]]:
+def blocks(*tables: LinkTable, progress: Progress = no_progress) -> Iterator[tuple[Any, ...]]:
     """Cut tables of the same sentences into blocks, so that work on them takes the memory of one block.
+
+    Args:
+        *tables: of the same sentences.
+        progress: goes through the blocks.
 
     Yields:
         The sentences of the block, as a slice, and the block of each table, where they have the numbers from 0.  There
         is always at least one block.
     """
     sentences = max(table.sentences for table in tables)
-    for first in range(0, max(sentences, 1), BLOCK):
+    starts = range(0, max(sentences, 1), BLOCK)
+    for first in progress(starts, len(starts), f"blocks of {BLOCK} sentences"):
         at = slice(first, min(first + BLOCK, sentences))
         yield (at, *(_between(table, at.start, at.stop) for table in tables))
 

@@ -21,7 +21,7 @@ import jinja2
 from markupsafe import Markup
 
 from alignment_eval import __version__
-from alignment_eval.figures.names import layer_label
+from alignment_eval.figures.names import kind_name, layer_label
 from alignment_eval.report.build import MapScore, Report, lowest
 from alignment_eval.report.encoding import ERROR, NORM_ERROR
 
@@ -41,7 +41,7 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(percent=percent, layer=layer_label)
+    environment.filters.update(percent=percent, layer=layer_label, kind=kind_name)
     script, style = _asset("report.js"), _asset("report.css")
     return environment.get_template("template.html").render(
         report=report,

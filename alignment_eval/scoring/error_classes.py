@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.formats.text import Words
 from alignment_eval.links.table import GoldTable, LinkTable, blocks
+from alignment_eval.progress import Progress, no_progress
 from alignment_eval.scoring.aer import METRICS, Counts
 
 IntArray = NDArray[np.int64]
@@ -68,6 +69,7 @@ def error_table(
     source: Words,
     target: Words,
     frequencies: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
+    progress: Progress = no_progress,
 ) -> pd.DataFrame:
     """Errors by class of word.
 
@@ -77,6 +79,7 @@ def error_table(
         source: the source text.
         target: the target text.
         frequencies: word -> frequency, for each side.  None: counted in the texts themselves.
+        progress: goes through the sentences of each side.
 
     Returns:
         One row per property (``by``), side and class that has words, with :data:`COLUMNS`.  Properties: ``all``;
@@ -97,7 +100,7 @@ def error_table(
     sides = []
     for axis, words in enumerate((source, target)):
         properties = _classes(words, frequencies and frequencies[axis])
-        tallies = _tallies(hypothesis, gold, axis, words, properties)
+        tallies = _tallies(hypothesis, gold, axis, words, properties, progress)
         sides.append(
             [_rows(names, tallies[by]).assign(by=by, side=SIDES[axis]) for by, (names, _) in properties.items()]
         )
@@ -134,12 +137,12 @@ def _class(values: IntArray, limits: Sequence[int]) -> IntArray:
 
 
 def _tallies(
-    hypothesis: LinkTable, gold: GoldTable, axis: int, words: Words, properties: _Properties
+    hypothesis: LinkTable, gold: GoldTable, axis: int, words: Words, properties: _Properties, progress: Progress
 ) -> dict[str, IntArray]:
     """For each property, the number of what :data:`_TALLIED` names in each class, [tallied, classes]."""
     sums = {by: np.zeros((len(_TALLIED), len(names)), dtype=np.int64) for by, (names, _) in properties.items()}
     ends: IntArray = np.concatenate([[0], np.cumsum(words.lengths)])
-    for at, its, sure, possible in blocks(hypothesis, gold.sure, gold.possible):
+    for at, its, sure, possible in blocks(hypothesis, gold.sure, gold.possible, progress=progress):
         numbers = words.numbers[ends[at.start] : ends[at.stop]]
         tables = its, sure, its & sure, its & possible, possible
         *counted, in_gold = (_places(links, axis, words.lengths[at], at.start) for links in tables)
@@ -192,13 +195,16 @@ def _rows(names: Sequence[str], tallies: IntArray) -> pd.DataFrame:
     return kept
 
 
-def confusion_table(hypothesis: LinkTable, other: LinkTable, gold: GoldTable) -> pd.DataFrame:
+def confusion_table(
+    hypothesis: LinkTable, other: LinkTable, gold: GoldTable, progress: Progress = no_progress
+) -> pd.DataFrame:
     """How many links two systems share, by their class in the gold.
 
     Args:
         hypothesis: the links of one system.
         other: the links of another system.
         gold: the gold of the same sentences.
+        progress: goes through the sentences.
 
     Returns:
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the
@@ -213,7 +219,7 @@ def confusion_table(hypothesis: LinkTable, other: LinkTable, gold: GoldTable) ->
             f"{counts[0]} and {counts[1]} hypotheses, {counts[2]} gold sentences; the three numbers must be the same"
         )
     sure, possible, every = np.zeros((3, 4), dtype=np.int64)
-    for _, mine, its, *kinds in blocks(hypothesis, other, gold.sure, gold.possible):
+    for _, mine, its, *kinds in blocks(hypothesis, other, gold.sure, gold.possible, progress=progress):
         systems = mine & its, mine, its
         for sums, kind in zip((sure, possible), kinds):
             sums += [*(int(links.isin(kind).sum()) for links in systems), len(kind)]

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.progress import Progress, no_progress
 from alignment_eval.scoring.aer import METRICS, Counts, IntArray, defined
 
 FloatArray = NDArray[np.float64]
@@ -94,12 +95,15 @@ class Difference:
     p_randomisation: float | None
 
 
-def confidence(per_sentence: Counts, options: Resampling) -> dict[str, Interval | None]:
+def confidence(
+    per_sentence: Counts, options: Resampling, progress: Progress = no_progress
+) -> dict[str, Interval | None]:
     """Percentile bootstrap intervals of a corpus's metrics.
 
     Args:
         per_sentence: the counts of each sentence, [sentences].
         options: how to draw.
+        progress: goes through the draws.
 
     Returns:
         Metric (:data:`scoring.aer.METRICS`) -> interval; None where a resample leaves the metric undefined.
@@ -107,17 +111,21 @@ def confidence(per_sentence: Counts, options: Resampling) -> dict[str, Interval 
     Raises:
         InputError: there are no sentences.
     """
-    return confidence_each(Counts(*(values[np.newaxis] for values in per_sentence.arrays())), options)[0]
+    return confidence_each(Counts(*(values[np.newaxis] for values in per_sentence.arrays())), options, progress)[0]
 
 
-def confidence_each(systems: Counts, options: Resampling) -> list[dict[str, Interval | None]]:
+def confidence_each(
+    systems: Counts, options: Resampling, progress: Progress = no_progress
+) -> list[dict[str, Interval | None]]:
     """:func:`confidence` for several systems, [systems, sentences], with one set of draws."""
-    samples = _sums(systems, _bootstrap_weights, options)
+    samples = _sums(systems, _bootstrap_weights, options, progress)
     values = {name: metric(samples) for name, metric in METRICS.items()}
     return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(len(samples.hypothesis))]
 
 
-def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) -> list[dict[str, Difference]]:
+def compare(
+    baseline: Counts, systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
+) -> list[dict[str, Difference]]:
     """Compare systems with a baseline by paired bootstrap and approximate randomisation.
 
     The bootstrap draws whole sentences, the same ones for all systems.  Its p-value is the share of resamples whose
@@ -130,6 +138,7 @@ def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) ->
         baseline: the counts of each sentence, [sentences].
         systems: the counts of each system, against the same gold.
         options: how to draw.
+        progress: goes through the draws of each test.
 
     Returns:
         For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
@@ -141,10 +150,10 @@ def compare(baseline: Counts, systems: Sequence[Counts], options: Resampling) ->
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")
     # all systems at once, [1 + systems, sentences]: the draws cost more than the sums
     every = Counts(*(np.stack(arrays) for arrays in zip(*(c.arrays() for c in (baseline, *systems)))))
-    samples = _sums(every, _bootstrap_weights, options)
+    samples = _sums(every, _bootstrap_weights, options, progress)
     # What exchanging a sentence adds to the baseline and subtracts from the system.
     gains = Counts(*(values[1:] - values[:1] for values in every.arrays()))
-    moved = _sums(gains, _exchanges, options)
+    moved = _sums(gains, _exchanges, options, progress)
     observed = every.total()
     return [
         _differences(_row(observed, 0), _row(observed, k), _row(samples, 0), _row(samples, k), _row(moved, k - 1))
@@ -199,7 +208,7 @@ def group_size(sentences: int) -> int:
     return max(1, math.ceil(sentences / MAX_DRAWN))
 
 
-def _sums(counts: Counts, draw: _Draw, options: Resampling) -> Counts:
+def _sums(counts: Counts, draw: _Draw, options: Resampling, progress: Progress) -> Counts:
     """The counts [..., sentences] summed with each drawn row of weights: [..., resamples]."""
     stacked = np.stack(counts.arrays())
     sentences = stacked.shape[-1]
@@ -213,7 +222,8 @@ def _sums(counts: Counts, draw: _Draw, options: Resampling) -> Counts:
     rng = np.random.default_rng(options.seed)
     rows = max(1, _WEIGHTS // sentences)
     sums = np.empty((len(table), options.resamples), dtype=np.int64)
-    for start in range(0, options.resamples, rows):
+    starts = range(0, options.resamples, rows)
+    for start in progress(starts, len(starts), f"times {rows} resamples"):
         weights = draw(rng, min(rows, options.resamples - start), sentences)
         sums[:, start : start + rows] = table @ weights.T
     return Counts(*sums.reshape(*stacked.shape[:-1], options.resamples))

@@ -109,7 +109,8 @@ def _described(profile: Profile, maps: ExtractionOptions, alone: bool) -> str:
             f"(agreement {100 * profile.figure:.0f} %)"
         )
     of_both = profile.chosen_by == "gold" and profile.both is not None  # the figure of both says nothing of one alone
-    figure = "" if profile.figure is None or (alone and of_both) else f", {100 * profile.figure:.1f} %"
+    name = "AER" if profile.chosen_by == "gold" else profile.chosen_by
+    figure = "" if profile.figure is None or (alone and of_both) else f" ({name} {100 * profile.figure:.1f} %)"
     return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
 
 

@@ -58,6 +58,8 @@ _COMMON = (
         "lexicon_file",
         "output",
         "confidences",
+        "tokens_out",
+        "resume",
         "overwrite",
         "cpu",
     ),

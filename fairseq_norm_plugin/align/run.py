@@ -183,7 +183,6 @@ def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: Align
 
 def _warn_unknown(aligner: Aligner) -> bool:
     """Warn of text that the models hardly know; returns whether a warning was given."""
-    warnings = aligner.unknown_warnings()
-    for warning in warnings:
+    if warning := aligner.unknown_warning():
         warn_on_stderr(warning)
-    return bool(warnings)
+    return warning is not None

@@ -137,14 +137,19 @@ class Aligner:
                 self.unknown[name] += side.unknown
         return ""
 
-    def unknown_warnings(self) -> list[str]:
-        """Warnings if many subwords of the text so far are unknown to the models."""
-        return [
-            f"{self.unknown[name]} of {total} {name} subwords so far are unknown to the model: check that language, "
-            f"tokenisation, case and BPE codes are those of its training"
+    def unknown_warning(self) -> Optional[str]:
+        """A warning if many subwords of the text so far are unknown to the models, with the shares of all sides."""
+        shares = [
+            f"{self.unknown[name]} of {total} {name} subwords ({100 * self.unknown[name] / total:.0f} %)"
             for name, total in self.tokens.items()
             if self.unknown[name] > SUSPICIOUS_UNKNOWN * total
         ]
+        if not shares:
+            return None
+        return (
+            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
+            f"are those of its training"
+        )
 
 
 def _not_aligned(id_: int, reason: str) -> DirectedLinks:

@@ -29,6 +29,8 @@ def mismatch_warning(
     if len(pairs) < 2:
         return None
     verdict = judge_pairs(pairs, direction, max_tokens)
+    if verdict.kind == "exchanged" and direction.trained:
+        return None  # the model is of the other direction, which was told when it was loaded
     stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
     return _message(verdict, stretch, len(pairs))
 
@@ -80,7 +82,7 @@ def _message(verdict: Verdict, stretch: Optional[tuple[int, int]], count: int) -
     if verdict.kind == "exchanged":
         return (
             f"source and target look exchanged: {100 * verdict.exchanged:.0f} % of {count} sampled pairs score "
-            f"better with source and target exchanged; exchange the two texts, or check -s and -t"
+            f"better with source and target exchanged; exchange the two texts, or the models with -s and -t"
         )
     if verdict.kind == "copied":
         return (

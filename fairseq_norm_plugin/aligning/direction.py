@@ -55,6 +55,7 @@ class Direction:
         name: path of the checkpoint, also for messages.
         frames: the special tokens around the sides; default: ``</s>`` after them.
         profile: where its profile is; default: beside the checkpoint.
+        trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
 
     Attributes:
         name: path of the checkpoint.
@@ -71,6 +72,7 @@ class Direction:
         name: str,
         frames: Optional[Frames] = None,
         profile: Optional[Path] = None,
+        trained: Optional[tuple[str, str]] = None,
     ) -> None:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
@@ -78,6 +80,7 @@ class Direction:
         self.frames = frames or Frames.plain(dictionaries[1].eos())
         self.profile = profile or profile_path(name)
         self.name = name
+        self.trained = trained
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
 

@@ -136,5 +136,6 @@ def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
         summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
         save_figures(tables, directory, figure_options(args), args.figure_formats)
-    print(layers.set_index(["block", "layer", "kind"])["mean"].mul(100).round(1).unstack(sort=False).to_string())
+    means = layers.set_index(["block", "layer", "kind"])["mean"]
+    print(means.mul(100).round(1).unstack(sort=False).to_string(na_rep="-"))
     logger.info("wrote %s", args.output)

@@ -162,8 +162,9 @@ def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> lis
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         found = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
     if not quiet:
-        for warning in (*_left_out(found.values()), *aligner.unknown_warnings()):
-            warn_on_stderr(warning)
+        for warning in (*_left_out(found.values()), aligner.unknown_warning()):
+            if warning:
+                warn_on_stderr(warning)
     return [found[number] for number in range(len(pairs))]
 
 

@@ -113,6 +113,7 @@ def load(
         reverse = stated.exchanged(model, _codes("reverse_bpe_codes", reverse_bpe_codes))
         files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
         model.reverse = _load_direction(files, reverse, model.text.exchanged())
+    _warn_of_languages(model)
     return model
 
 
@@ -180,9 +181,7 @@ def _load_direction(
         with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
             models.append(build_model(task, state, parts[0], DTYPES[stated.dtype]))
         state = {}
-    if not is_told_languages(cfg.task):
-        _warn_of_languages(trained, languages, files.members[-1][0])
-    model = _norm_model(task, models, settings, languages, files)
+    model = _norm_model(task, models, settings, languages, files, _other_languages(trained, languages))
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         other = setup_task(cfg.task, languages.exchanged)
         model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files)
@@ -190,7 +189,12 @@ def _load_direction(
 
 
 def _norm_model(
-    task: Any, models: Sequence[Any], settings: TextSettings, languages: Languages, files: ModelFiles
+    task: Any,
+    models: Sequence[Any],
+    settings: TextSettings,
+    languages: Languages,
+    files: ModelFiles,
+    trained: Optional[tuple[str, str]] = None,
 ) -> NormModel:
     frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
     source, target = (
@@ -199,7 +203,7 @@ def _norm_model(
     )
     both = pipelines(settings, (languages.source, languages.target), (source, target))
     profile = profile_file(files.checkpoints, task.told_direction, next(models[0].parameters()).dtype)
-    direction = Direction(models, dictionaries, both, files.name, frames, profile)
+    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained)
     return NormModel(task, models, direction, (source, target), settings)
 
 
@@ -238,12 +242,22 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def _warn_of_languages(trained: Any, languages: Languages, path: str) -> None:
-    """Warn if the model is of another direction; with a joint dictionary, nothing else would show it."""
-    before = tuple(getattr(trained, name, None) for name in ("source_lang", "target_lang"))
-    now = (languages.source, languages.target)
-    if None not in before and before != now:
+def _other_languages(trained: Any, languages: Languages) -> Optional[tuple[str, str]]:
+    """The languages of a checkpoint's task, if it is told none by tags and is used for others."""
+    source, target = (getattr(trained, name, None) for name in ("source_lang", "target_lang"))
+    others = (source, target) != (languages.source, languages.target)
+    return (source, target) if source and target and others and not is_told_languages(trained) else None
+
+
+def _warn_of_languages(model: NormModel) -> None:
+    """Warn of models of another direction; with a joint dictionary, nothing else would show it."""
+    other = [(each.direction.name, each.direction.trained, each.task.cfg) for each in model.both]
+    said = [(f"{name} was trained from {of[0]} to {of[1]}", of, cfg) for name, of, cfg in other if of]
+    if len(said) == 2 and said[0][1] == said[1][1][::-1]:
+        warn_on_stderr(f"{said[0][0]}, and {said[1][0]}: the two models are exchanged; exchange their paths")
+        return
+    for trained, _, cfg in said:
         warn_on_stderr(
-            f"{path} was trained from {before[0]} to {before[1]}, but is used from {now[0]} to {now[1]}: its maps mean "
-            f"little then; check that two paths are not exchanged"
+            f"{trained}, but is used from {cfg.source_lang} to {cfg.target_lang}: its maps mean little then; give a "
+            f"model of that direction, or exchange -s and -t and the two texts"
         )

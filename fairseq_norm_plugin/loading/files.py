@@ -66,7 +66,9 @@ def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFil
         members = _checkpoints(directory)
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
     if data is None:
-        raise UsageError(f"{path}: no directory, so --data is missing; give the directory of its dictionaries")
+        raise UsageError(
+            f"{path}: a checkpoint, and --data is missing: give the directory of its dictionaries, dict.<language>.txt"
+        )
     members = [_parts(Path(name)) for name in str(path).split(":")]
     return ModelFiles(members, Path(data), {}, found=False)
 

@@ -65,7 +65,7 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
 def test_text_of_another_kind_is_told(run, files, tmp_path):
     done = run(text=changed(files, tmp_path, dict.fromkeys(range(11), ("This is English .", "ab"))))
     assert done.status == 0
-    assert re.search(r"warning: 44 of \d+ source subwords so far are unknown to the model", done.err)
+    assert re.search(r"warning: unknown to the model so far: 44 of \d+ source subwords \(\d+ %\); check", done.err)
     assert "target subwords" not in done.err
 
 
@@ -77,7 +77,7 @@ def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward
     done = run(*options, text=text, bpe=("--bpe-codes", tmp_path / "good"))
     assert done.status == 0
     (warning,) = (line for line in done.err.splitlines() if "unknown to the model" in line)
-    assert warning.startswith("warning: 24 of 24 reverse source subwords so far are unknown to the model: ")
+    assert warning.startswith("warning: unknown to the model so far: 24 of 24 reverse source subwords (100 %); ")
 
 
 def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, backward):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,12 @@ def test_the_demo_is_parallel(warned):
 
 def test_exchanged_texts(warned):
     assert "source and target look exchanged" in warned(lines("en"), lines("de"))
+
+
+def test_a_model_that_was_told_to_be_of_the_other_direction_is_no_fault_of_the_texts(warned, direction):
+    used_backwards = copy(direction)
+    used_backwards.trained = ("de", "en")
+    assert warned(lines("en"), lines("de"), direction=used_backwards) is None
 
 
 def test_one_text_twice(warned):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.api.loading import _detect_languages
+from fairseq_norm_plugin.api.loading import _detect_languages, _warn_of_languages
+from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = DEMO / "codes.bpe"
@@ -121,3 +123,24 @@ def test_damaged_dictionaries(tmp_path, line):
     with pytest.raises(InputError, match=r"not the dictionaries of the model") as error:
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
     assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        ([None, None], []),
+        ([("yy", "xx"), ("xx", "yy")], ["0.pt … from yy to xx, and 1.pt … from xx to yy: … exchange their paths"]),
+        ([("yy", "xx"), None], ["0.pt … from yy to xx, but … from xx to yy: … exchange -s and -t and the two texts"]),
+        ([None, ("zz", "xx")], ["1.pt was trained from zz to xx, but is used from yy to xx"]),
+    ],
+)
+def test_models_of_other_languages_are_told_with_one_advice(trained, said, capfd):
+    ways = SimpleNamespace(source_lang="xx", target_lang="yy"), SimpleNamespace(source_lang="yy", target_lang="xx")
+    both = [
+        SimpleNamespace(direction=SimpleNamespace(name=f"{n}.pt", trained=of), task=SimpleNamespace(cfg=cfg))
+        for n, (of, cfg) in enumerate(zip(trained, ways))
+    ]
+    _warn_of_languages(SimpleNamespace(both=both))
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(said)
+    assert all(says(line, facts) for line, facts in zip(lines, said))
