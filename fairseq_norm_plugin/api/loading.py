@@ -219,7 +219,15 @@ def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options:
         detected = _detect_languages(data)
     except InputError:
         own = [getattr(options, name, None) for name in ("source_lang", "target_lang")]
-        if not all(own) or not all((data / f"dict.{language}.txt").is_file() for language in own):
+        if not all(own):
+            raise
+        missing = [file for language in own if not (file := data / f"dict.{language}.txt").is_file()]
+        if len(missing) == 1:
+            raise InputError(
+                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it there, or "
+                f"name the languages with -s and -t"
+            ) from None
+        if missing:
             raise
         detected = str(own[0]), str(own[1])
     return stated[0] or detected[0], stated[1] or detected[1]

@@ -123,7 +123,12 @@ def _check_complete(numbers: Sequence[int], first: int, example: Path) -> None:
 
 def _subwords(directory: Path) -> dict[str, Any]:
     sides = [directory / name for name in _SIDES]
-    if all(file.is_file() for file in sides):
+    missing = [file for file in sides if not file.is_file()]
+    if len(missing) == 1:
+        raise InputError(
+            f"{missing[0]}: no such file, but the directory has the SentencePiece model of the other side; copy both"
+        )
+    if not missing:
         return {"bpe": "sentencepiece", "sentencepiece_model": [str(file) for file in sides]}
     codes, model = first_of(directory, _CODES), first_of(directory, _SENTENCEPIECE)
     if codes is not None and model is not None:

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from fairseq.tasks import TASK_REGISTRY
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.loading.files import dictionary_files
 from fairseq_norm_plugin.loading.tags import source_tag
 
@@ -86,11 +86,11 @@ def setup_task(options: Any, languages: Languages) -> Any:
         task.check_languages(args)
         return task.with_dictionaries(args, _dictionaries(languages, fixed))
     _check_direction(options, languages)
+    _check_order(options, args)
     args.langtoks = {**(args.langtoks or {})}
     args.lang_dict = _language_file(args.lang_dict, languages.data)
-    if not (args.langs or args.lang_dict) and (pairs := trained_pairs(options)):
-        # as fairseq does, but of the pairs of the training: stated ones would give the tags other embeddings
-        args.langs = sorted({language for pair in pairs for language in pair.split("-")})
+    if not (args.langs or args.lang_dict):
+        args.langs = _trained_languages(options) or None
     args.lang_pairs = args.lang_pairs or [languages.pair]
     task.check_languages(args)
     source, target = _dictionaries(languages, fixed)
@@ -144,6 +144,27 @@ def _check_direction(options: Any, languages: Languages) -> None:
         raise InputError(
             f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
             f"them with -s and -t, or --lang-pairs {languages.pair} to use it in this direction nevertheless"
+        )
+
+
+def _trained_languages(options: Any) -> list[str]:
+    """The languages in the order of the training, as far as the checkpoint says; not if a file has them.
+
+    Without a list fairseq sorts the languages of the pairs: here always those of the training, because stated pairs
+    would give the tags other embeddings.
+    """
+    if named := getattr(options, "langs", None):
+        return list(named)
+    pairs = [] if getattr(options, "lang_dict", None) else trained_pairs(options)
+    return sorted({language for pair in pairs for language in pair.split("-")})
+
+
+def _check_order(options: Any, args: Namespace) -> None:
+    trained = _trained_languages(options)
+    if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):
+        raise UsageError(
+            f"--langs {printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
+            f"order, {printable(','.join(trained), 80)}; omit --langs, or give that order"
         )
 
 

@@ -113,7 +113,8 @@ class TextSettings:
     def described(self) -> str:
         """The settings in words, for the user."""
         tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
-        subwords = "text in subwords" if self.bpe == "none" else f"subwords {self.bpe or 'by codes'}"
+        by_codes = "subwords by codes" if self.codes else "no subwords found"
+        subwords = "text in subwords" if self.bpe == "none" else f"subwords {self.bpe}" if self.bpe else by_codes
         return f"{tokenizer}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:

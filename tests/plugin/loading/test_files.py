@@ -69,6 +69,7 @@ def test_released_directories(directory, names, members, subwords):
         (["m_part1.pt"], "m_part0.pt: no such file, but there is one of number 1"),
         (["a.pt", "b.pt"], "a.pt, b.pt: expected one checkpoint"),
         ([], "no checkpoint (.pt)"),
+        (["model.pt", "target.spm"], "source.spm: no such file, but … of the other side"),
         (["model.pt", "bpecodes", "spm.model"], "has bpecodes and spm.model: say which with --bpe"),
     ],
 )
