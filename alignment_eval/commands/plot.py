@@ -33,6 +33,7 @@ from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.records.store import Records
+from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
 
 if TYPE_CHECKING:
@@ -212,14 +213,7 @@ def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
         InputError: one is outside the sentence.
     """
     found = alignments.links.to_sentences()[sentence.id]
-    sizes = sentence.source.word_count, sentence.target.word_count
-    for i, j in sorted(found.possible):
-        if i >= sizes[0] or j >= sizes[1]:
-            raise InputError(
-                f"{alignments.file.where(sentence.id)}: link {i}-{j} (counted from 0) is outside sentence "
-                f"{sentence.id} of {sizes[0]} and {sizes[1]} words in the records: expected links of the same words; "
-                f"is it the same text, the direction swapped, the index base right?"
-            )
+    check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found
 
 

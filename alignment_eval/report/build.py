@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.names import layer_label
 from alignment_eval.formats.checks import Texts
@@ -19,7 +19,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
 from alignment_eval.scoring.aer import Counts, Score, aer
-from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, linked_maps
+from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
 
 
@@ -241,14 +241,7 @@ def inside(system: System, sentence: SentenceMaps) -> Links:
         InputError: one is outside the sentence.
     """
     links = system.links.get(sentence.id, frozenset())
-    sizes = sentence.source.word_count, sentence.target.word_count
-    for i, j in sorted(links):
-        if i >= sizes[0] or j >= sizes[1]:
-            raise InputError(
-                f"{system.name}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} (line "
-                f"{sentence.id + 1}) of {sizes[0]} and {sizes[1]} words in the records: expected links of the same "
-                f"words; is it the same text, the direction swapped, the index base right?"
-            )
+    check_links(links, sentence, f"{system.name}:{sentence.id + 1}")
     return links
 
 

@@ -147,6 +147,22 @@ def check_words(sentence: SentenceMaps, gold: GoldSentence) -> None:
             )
 
 
+def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
+    """Check that ``links``, which were read at ``where``, are inside the sentence.
+
+    Raises:
+        InputError: one is outside.
+    """
+    sizes = sentence.source.word_count, sentence.target.word_count
+    for i, j in sorted(links):
+        if i >= sizes[0] or j >= sizes[1]:
+            raise InputError(
+                f"{where}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} of {sizes[0]} and {sizes[1]}"
+                f" words in the records: expected links of the same words; is it the same text, the direction swapped, "
+                f"the index base right?"
+            )
+
+
 def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) -> Iterator[NDArray[np.bool_]]:
     """The links of every map of a sentence under each of ``options``: [L, H + 1, source words, target words].
 

@@ -158,7 +158,7 @@ def test_systems_beside_the_maps(corpus: list[SentenceMaps]) -> None:
 
 def test_a_link_outside_its_sentence(corpus: list[SentenceMaps]) -> None:
     system = System("ours", "", {0: frozenset({(0, 9)})})
-    with pytest.raises(InputError, match=facts("ours: link 0-9 … sentence 0 (line 1)")):
+    with pytest.raises(InputError, match=facts("ours:1: link 0-9 … sentence 0")):
         build(corpus, GOLD, ReportOptions(resampling=FAST), systems=[system])
 
 
