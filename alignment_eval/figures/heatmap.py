@@ -90,6 +90,7 @@ def save_heatmaps(
     paths = [Path(directory) / f"{name}.{ending}" for name in figures for ending in formats]
     for path in paths:
         save_figure(figures[path.stem], path, dpi=options.dpi)
+        figures[path.stem].set_layout_engine("none")  # laid out once for all formats
     return paths
 
 
