@@ -86,6 +86,11 @@ def cut_line(old, new):
     return "…".join(match.groups()) if match else new
 
 
+def words(command):
+    """A command without its breaks of lines."""
+    return " ".join(command.replace("\\\n", " ").split())
+
+
 def epilog_examples(help_text):
     """The commands in the examples of a --help text."""
     commands = re.findall(r"^  (align-eval (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
@@ -192,8 +197,10 @@ def test_examples_of_help(name, bash, capsys, monkeypatch):
         main([name, "--help"])
     examples = epilog_examples(capsys.readouterr().out)
     assert any(command.startswith(f"align-eval {name} ") for command in examples)
-    for command in examples:
-        bash(command)
+    page = (ROOT / f"docs/commands/{name}.md").read_text(encoding="utf-8")
+    if not {*map(words, examples)} <= {words(command) for command, _ in console_examples(page)}:
+        for command in examples:  # one may need what the one before wrote
+            bash(command)
 
 
 def test_examples_are_found():
