@@ -49,6 +49,7 @@ class Layout:
     needed: float
 
 
+@styled
 def layout(picture: Picture, families: Sequence[str] = (FONT,), options: FigureOptions = DEFAULT) -> Layout:
     """The layout of ``picture``.
 

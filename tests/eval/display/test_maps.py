@@ -88,7 +88,7 @@ def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
     assert axes.get_figure().axes[1].get_ylabel() == "norms"  # the colour bar
     columns, rows, title = picture_texts(axes)
     assert (columns, rows) == (["ab", "c", "a", ".", "(null)"], ["x", "yz", ".", "."])
-    assert all(part in title for part in ("attn_n", "layer 1", "head 0", "AWO"))
+    assert all(part in title for part in ("norms", "layer 1 (2nd)", "head 0", "AWO"))
     (marks,) = axes.lines
     assert list(zip(*marks.get_data())) == [(0, 1), (3, 2)]
     assert axes.get_figure() is pyplot.gcf()
@@ -152,7 +152,7 @@ def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None
     values = maps.to_frame("attn_n", layer=1).to_numpy()
     shares = np.array([[float(cell) for cell in row[1:]] for row in rows])
     np.testing.assert_allclose(shares, 100 * values / values.sum(axis=1, keepdims=True), atol=0.51)
-    assert "attn_n, layer 1" in page
+    assert "norms (attn_n), layer 1 (2nd), AWO" in page
 
 
 @pytest.mark.parametrize("token", HOSTILE)

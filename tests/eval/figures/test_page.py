@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -18,7 +19,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.page import draw, layout
 from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions, styled
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.drawn import meshes
@@ -165,6 +166,20 @@ def test_it_is_as_wide_as_said_and_all_its_text_is_large_enough_and_inside(name:
     assert figure.get_figwidth() == pytest.approx(width or placed.needed)
     assert placed.labelled == ("no room" not in name and "without room" not in name)
     check_print(figure)
+
+
+def test_a_heading_is_inside_at_every_resolution() -> None:
+    """Text that is hinted is wider at some resolutions than measured: a heading was cut off in PDF."""
+    heading = "Sentence 12, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null allowed"
+    side = plain("a b c")
+    figure = draw(Picture(heading, side, side, ((Panel("", np.ones((3, 3))),),)))
+
+    @styled  # as it is saved
+    def right(dpi: int) -> float:
+        figure.set_dpi(dpi)
+        return float(figure.texts[0].get_window_extent(FigureCanvasAgg(figure).get_renderer()).x1 / dpi)
+
+    assert max(map(right, (72, 110, 150, 300, 720))) <= figure.get_figwidth()
 
 
 def test_matplotlib_is_imported_only_to_draw() -> None:
