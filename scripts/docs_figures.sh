@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Draws the pictures of the README and docs anew from what make demo left (docs_figures.sh OUT: from another demo's OUT).
-# Not drawn: report.png, a browser's picture; curve-en-de.png, whose training log was not kept; and the figures
-# of the experiment, which scripts/experiment.py draws.
+# Not drawn: report.png, a browser's picture, and curve-en-de.png, whose training log was not kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 DEMO=${1:-out/demo}
@@ -18,9 +17,10 @@ align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"
 python scripts/bench/lengths.py --measured docs/benchmarks.md --out $TO/bench-length.png
+python scripts/systems_figure.py $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,bench-length}.png <<'EOF'
+python - $TO/{plot,curve,sweep,analysis,bench-length,systems}.png <<'EOF'
 """64 colours: a quarter of the bytes."""
 import sys
 

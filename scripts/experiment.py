@@ -1,4 +1,4 @@
-"""The experiment of docs/reproduction.md: the 2020 table and the ablation, from two models and two gold sets.
+"""The experiment of docs/reproduction-tables.md: the 2020 table and the ablation, from two models and two gold sets.
 
 Everything is chosen on GOLD/cmu150 and reported on GOLD/vilar508.  Each step runs a command of this project, prints it
 on stderr, and is skipped where its output is there already: new models want a new OUT.  The tables go to stdout, all
@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from experiment_steps import DEV, MORE, TEST, Experiment
+from experiment_steps import DEV, LEXICON_KINDS, MORE, TEST, Experiment
 from experiment_tables import tables
 
 from alignment_eval.files import write_lines
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
 
-LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 DIRECTIONS = ("de-en", "en-de")
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
 TWO_WAY = [f"two-way={share}" for share in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)]
@@ -95,6 +94,12 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
     }
     for name, (words, options) in chosen.items():
         found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
+    return found
+
+
+def with_lexicon(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
+    """Ablation rows of one direction that have a lexicon; as :func:`directional`."""
+    found: list[tuple[str, str, list[object]]] = []
     for kinds, what in ((["attn_w"], "weights"), (["attn_n"], "norms"), (LEXICON_KINDS, "any kind")):
         variants = {
             f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}": [
@@ -130,6 +135,13 @@ def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list
     return min(figures, key=figures.__getitem__)
 
 
+def compared_norms(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
+    """The row of :func:`directional` that the others are compared with, alone."""
+    dev = experiment.sweep(direction, DEV)
+    norms = cell(dev, kind="attn_n", setting="awo", level="layer", **PAPER)
+    return [("norms", "norms, best layer, AWO", [*extraction(norms)])]
+
+
 def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
     """Rows that need both models: key, description, links of each set."""
     found = []
@@ -143,9 +155,9 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         ("mean of both directions' word maps, threshold", "average", THRESHOLDS, NO_LEXICON),
         ("the same, final punctuation", "average", THRESHOLDS, [["--final-punctuation"]]),
         ("product of both directions' word maps, two-way", "product", TWO_WAY, NO_LEXICON),
-        ("the same, lexicon", "product", TWO_WAY, PASSES),
     ):
         found.append(joined(experiment, what, join, rules, extras, LEXICON_KINDS))
+    found.append(both_with_lexicon(experiment))
     for name in (
         "norms-masked",
         "punctuation",
@@ -157,6 +169,11 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
     ):
         found.append(symmetrised(experiment, name))
     return found
+
+
+def both_with_lexicon(experiment: Experiment) -> tuple[str, str, dict[str, Path]]:
+    """The row of both models with a lexicon; as :func:`both_directions`."""
+    return joined(experiment, "product, two-way, lexicon", "product", TWO_WAY, PASSES, LEXICON_KINDS)
 
 
 def joined(
@@ -280,6 +297,7 @@ def main() -> None:
         metavar="CHECKPOINT",
         help="models of both directions that have seen the text of the gold sets",
     )
+    parser.add_argument("--only-lexicon", action="store_true", help="only rows with a lexicon, and what they need")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     experiment = Experiment(args, args.forward, args.reverse, args.out)
@@ -287,18 +305,23 @@ def main() -> None:
     experiment.binarise()
 
     def one(direction: str) -> list[tuple[str, str, dict[str, Path]]]:
-        experiment.sweep(direction, TEST)
-        experiment.mixing(direction)
+        if args.only_lexicon:
+            found = compared_norms(experiment, direction)
+        else:
+            experiment.sweep(direction, TEST)
+            experiment.mixing(direction)
+            found = directional(experiment, direction)
         return [
             (name, what, {gold: experiment.links(name, direction, gold, *options) for gold in (TEST, DEV)})
-            for name, what, options in directional(experiment, direction)
+            for name, what, options in [*found, *with_lexicon(experiment, direction)]
         ]
 
     with ThreadPoolExecutor(len(DIRECTIONS)) as pool:
         for direction, found in zip(DIRECTIONS, pool.map(one, DIRECTIONS)):
             for name, what, paths in found:
                 rows.add(experiment, name, what, direction, paths)
-    for name, what, paths in both_directions(experiment):
+    both = [both_with_lexicon(experiment)] if args.only_lexicon else both_directions(experiment)
+    for name, what, paths in both:
         rows.add(experiment, name, what, "both", paths)
     if args.more:
         with ThreadPoolExecutor(len(DIRECTIONS)) as pool:

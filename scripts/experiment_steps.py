@@ -22,6 +22,7 @@ FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en
 #: Both sets one after the other, and further text behind them.
 MORE = "more"
 SUBSETS = {TEST: "test", DEV: "test1", MORE: "test2"}
+LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
 
 
@@ -32,6 +33,7 @@ class Experiment:
         self.args = args
         self.out = out
         self.models = {"de-en": forward, "en-de": reverse}
+        self.kinds = ",".join(LEXICON_KINDS) if getattr(args, "only_lexicon", False) else KINDS
 
     def run(self, words: Sequence[object], makes: Path | None = None, stdout: Path | None = None) -> str:
         """Run a command unless ``makes`` exists; its output goes to ``stdout`` or is returned."""
@@ -94,7 +96,7 @@ class Experiment:
         words = ["fairseq-generate", self.binarise(), "-s", source, "-t", target, "--path", self.models[direction]]
         words += ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference", "--cpu"]
         words += ["--gen-subset", SUBSETS[gold], "--max-tokens", 4000, "--norm-records", folder]
-        self.run([*words, "--norm-record-kinds", "attn_n" if gold == MORE else KINDS], makes=folder)
+        self.run([*words, "--norm-record-kinds", "attn_n" if gold == MORE else self.kinds], makes=folder)
         return folder
 
     def mixing(self, direction: str) -> Path:
