@@ -1,4 +1,4 @@
-"""Defaults for what is read from a model, chosen on cmu150 (docs/reproduction.md); the same for every command.
+"""Defaults for what is read from a model, chosen on cmu150 (docs/reproduction-tables.md); the same for every command.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, its upper layers are
 read.  Two directions are multiplied.  A lexicon of the text helps a single direction, or a model that is still forming.
