@@ -35,6 +35,7 @@ setup(
         "bert": ["safetensors", "tokenizers"],
         "sentencepiece": ["sentencepiece"],
         "marian": ["safetensors", "sentencepiece"],
+        "ray": ["ray[data]; python_version >= '3.10'"],
         "docs": ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"],
         "dev": [
             "sacremoses",
@@ -55,6 +56,7 @@ setup(
             "nbclient; python_version >= '3.11'",  # runs docs/tour.ipynb
             "ipykernel; python_version >= '3.11'",
             "sentencepiece",
+            "ray[data]; python_version >= '3.11'",
             "transformers; python_version >= '3.11'",  # what converted models are compared with
             "mkdocs-material; python_version >= '3.11'",
             "mkdocstrings-python; python_version >= '3.11'",

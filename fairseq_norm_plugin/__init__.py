@@ -12,7 +12,7 @@ with kept_root_logger():
 
     admit_checkpoint_types()
 
-    from fairseq_norm_plugin.api import BlockMaps, MaskedLM, NormModel, load, load_masked_lm
+    from fairseq_norm_plugin.api import AlignBatch, BlockMaps, MaskedLM, NormModel, load, load_masked_lm
     from fairseq_norm_plugin.models import bert as bert  # registers the models
     from fairseq_norm_plugin.models import marian as marian
     from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # registers the tasks
@@ -20,4 +20,4 @@ with kept_root_logger():
     from fairseq_norm_plugin.tasks import translation as translation
     from fairseq_norm_plugin.training import guided as guided
 
-__all__ = ["BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
+__all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]

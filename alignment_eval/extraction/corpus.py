@@ -91,6 +91,7 @@ def align_corpus(
     method: AlignmentMethod,
     lexicon: Lexicon | None = None,
     on_count: Callable[[Lexicon], object] = _ignore,
+    check: bool = True,
 ) -> Iterator[AlignedPair]:
     """Align sentence pairs, in the order in which they arrive.
 
@@ -103,6 +104,7 @@ def align_corpus(
         method: how links are made.
         lexicon: a lexicon that reweights all pairs; then none is counted.
         on_count: called with the counted lexicon before the first alignment.
+        check: check that ``lexicon`` matches the text of the first pairs.
 
     Raises:
         InputError: the directions of a pair differ in the number of words, or ``lexicon`` does not match the text
@@ -115,7 +117,7 @@ def align_corpus(
     )
     if lexicon is not None:
         method.check_lexicon()
-        read = _matching(read, lexicon)
+        read = _matching(read, lexicon) if check else read
     elif method.lexicon_passes:
         lexicon, first = _counted(list(itertools.islice(read, method.lexicon_pairs)), method)
         on_count(lexicon)

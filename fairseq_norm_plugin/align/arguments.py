@@ -11,6 +11,9 @@ from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
+from fairseq_norm_plugin.align.windows import Text
+from fairseq_norm_plugin.aligning.parquet_text import ParquetText
+from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.api import NormModel, load
 from fairseq_norm_plugin.loading.languages import STATED
 from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
@@ -108,6 +111,11 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--source-text", metavar="FILE", help="source text, one sentence a line")
     group.add_argument("--target-text", metavar="FILE", help="target text, the translations line by line")
     group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
+    group.add_argument(
+        "--parquet",
+        metavar="PATH",
+        help="both texts, in columns source and target (and id, if there is one): a file, a directory or a glob",
+    )
 
 
 def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -146,8 +154,18 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
 
 
 def text_paths(args: argparse.Namespace) -> list[str]:
-    """The files of the text."""
-    return [args.text] if args.text is not None else [args.source_text, args.target_text]
+    """The files of the text, as they are named."""
+    joined = args.text if args.parquet is None else args.parquet
+    return [joined] if joined is not None else [args.source_text, args.target_text]
+
+
+def read_text(args: argparse.Namespace) -> Text:
+    """The text.
+
+    Raises:
+        InputError: it cannot be used as given.
+    """
+    return ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
 
 
 def check_input(args: argparse.Namespace) -> None:
@@ -157,8 +175,9 @@ def check_input(args: argparse.Namespace) -> None:
         UsageError: an option is missing, or two contradict each other.
     """
     pair = (args.source_text, args.target_text)
-    if (args.text is None) == (None in pair) or (args.text is not None and pair != (None, None)):
-        raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
+    ways = [way for way in (args.text, args.parquet) if way is not None] + ([pair] if pair != (None, None) else [])
+    if len(ways) != 1 or (ways == [pair] and None in pair):
+        raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
     if args.bpe == "none" and args.bpe_codes is not None:

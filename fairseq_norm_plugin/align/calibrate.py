@@ -24,12 +24,13 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_input,
     load_models,
+    read_text,
     text_paths,
 )
+from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import ParallelText
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
     check_input(args)
-    text = ParallelText(text_paths(args))
+    text = read_text(args)
     models = load_models(args)
     directions = [model.direction for model in models]
     beside = directions[0].profile if args.output is None else args.output
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _by_agreement(
-    args: argparse.Namespace, text: ParallelText, directions: Sequence[Direction], models: Sequence[str]
+    args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Profile], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
     pairs = usable_pairs(text, directions)
@@ -105,7 +106,7 @@ def _by_agreement(
 
 
 def _by_gold(
-    args: argparse.Namespace, text: ParallelText, directions: Sequence[Direction], models: Sequence[str]
+    args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Profile], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")

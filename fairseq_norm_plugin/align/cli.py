@@ -38,6 +38,7 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
+    text_paths,
 )
 from fairseq_norm_plugin.align.run import run
 from fairseq_norm_plugin.api.loading import NO_REVERSE
@@ -110,7 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
     add_lexicon_arguments(parser, f"{PASSES} for one direction and {FEWEST_PAIRS} pairs or more, else 0")
     group = parser.add_argument_group("output")
-    group.add_argument("-o", "--output", required=True, metavar="FILE", help="Pharaoh file (-: standard output)")
+    group.add_argument(
+        *("-o", "--output"),
+        required=True,
+        metavar="FILE",
+        help="Pharaoh file (-: standard output), or a table if it ends in .parquet",
+    )
     add_line_arguments(group)
     group.add_argument(
         "--tokens-out",
@@ -127,6 +133,24 @@ def _parser() -> argparse.ArgumentParser:
         default=10000,
         metavar="N",
         help="sentences sorted by length together, and the most that a stop can lose (default: 10000)",
+    )
+    group = parser.add_argument_group("several processes or machines")
+    group.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="align in this process, or on a Ray cluster (default: local)",
+    )
+    group.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="a running cluster, such as auto or HOST:6379 (default: RAY_ADDRESS, else one is started on this machine)",
+    )
+    group.add_argument(
+        "--actors",
+        type=positive_integer,
+        metavar="N",
+        help="processes that align (default: one for each GPU of the cluster, without GPUs one for each processor)",
     )
     return parser
 
@@ -147,6 +171,12 @@ def check_usage(args: argparse.Namespace) -> None:
     check_lexicon_arguments(args, args.overwrite or args.resume)
     if args.layer == MAX_NORM:
         raise UsageError(f"--layer {MAX_NORM} needs all maps before the first link: give a number here")
+    if args.engine == "ray" and STANDARD in text_paths(args):
+        raise UsageError("--engine ray with standard input, which only one process can read: give a file")
+    if args.engine != "ray":
+        for name in ("ray_address", "actors"):
+            if getattr(args, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} without --engine ray: give that too")
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

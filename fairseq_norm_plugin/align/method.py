@@ -12,9 +12,9 @@ from alignment_eval.arguments.maps import reverse_options, stated_options, state
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
+from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.profiles import find_profiles
-from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.options import default_layers
 
 #: How two directions are combined by default: by the product of their word maps.
@@ -22,7 +22,7 @@ _PRODUCT = BidirectionalOptions(join="product")
 
 
 def choose_method(
-    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: ParallelText
+    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: Text
 ) -> ChosenMethod:
     """Choose the method for a command line, its models and its text.
 

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from tqdm import tqdm
 
 from alignment_eval import __version__
 from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
-from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import check_new, file_hash, is_stream, write_lines
-from alignment_eval.formats.line_style import LineStyle
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
-from fairseq_norm_plugin.align.arguments import check_directions, load_models, text_paths
+from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
+from fairseq_norm_plugin.align.engine import Way
 from fairseq_norm_plugin.align.method import choose_method
+from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import ParallelText, TokenPair
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.output.alignment_parts import AlignmentLine, AlignmentParts
+from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, write_pharaoh
+from fairseq_norm_plugin.output.alignment_table import ENDING, write_table
 from fairseq_norm_plugin.output.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.pipeline.settings import TextSettings
@@ -51,8 +48,10 @@ def run(args: argparse.Namespace) -> None:
     for file in args.tokens_out or ():
         check_new(file, args.overwrite or args.resume, parents=True)
     stream = is_stream(args.output)
+    table = args.output.endswith(ENDING)
+    args.confidences |= table and args.symmetrize is None
     lexicon = given_lexicon(args)
-    text = ParallelText(text_paths(args))
+    text = read_text(args)
     models = load_models(args)
     check_directions(args, len(models))
     directions = [model.direction for model in models]
@@ -76,17 +75,18 @@ def run(args: argparse.Namespace) -> None:
     }
     manifest = _manifest(args, text, models, hashes, fields)
     described = signature(run=manifest.signature_hash, sentences=text.size, **fields)
-    aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, on_count(args, described))
+    way = Way(args, models, chosen.method, lexicon, on_count(args, described))
     with ExitStack() as stack:
         file = Path(args.output)
         if stream:
             file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
         existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
-        writer = AlignmentParts(file, manifest, existing)
+        write = partial(write_table, ids=text.ids(), confidences=args.confidences) if table else write_pharaoh
+        writer = AlignmentParts(file, manifest, existing, write)
         stack.callback(writer.abandon)
         start = time.monotonic()
         try:
-            done = _align(text, aligner, line_style(args), writer, args.window)
+            done = _align(text, way, writer)
         except torch.OutOfMemoryError as error:
             raise InputError(
                 f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     print(described, file=sys.stderr)
 
 
-def _write_tokens(args: argparse.Namespace, text: ParallelText, direction: Direction) -> None:
+def _write_tokens(args: argparse.Namespace, text: Text, direction: Direction) -> None:
     """Write the words that links count, of source and target (``--tokens-out``)."""
     for which, file in enumerate(args.tokens_out or ()):
         write_lines(file, (" ".join(direction.words(pair[which], which)) for pair in text))
@@ -108,7 +108,7 @@ def _write_tokens(args: argparse.Namespace, text: ParallelText, direction: Direc
 
 def _manifest(
     args: argparse.Namespace,
-    text: ParallelText,
+    text: Text,
     models: Sequence[NormModel],
     hashes: Sequence[str],
     fields: dict[str, Value],
@@ -133,43 +133,20 @@ def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
     return {**named, "options": json.dumps(options), "files": ",".join(hashes)}
 
 
-def _window_ends(size: int, window: int, counted: int) -> list[int]:
-    """The ends of the windows: after every ``window`` pairs, and after the pairs that a lexicon is counted on."""
-    return sorted({*range(window, size, window), *([counted] if 0 < counted < size else []), size})
-
-
-def _windows(text: ParallelText, ends: Sequence[int], todo: NDArray[np.bool_]) -> Iterator[dict[int, TokenPair]]:
-    """The pairs of each window that are still to be aligned, by id."""
-    pairs = enumerate(text)
-    start = 0
-    for end in ends:
-        yield {id_: pair for id_, pair in itertools.islice(pairs, end - start) if todo[id_]}
-        start = end
-
-
-def _align(text: ParallelText, aligner: Aligner, style: LineStyle, writer: AlignmentParts, window: int) -> int:
+def _align(text: Text, way: Way, writer: AlignmentParts) -> int:
     """Align the pairs that are not written yet, one part for each window; returns their number."""
     reasons: Counter[str] = Counter()
     first: dict[str, int] = {}
     warned = False
-    ends = _window_ends(text.size, window, aligner.counted_pairs)
-    todo = ~writer.written
-    # after a stop, a lexicon is counted again on all its pairs, so that it is the same
-    todo[: aligner.counted_pairs if todo.any() else 0] = True
-    done_at_ends = set(np.cumsum(todo)[np.array(ends) - 1].tolist())
-    with tqdm(total=int(todo.sum()), unit=" sentences", disable=None, file=sys.stderr) as progress:
-        # with nothing to do, a lexicon would be counted on no pairs
-        aligned = aligner.align(_windows(text, ends, todo), progress.update) if todo.any() else iter(())
-        for done, pair in enumerate(aligned, 1):
-            if not writer.written[pair.id]:
-                if pair.links is None:
-                    reasons[pair.status] += 1
-                    first.setdefault(pair.status, pair.id + 1)
-                writer.write([AlignmentLine(pair.id, style.line(pair.links), pair.status)])
-            if done in done_at_ends:
-                text.check_unchanged()  # nothing of a changed text becomes a part
-                writer.commit()
-                warned = warned or _warn_unknown(aligner)
+    for lines in way.windows(text, ~writer.written):
+        for line in lines:
+            if not (line.ok or writer.written[line.id]):
+                reasons[line.status] += 1
+                first[line.status] = min(first.get(line.status, line.id + 1), line.id + 1)
+        writer.write(lines)
+        text.check_unchanged()  # nothing of a changed text becomes a part
+        writer.commit()
+        warned = warned or _warn_unknown(way.aligner)
     text.check_unchanged()
     writer.finish()
     if before := writer.manifest.skipped - sum(reasons.values()):

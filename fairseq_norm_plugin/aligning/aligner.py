@@ -37,6 +37,7 @@ class Aligner:
         max_tokens: tokens of a batch, pads included.
         lexicon: a lexicon that reweights the word maps of all pairs; then none is counted.
         on_count: called with a counted lexicon, before the first alignment is yielded.
+        check_lexicon: check that ``lexicon`` matches the first pairs; not where they are not the first of the text.
 
     Attributes:
         counted_pairs: how many pairs, from the first on, a lexicon is counted on; 0: no lexicon is counted.
@@ -54,6 +55,7 @@ class Aligner:
         max_tokens: int = 4000,
         lexicon: Optional[Lexicon] = None,
         on_count: Callable[[Lexicon], object] = _ignore,
+        check_lexicon: bool = True,
     ) -> None:
         options_of_each = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(options_of_each):
@@ -65,6 +67,7 @@ class Aligner:
         self._method = method
         self._lexicon = lexicon
         self._on_count = on_count
+        self._check_lexicon = check_lexicon
         self._directions = list(zip(directions, options_of_each))
         for direction, options in self._directions:
             direction.check(options)
@@ -86,7 +89,7 @@ class Aligner:
                 alignment is yielded.
         """
         read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
-        yield from align_corpus(read, self._method, self._lexicon, self._on_count)
+        yield from align_corpus(read, self._method, self._lexicon, self._on_count, self._check_lexicon)
 
     def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[DirectedPair]:
         """Read the maps of each pair of a window, in one direction or in both."""

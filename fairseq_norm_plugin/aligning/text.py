@@ -9,14 +9,15 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Optional
 
+import pyarrow as pa
+
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.text import TextFile
+from fairseq_norm_plugin.aligning.spans import SEPARATOR, LineSpan, line_spans, split_joined
+from fairseq_norm_plugin.output.alignment_table import row_numbers
 from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline
-
-#: Separates source and target if both are in one file, as in fast_align's input.
-SEPARATOR = b"|||"
 
 Tokens = list[str]
 #: A sentence pair's words, source and target.
@@ -48,7 +49,7 @@ class ParallelText:
         names, sizes, hashes = [], [], []
         for path in paths:
             file = TextFile(path)
-            self._states.append(_state(path))
+            self._states.append(file_state(path))
             sizes.append(self._read_once(file, path, joined=len(paths) == 1))
             names.append(file.name)
             hashes.append(file.hash.short)
@@ -90,20 +91,34 @@ class ParallelText:
             InputError: one was changed since the beginning.
         """
         for number, (path, state) in enumerate(zip(self._paths, self._states)):
-            if state is not None and (now := _state(path)) != state:
+            if state is not None and (now := file_state(path)) != state:
                 if file_hash(path) != self.hashes[number]:
                     raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
                 self._states[number] = now
 
+    def spans(self, ends: Sequence[int]) -> list[LineSpan]:
+        """The stretches of lines that end before each of ``ends``, for other processes.
+
+        Raises:
+            InputError: a text is standard input or a pipe, which only this process can read.
+        """
+        if self._copies:
+            raise InputError("the text is standard input or a pipe, which only one process can read; give a file")
+        return line_spans(self._paths, ends)
+
+    def ids(self) -> Iterator[pa.Array]:
+        """The number of each pair, from 0, batch by batch."""
+        return row_numbers(self.size)
+
     def __iter__(self) -> Iterator[TokenPair]:
         texts = [_lines(path) for path in self._paths]
-        lines = zip(*texts) if len(texts) == 2 else map(_split, texts[0])
+        lines = zip(*texts) if len(texts) == 2 else map(split_joined, texts[0])
         for pair in lines:
             source, target = (pipeline.read(line.decode()) for pipeline, line in zip(self._pipelines, pair))
             yield source, target
 
 
-def _state(path: str) -> Optional[tuple[int, ...]]:
+def file_state(path: str) -> Optional[tuple[int, ...]]:
     """What changes when a regular file does; None for anything else."""
     try:
         found = Path(path).stat()
@@ -125,11 +140,3 @@ def _check_joined(chunk: bytes, name: str, before: int) -> None:
                 f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "
                 f"text, give source and target as two files (--source-text, --target-text)"
             )
-
-
-def _split(line: bytes) -> tuple[bytes, bytes]:
-    tokens = line.split()
-    if not tokens:
-        return b"", b""
-    middle = tokens.index(SEPARATOR)
-    return b" ".join(tokens[:middle]), b" ".join(tokens[middle + 1 :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
@@ -81,15 +81,34 @@ class AlignmentLine:
         return self.status == "ok"
 
 
+def write_pharaoh(path: Path, lines: Iterator[str]) -> None:
+    """Write the lines of a Pharaoh file."""
+    with path.open("wb") as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
 class AlignmentParts(ShardParts[AlignmentLine]):
     """Word alignments; a run with one shard merges them into its alignments file at the end, with a manifest beside it.
+
+    Args:
+        file: the alignments file.
+        manifest: as for :class:`ShardParts`.
+        existing: likewise.
+        write: writes all lines, in corpus order, to a path.
 
     Raises:
         InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
     """
 
-    def __init__(self, file: Path, manifest: Manifest, existing: IfExists) -> None:
+    def __init__(
+        self,
+        file: Path,
+        manifest: Manifest,
+        existing: IfExists,
+        write: Callable[[Path, Iterator[str]], object] = write_pharaoh,
+    ) -> None:
         self.file = file
+        self._write_file = write
         self._lines: dict[int, str] = {}
         super().__init__(parts_directory(file), manifest, existing)
 
@@ -129,8 +148,7 @@ class AlignmentParts(ShardParts[AlignmentLine]):
         if self._finished is None:
             with new_file(self.file) as temporary:
                 lines = merge.merged_lines(self.directory, finished_run(self.directory, "alignments"))
-                with temporary.open("wb") as file:
-                    file.writelines(f"{line}\n".encode() for line in lines)
+                self._write_file(temporary, lines)
                 finished = replace(self.manifest, parts=(), details={"hash": file_hash(temporary)})
                 finished.write(self.file.parent, manifest_file(self.file).name)
         for listed in read_manifests(self.directory, "alignments"):

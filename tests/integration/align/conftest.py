@@ -38,10 +38,13 @@ def run(data, checkpoint, files, tmp_path, capsys):
     def start(*options, out=None, text=files, bpe=("--bpe", "none")):
         out = out or tmp_path / "out.pharaoh"
         texts = ["--source-text", text[0], "--target-text", text[1]] if len(text) == 2 else ["--text", text[0]]
+        if len(text) == 1 and str(text[0]).endswith("parquet"):
+            texts = ["--parquet", text[0]]
         words = ["--path", checkpoint, "--data", data, *texts, "-o", out, *bpe, "--cpu", *options]
         capsys.readouterr()
         status = align.main([str(word) for word in words])
-        lines = out.read_text().splitlines() if status == 0 and str(out) != "-" else None
+        is_text = str(out) != "-" and not str(out).endswith(".parquet")
+        lines = out.read_text().splitlines() if status == 0 and is_text else None
         return SimpleNamespace(status=status, lines=lines, err=capsys.readouterr().err, out=out)
 
     return start

@@ -1,0 +1,59 @@
+"""Batches of columns as the engines of data frames pass them on: Arrow, pandas, or a mapping of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from alignment_eval.errors import InputError, shown
+
+#: The types in Arrow of the columns that hold alignments.
+TYPES = {"links": pa.string(), "confidences": pa.list_(pa.float64()), "status": pa.string()}
+
+
+def columns_of(batch: Any, names: Sequence[str]) -> list[list[Any]]:
+    """The values of columns of a batch.
+
+    Args:
+        batch: a ``pyarrow.Table`` or ``RecordBatch``, a ``pandas.DataFrame``, or a mapping of lists or arrays.
+        names: the columns.
+
+    Raises:
+        InputError: it is none of these, a column is missing, or columns differ in length.
+    """
+    if not isinstance(batch, (pa.Table, pa.RecordBatch, pd.DataFrame, Mapping)):
+        raise InputError(
+            f"a batch of type {type(batch).__name__}: expected a pyarrow Table, a pandas DataFrame, or a mapping of "
+            f"columns"
+        )
+    found = list(column_names(batch))
+    for name in names:
+        if name not in found:
+            raise InputError(f"the batch has no column {name}, only {', '.join(map(shown, found))}; name the columns")
+    is_arrow = isinstance(batch, (pa.Table, pa.RecordBatch))
+    columns = [batch[name].to_pylist() if is_arrow else list(batch[name]) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError(f"columns {', '.join(names)} of a batch have different lengths: expected a value in each row")
+    return columns
+
+
+def column_names(batch: Any) -> Sequence[str]:
+    """The names of the columns of a batch."""
+    if isinstance(batch, (pa.Table, pa.RecordBatch)):
+        return list(batch.schema.names)
+    return list(batch)
+
+
+def like(batch: Any, kept: Sequence[str], found: Mapping[str, list[Any]]) -> Any:
+    """A batch of the same kind, with columns that are ``kept`` as they are, and those that are ``found``."""
+    if isinstance(batch, (pa.Table, pa.RecordBatch)):
+        arrays = {name: batch[name] for name in kept}
+        return type(batch).from_pydict(
+            {**arrays, **{name: pa.array(values, TYPES[name]) for name, values in found.items()}}
+        )
+    if isinstance(batch, pd.DataFrame):
+        return pd.DataFrame({**{name: batch[name] for name in kept}, **found}, index=batch.index)
+    return {**{name: batch[name] for name in kept}, **found}
