@@ -22,10 +22,13 @@ ELSEWHERE = {
     "fairseq_norm_plugin/align/arguments.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/calibrate.py": "tests/integration/align/test_calibrate.py",
     "fairseq_norm_plugin/align/cli.py": "tests/integration/align/test_align.py",
+    "fairseq_norm_plugin/align/engine.py": "tests/integration/align/test_engines.py",
+    "fairseq_norm_plugin/align/on_ray.py": "tests/integration/align/test_engines.py",
+    "fairseq_norm_plugin/align/windows.py": "tests/integration/align/test_engines.py",
+    "fairseq_norm_plugin/api/batches.py": "tests/plugin/api/test_align_batch.py",
     "fairseq_norm_plugin/align/method.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/run.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/aligning/checking.py": "tests/integration/align/test_checking.py",
-    "fairseq_norm_plugin/output/profile.py": "tests/integration/test_profiles.py",
     # a model and its data
     "fairseq_norm_plugin/aligning/direction.py": "tests/plugin/aligning/test_aligner.py",
     # methods of the model that fairseq_norm_plugin.load gives

@@ -12,12 +12,15 @@ import logging
 import math
 import os
 import pickle
+import re
+import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 
@@ -28,12 +31,15 @@ from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align.arguments import load_models
 from fairseq_norm_plugin.align.windows import line_of
 from fairseq_norm_plugin.aligning.aligner import Aligner
+from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.separately import FAILED, align_separately
 from fairseq_norm_plugin.aligning.spans import Span
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine
 
 #: How often Ray restarts an actor that dies, and runs a window again whose actor died.
 _RETRIES = 3
+#: Seconds to wait for a cluster's machine.
+_PATIENCE = 10
 #: What Ray reads when it is imported and started: no network call, no log on the terminal.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -69,22 +75,37 @@ class WindowAligner:
     """
 
     def __init__(self, args: argparse.Namespace, method: AlignmentMethod, lexicon: Optional[Lexicon]) -> None:
-        self._directions = [model.direction for model in load_models(args)]
-        self._style = line_style(args)
-        self._max_tokens = args.max_tokens
+        self._args = args
         self._method = method
         self._lexicon = lexicon
 
+    @cached_property
+    def _directions(self) -> list[Direction]:
+        """The models, loaded for the first window."""
+        return [model.direction for model in load_models(self._args)]
+
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
-        """Align a batch of Ray: pickled jobs become pickled windows, since a row of Ray is never divided."""
-        return {"window": [pickle.dumps(self.align(pickle.loads(job))) for job in batch["job"]]}
+        """Align a batch of Ray: pickled jobs become pickled windows, or errors, since a row of Ray is never divided."""
+        return {"window": [pickle.dumps(self._answer(pickle.loads(job))) for job in batch["job"]]}
+
+    def _answer(self, job: Job) -> Union[AlignedWindow, InputError]:
+        try:
+            return self.align(job)
+        except torch.OutOfMemoryError:
+            return InputError(
+                f"--max-tokens {self._args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, fewer "
+                f"--actors, or --cpu"
+            )
+        except (InputError, OSError) as error:
+            return InputError(f"an actor failed: {error}")
 
     def align(self, job: Job) -> AlignedWindow:
         """Align one window; a pair that fails has its reason as status."""
-        aligner = Aligner(self._method, self._directions, self._max_tokens, self._lexicon, check_lexicon=False)
+        aligner = Aligner(self._method, self._directions, self._args.max_tokens, self._lexicon, check_lexicon=False)
         pairs = dict(enumerate(job.span.read(), job.first))
+        style = line_style(self._args)
         aligned = align_separately(aligner, self._directions[0], pairs)
-        lines = [line_of(aligned[id_], self._style) for id_ in pairs]
+        lines = [line_of(aligned[id_], style) for id_ in pairs]
         return AlignedWindow(lines, aligner.tokens, aligner.unknown)
 
 
@@ -104,7 +125,7 @@ def ray_windows(
             window failed.
         UsageError: the cluster has fewer processors than actors.
     """
-    with _session(args) as ray, _errors(args, ray):
+    with _session(args) as ray, _errors(ray):
         actors, each = _actors(args, ray.cluster_resources())
         rows = [{"job": pickle.dumps(job)} for job in jobs]
         windows = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
@@ -120,14 +141,21 @@ def ray_windows(
                 yield _checked(pickle.loads(window))
 
 
-def _checked(window: AlignedWindow) -> AlignedWindow:
-    """The window; an error of all of its pairs is no error of single pairs."""
-    if len(window.lines) > 1 and all(line.status.startswith(FAILED) for line in window.lines):
+def _checked(answer: Union[AlignedWindow, InputError]) -> AlignedWindow:
+    """The window; an error of all of its pairs is no error of single pairs.
+
+    Raises:
+        InputError: there is none.
+    """
+    if isinstance(answer, InputError):
+        raise answer
+    lines = answer.lines
+    if len(lines) > 1 and all(line.status.startswith(FAILED) for line in lines):
         raise InputError(
-            f"none of pairs {window.lines[0].id} to {window.lines[-1].id}, from 0, could be aligned: "
-            f"{window.lines[0].status.removeprefix(FAILED)}"
+            f"none of pairs {lines[0].id} to {lines[-1].id}, from 0, could be aligned: "
+            f"{lines[0].status.removeprefix(FAILED)}"
         )
-    return window
+    return answer
 
 
 @contextlib.contextmanager
@@ -161,6 +189,7 @@ def _connect(ray: Any, args: argparse.Namespace) -> None:
     address = args.ray_address or os.environ.get("RAY_ADDRESS")
     mine = {} if address else {"num_cpus": args.actors, "include_dashboard": False}
     try:
+        _check_listens(address or "")
         with _hidden_stderr():
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **mine)
     except Exception as error:  # of many types; a node that starts too slowly raises a bare one
@@ -171,6 +200,16 @@ def _connect(ray: Any, args: argparse.Namespace) -> None:
             if address
             else f"no local Ray cluster could be started ({reason}); start one with ray start --head"
         ) from error
+
+
+def _check_listens(address: str) -> None:
+    """Check that somebody listens at ``HOST:PORT``, for which Ray itself waits many minutes.
+
+    Raises:
+        OSError: nobody does.
+    """
+    if named := re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d{1,5})", address):
+        socket.create_connection((named[1], int(named[2])), timeout=_PATIENCE).close()
 
 
 @contextlib.contextmanager
@@ -205,35 +244,19 @@ def _actors(args: argparse.Namespace, resources: dict[str, float]) -> tuple[int,
 
 
 @contextlib.contextmanager
-def _errors(args: argparse.Namespace, ray: Any) -> Iterator[None]:
+def _errors(ray: Any) -> Iterator[None]:
     """Turn what Ray raises into one sentence."""
+    died = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.WorkerCrashedError)
     try:
         yield
+    except died as error:
+        raise InputError(
+            f"an actor died {_RETRIES + 1} times, probably for lack of memory; give fewer --actors, a smaller "
+            f"--max-tokens or a smaller --window, and --resume (Ray's logs: {_logs(ray)})"
+        ) from error
     except ray.exceptions.RayError as error:
-        cause = _cause(error)
-        if isinstance(cause, torch.OutOfMemoryError):
-            raise InputError(
-                f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
-            ) from error
-        if isinstance(cause, (InputError, OSError)):
-            raise InputError(f"an actor failed: {cause}") from error
-        died = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.WorkerCrashedError)
-        if isinstance(error, died) and cause is error:
-            raise InputError(
-                f"an actor died {_RETRIES + 1} times, probably for lack of memory; give fewer --actors, a smaller "
-                f"--max-tokens or a smaller --window, and --resume (Ray's logs: {_logs(ray)})"
-            ) from error
-        reason = printable(str(cause).strip().split("\n")[-1], 300)
-        raise InputError(f"an actor failed: {type(cause).__name__}: {reason} (Ray's logs: {_logs(ray)})") from error
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The error in the actor that lies under an error of Ray."""
-    while (inner := getattr(error, "cause", None) or error.__cause__) is not None and inner is not error:
-        if not isinstance(inner, BaseException):
-            break
-        error = inner
-    return error
+        reason = printable(str(error).strip().split("\n")[-1][:300])
+        raise InputError(f"an actor failed: {type(error).__name__}: {reason} (Ray's logs: {_logs(ray)})") from error
 
 
 def _logs(ray: Any) -> str:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import sys
 from argparse import Namespace
+from collections import Counter
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.arguments.maps import stated_options
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.cli import _parser
-from fairseq_norm_plugin.align.on_ray import Job, WindowAligner
+from fairseq_norm_plugin.align.on_ray import AlignedWindow, Job, WindowAligner, _checked
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.spans import LineSpan
 from fairseq_norm_plugin.aligning.text import ParallelText
+from fairseq_norm_plugin.output.alignment_parts import AlignmentLine
+from tests.facts import facts, says
 from tests.integration.align.ways import PAPER
 
 LEXICON = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2, "--lexicon-pairs", 5)
@@ -104,40 +110,72 @@ def test_two_actors(run, corpus, tmp_path, ray):
     assert (done.status, "--actors 3: the cluster has 2 processors" in done.err) == (2, True)
 
 
-def test_an_actor_that_cannot_work(run, tmp_path, ray, monkeypatch):
-    """It does not see the text: one sentence."""
-    monkeypatch.setattr(
-        "fairseq_norm_plugin.aligning.text.line_spans", lambda paths, ends: [LineSpan((("/nowhere/text", 0, 1),))]
-    )
-    done = run(*PAPER, "--engine", "ray", "--actors", 1)
-    assert (done.status, "an actor failed: /nowhere/text: cannot read the file (No such" in done.err) == (1, True)
-    assert not (tmp_path / "out.pharaoh").exists()
+@pytest.mark.parametrize("prefix", ["", "ray://"])
+def test_a_cluster_that_cannot_be_reached(prefix):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"{prefix}127.0.0.1:{server.getsockname()[1]}"
+        on_ray._check_listens(address)
+    with pytest.raises(InputError, match=facts(f"--ray-address {address}: … cluster … refused … ray status")):
+        on_ray._connect(SimpleNamespace(__version__="2"), Namespace(ray_address=address, actors=None))
 
 
-def test_a_pair_that_fails_does_not_harm_its_window(run, checkpoint, data, files, tmp_path):
-    """A word whose embedding is not a number stops a single process; a window loses only the pair that has it."""
+def test_actors_that_die(ray):
+    for error, text in (
+        (ray.exceptions.ActorDiedError(), "an actor died 4 times … fewer --actors … --max-tokens … --window"),
+        (ray.exceptions.RayError("x\ny"), "an actor failed: RayError: y"),
+    ):
+        with pytest.raises(InputError, match=facts(text)), on_ray._errors(ray):
+            raise error
+
+
+def answer(aligner, job):
+    """What an actor answers."""
+    (content,) = aligner({"job": [pickle.dumps(job)]})["window"]
+    return pickle.loads(content)
+
+
+@pytest.fixture
+def aligner(checkpoint, data):
+    """What an actor is, in this process."""
+    words = ["--path", checkpoint, "--data", data, "--bpe", "none", "--cpu", "-o", "none", *PAPER]
+    args = _parser().parse_args(list(map(str, words)))
+    return WindowAligner(args, AlignmentMethod(stated_options(args)), None)
+
+
+def test_an_actor_that_cannot_work(aligner, tmp_path):
+    lost = answer(aligner, Job(0, LineSpan((("/nowhere/text", 0, 1),))))
+    with pytest.raises(InputError, match=facts("an actor failed: /nowhere/text: cannot read the file (No such")):
+        _checked(lost)
+    aligner._args.path = str(tmp_path / "none.pt")
+    del aligner.__dict__["_directions"]
+    assert says(str(answer(aligner, Job(0, LineSpan(())))), "an actor failed: … none.pt")
+
+
+def test_a_window_that_fails_whole():
+    lines = [AlignmentLine(id_, "", "failed: no map") for id_ in (3, 4)]
+    with pytest.raises(InputError, match=facts("none of pairs 3 to 4, from 0, could be aligned: no map")):
+        _checked(AlignedWindow(lines, Counter(), Counter()))
+    assert _checked(AlignedWindow(lines[:1], Counter(), Counter())).lines == lines[:1]
+
+
+def test_a_pair_that_fails_does_not_harm_its_window(run, aligner, files, tmp_path):
     lines = [file.read_text(encoding="utf-8").splitlines() for file in files]
     for side, word in zip(lines, ("ba", "ab")):
         side.insert(4, word)
     texts = [tmp_path / "source", tmp_path / "target"]
     for text, side in zip(texts, lines):
         text.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-    args = _parser().parse_args(
-        ["--path", str(checkpoint), "--data", str(data), "--bpe", "none", "--cpu", "-o", "none", *map(str, PAPER)]
-    )
-    aligner = WindowAligner(args, AlignmentMethod(stated_options(args)), None)
     maps = Direction.maps
 
     def failing(self, pairs, *what):
-        if any(len(source.ids) == 2 and len(target.ids) == 2 for source, target in pairs.values()):
+        if 24 in pairs:
             raise ValueError("the map holds NaN")
         return maps(self, pairs, *what)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Direction, "maps", failing)
         (span,) = ParallelText(list(map(str, texts))).spans([13])
-        (content,) = aligner({"job": [pickle.dumps(Job(20, span))]})["window"]
-    window = pickle.loads(content)
+        window = answer(aligner, Job(20, span))
     assert [line.id for line in window.lines] == list(range(20, 33))
     assert [line.status for line in window.lines if not line.ok] == ["failed: the map holds NaN"]
     found = [line.line for line in window.lines]
