@@ -49,7 +49,13 @@ def ray():
     with pytest.MonkeyPatch.context() as patched:
         for name, value in (*on_ray.QUIET.items(), ("RAY_worker_niceness", "0")):  # a busy machine runs no nice process
             patched.setenv(name, value)
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
+        try:
+            ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
+        except Exception as error:  # a bare one
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            pytest.skip("the machine is too busy: Ray gives its own node 30 s to start")
         yield ray
         ray.shutdown()
 
