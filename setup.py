@@ -35,7 +35,7 @@ setup(
         "bert": ["safetensors", "tokenizers"],
         "sentencepiece": ["sentencepiece"],
         "marian": ["safetensors", "sentencepiece"],
-        "ray": ["ray[data]; python_version >= '3.10'"],
+        "ray": ["ray[data]<2.64; python_version >= '3.10'"],  # 2.64 takes limits of restarts by another name
         "docs": ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"],
         "dev": [
             "sacremoses",

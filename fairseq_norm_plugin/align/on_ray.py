@@ -15,6 +15,7 @@ import pickle
 import re
 import socket
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,14 +129,16 @@ def ray_windows(
     with _session(args) as ray, _errors(ray):
         actors, each = _actors(args, ray.cluster_resources())
         rows = [{"job": pickle.dumps(job)} for job in jobs]
-        windows = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            WindowAligner,
-            fn_constructor_args=(args, method, lexicon),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
-            ray_remote_args_fn=lambda: {"max_restarts": _RETRIES, "max_task_retries": _RETRIES},
-            **each,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # restarts cannot be limited in another way yet
+            windows = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+                WindowAligner,
+                fn_constructor_args=(args, method, lexicon),
+                batch_size=1,
+                compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
+                ray_remote_args_fn=lambda: {"max_restarts": _RETRIES, "max_task_retries": _RETRIES},
+                **each,
+            )
         for batch in windows.iter_batches(batch_size=None, batch_format="pyarrow"):
             for window in batch["window"].to_pylist():
                 yield _checked(pickle.loads(window))
