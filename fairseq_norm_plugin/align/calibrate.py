@@ -82,8 +82,6 @@ def run(args: argparse.Namespace) -> None:
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
-    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
-        warn_on_stderr(warning)
     hashes = [model.identity for model in models]
     profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     if len(profiles) == 2:
@@ -100,7 +98,7 @@ def _by_agreement(
 ) -> tuple[list[Profile], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
     pairs = usable_pairs(text, directions)
-    _check_enough(len(pairs), args)
+    _check_text(text, len(pairs), directions[0], args)
     ways = [pairs, [(target, source) for source, target in pairs]]
     return [calibrate(of, way, model, args.max_tokens) for of, way, model in zip(directions, ways, models)], {}
 
@@ -111,7 +109,8 @@ def _by_gold(
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
-    _check_enough(len({(tuple(source), tuple(target)) for source, target in pairs.values()}), args)
+    different = len({(tuple(source), tuple(target)) for source, target in pairs.values()})
+    _check_text(text, different, directions[0], args)
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
@@ -123,12 +122,15 @@ def _by_gold(
     return profiles, reading_fields("dev_gold", gold)
 
 
-def _check_enough(pairs: int, args: argparse.Namespace) -> None:
+def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
+    """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
+    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
+        warn_on_stderr(warning)
 
 
 def _report(file: Path | str, profile: Profile) -> None:
