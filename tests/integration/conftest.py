@@ -18,6 +18,7 @@ import pytest
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.registry import REGISTRIES
 from fairseq_cli import generate, interactive, train
 from omegaconf import DictConfig
 
@@ -143,11 +144,32 @@ def without_fairseqs_warnings():
         yield
 
 
+COMPOSED = {}
+
+
+def config_of(args):
+    """What fairseq's convert_namespace_to_omegaconf gives; it takes half the time of a small run, so once a kind."""
+    kind = tuple(getattr(args, name, None) for name in ("task", "arch", *REGISTRIES))
+    if kind not in COMPOSED:
+        COMPOSED[kind] = convert_namespace_to_omegaconf(args)
+    cfg, given = copy.deepcopy(COMPOSED[kind]), dict(vars(args))
+    for config in (NormConfig, MonitorConfig):  # what it interpolates is of the run that it was composed for
+        fill_interpolations(args, config)
+    for group in cfg.values():
+        if isinstance(group, DictConfig):
+            for name in group:
+                value = getattr(args, name, group[name])
+                group[name] = float(value) if isinstance(group[name], float) and value is not None else value
+        elif isinstance(group, Namespace):  # of what has no dataclass
+            vars(group).update(given)
+    return cfg
+
+
 def training_config(*words, **fields):
     """The command line of fairseq-train, parsed: (Namespace, config)."""
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=training_words(*words, **fields))
     with without_fairseqs_warnings():
-        return args, convert_namespace_to_omegaconf(args)
+        return args, config_of(args)
 
 
 @pytest.fixture(scope="session")
@@ -205,27 +227,6 @@ class Output:
 @pytest.fixture(scope="session")
 def parse_output():
     return Output
-
-
-COMPOSED = {}
-
-
-def config_of(args):
-    """What fairseq's convert_namespace_to_omegaconf gives; it takes half the time of a small run, so once a task."""
-    if args.task not in COMPOSED:
-        COMPOSED[args.task] = convert_namespace_to_omegaconf(args)
-    cfg = copy.deepcopy(COMPOSED[args.task])
-    for config in (NormConfig, MonitorConfig):  # what it interpolates is of the run that it was composed for
-        fill_interpolations(args, config)
-    for group in cfg.values():
-        if isinstance(group, DictConfig):
-            for name in group:
-                value = getattr(args, name, group[name])
-                group[name] = float(value) if isinstance(group[name], float) and value is not None else value
-    if isinstance(cfg.task, Namespace):  # of a task that has no dataclass
-        vars(cfg.task).clear()
-        vars(cfg.task).update(vars(args), _name=args.task)
-    return cfg
 
 
 def in_process(main, parser, words):

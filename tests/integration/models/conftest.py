@@ -23,16 +23,18 @@ def lines():
 
 
 @pytest.fixture(scope="session")
-def corpus(lines, tmp_path_factory):
+def corpus(lines, made_once):
     """``lines`` binarised: train all, test the first 9."""
-    directory = tmp_path_factory.mktemp("multilingual")
+    return made_once("multilingual", lambda directory: binarise(directory, lines)) / "bin"
+
+
+def binarise(directory, lines):
     for number, lang in enumerate(("xx", "yy")):
         for name, pairs in (("train", lines), ("test", lines[:9])):
             (directory / f"{name}.{lang}").write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
     words = ["-s", "xx", "-t", "yy", "--joined-dictionary", "--destdir", directory / "bin"]
     words += ["--trainpref", directory / "train", "--testpref", directory / "test"]
     preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
-    return directory / "bin"
 
 
 @pytest.fixture(scope="session")
