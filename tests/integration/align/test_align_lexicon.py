@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 
+from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.aligning.direction import Direction
 
 TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
 #: Half of the text is counted, in windows that do not divide it.
 HALF = (*TWO_WAY, "--lexicon-pairs", 6)
+
+
+@pytest.fixture(scope="module")
+def half(data, checkpoint, files, tmp_path_factory):
+    """What HALF gives: its lines and its lexicon."""
+    directory = tmp_path_factory.mktemp("half")
+    words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
+    words += ["--bpe", "none", "--cpu", *HALF, "--save-lexicon", directory / "lexicon", "-o", directory / "out"]
+    assert align.main([str(word) for word in words]) == 0
+    return SimpleNamespace(lines=(directory / "out").read_text().splitlines(), lexicon=directory / "lexicon")
 
 
 def test_links_are_those_of_the_long_way(run, extracted, records, backward):
@@ -26,13 +40,13 @@ def test_links_are_those_of_the_long_way(run, extracted, records, backward):
 @pytest.mark.parametrize(
     "batching", [("--max-tokens", 40), ("--window", 1), ("--window", 4), ("--window", 5, "--max-tokens", 30)], ids=str
 )
-def test_windows_and_batches_change_nothing(run, batching):
-    assert run(*HALF, *batching).lines == run(*HALF, "--overwrite").lines
+def test_windows_and_batches_change_nothing(run, batching, half):
+    assert run(*HALF, *batching).lines == half.lines
 
 
 @pytest.mark.parametrize("stop", range(1, 6))
 @pytest.mark.parametrize("window", [4, 5])
-def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window):
+def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window, half):
     """In the middle of what is counted and after it; the file is that of a run that was not stopped."""
     options = (*HALF, "--window", window, "--max-tokens", 10**6)
     maps, batches = Direction.maps, []
@@ -55,44 +69,37 @@ def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window):
     done = run(*options, "--resume")
     lost = windows[window][2:][max(0, stop - 3) :]
     assert batches[5:] == [*windows[window][:2], *lost]
-    monkeypatch.undo()
-    assert done.lines == run(*options, "--overwrite").lines
+    assert done.lines == half.lines
     assert not list(tmp_path.glob("*.parts"))
 
 
-def test_a_lexicon_is_saved_and_given(run, tmp_path):
-    lexicon = tmp_path / "lexicon.parquet"
-    saved = run(*HALF, "--save-lexicon", lexicon)
-    given = run(*TWO_WAY[:-2], "--lexicon-file", lexicon, "--overwrite")
+def test_a_lexicon_is_saved_and_given(run, half):
+    given = run(*TWO_WAY[:-2], "--lexicon-file", half.lexicon, "--overwrite")
     # the later pairs are the same; the first ones now speak for themselves
-    assert given.lines[6:] == saved.lines[6:]
-    assert given.lines[:6] != saved.lines[:6]
+    assert given.lines[6:] == half.lines[6:]
+    assert given.lines[:6] != half.lines[:6]
     assert "|lexicon:" not in given.err
     assert "|lexicon_file:" in given.err
-    about = pq.read_table(lexicon).schema.metadata[b"alignment_eval.lexicon"].decode()
+    about = pq.read_table(half.lexicon).schema.metadata[b"alignment_eval.lexicon"].decode()
     assert '"pairs": 6' in about
     assert "|rule:two-way=0.3|null:mask|final_punctuation:no|lexicon:2|lexicon_pairs:6|" in about
 
 
-def test_pair_by_pair_is_as_the_whole_text(run, files, tmp_path):
-    lexicon = tmp_path / "lexicon.parquet"
-    run(*HALF, "--save-lexicon", lexicon)
-    given = (*TWO_WAY[:-2], "--lexicon-file", lexicon, "--overwrite")
+def test_pair_by_pair_is_as_the_whole_text(run, files, tmp_path, half):
+    given = (*TWO_WAY[:-2], "--lexicon-file", half.lexicon, "--overwrite")
     whole = run(*given).lines
     pairs = zip(*(file.read_text().splitlines() for file in files))
-    for line, (source, target) in zip(whole, pairs):
+    for line, (source, target) in list(zip(whole, pairs))[4:8]:
         (tmp_path / "pair").write_text(f"{source} ||| {target}\n")
         assert run(*given, text=[tmp_path / "pair"]).lines == [line]
 
 
-def test_a_given_lexicon_by_default(run, tmp_path, backward):
+def test_a_given_lexicon_by_default(run, backward, half):
     """Maps and rule are those that go with a lexicon, for a text that is too short for one of its own."""
-    lexicon = tmp_path / "lexicon.parquet"
-    run(*HALF, "--save-lexicon", lexicon)
-    one = run("--lexicon-file", lexicon, "--overwrite").err
+    one = run("--lexicon-file", half.lexicon, "--overwrite").err
     assert "|rule:two-way=0.35|" in one
-    assert f"with the lexicon of {lexicon}: each pair stands alone" in one
-    both = run("--lexicon-file", lexicon, "--reverse-path", backward, "--overwrite").err
+    assert f"with the lexicon of {half.lexicon}: each pair stands alone" in one
+    both = run("--lexicon-file", half.lexicon, "--reverse-path", backward, "--overwrite").err
     assert "|rule:two-way=0.4|" in both
     assert "|lexicon_file:" in both
 
@@ -138,8 +145,8 @@ def test_few_pairs(run):
     ],
     ids=str,
 )
-def test_bad_usage(run, tmp_path, options, status, text):
-    run(*HALF, "--save-lexicon", tmp_path / "lexicon.parquet").out.unlink()
+def test_bad_usage(run, tmp_path, options, status, text, half):
+    shutil.copy(half.lexicon, tmp_path / "lexicon.parquet")
     (tmp_path / "damaged").write_bytes((tmp_path / "lexicon.parquet").read_bytes()[:-20])
     names = {"LEXICON": tmp_path / "lexicon.parquet", "DAMAGED": tmp_path / "damaged", "new": tmp_path / "new"}
     names["OUT"] = tmp_path / "out.pharaoh"

@@ -28,17 +28,17 @@ def test_structures_of_released_checkpoints(tmp_path, name, capsys):
     assert (alignment.source, alignment.target, alignment.ok) == (("w1", "w2", "w3"), ("w4", "w5"), True)
 
 
-def test_an_ensemble_of_four(tmp_path):
-    stock = [save(tmp_path, "wmt big", seed, f"model{seed + 1}.pt") for seed in range(4)]
+def test_an_ensemble(tmp_path):
+    stock = [save(tmp_path, "wmt big", seed, f"model{seed + 1}.pt") for seed in range(2)]
     released = fairseq_norm_plugin.load(tmp_path, bpe="none")
-    named = ":".join(str(tmp_path / f"model{k}.pt") for k in range(1, 5))
+    named = ":".join(str(tmp_path / f"model{k}.pt") for k in (1, 2))
     stated = fairseq_norm_plugin.load(named, tmp_path, "de", "en", bpe="none")
     maps = [model.maps("w1 w2", "w3") for model in (released, stated)]
     np.testing.assert_array_equal(*(found.layer_maps("attn_n") for found in maps))
     alone = [scored(model, "w1 w2", "w3") for model in stock]
     assert maps[0].score > min(alone)
-    assert released.direction.profile == tmp_path / "model1.pt+3.align.json"
-    assert len(released.models) == 4
+    assert released.direction.profile == tmp_path / "model1.pt+1.align.json"
+    assert len(released.models) == 2
 
 
 def test_parts_of_one_model(tmp_path):
