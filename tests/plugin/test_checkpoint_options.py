@@ -87,6 +87,12 @@ def test_only_architectures_that_the_plugin_reads(options):
         check_options(legacy(**options), "c.pt")
 
 
+@pytest.mark.parametrize("group", ["args", "cfg"])
+def test_options_have_names(group):
+    with pytest.raises(InputError, match=facts(f"c.pt: … ({group}) … list")):
+        check_options({group: ["transformer"]}, "c.pt")
+
+
 @pytest.mark.parametrize("options", [{"encoder_layers": "three"}, {"dropout": "9**9"}, {"encoder_embed_dim": "__x__"}])
 def test_numbers_are_numbers(options):
     (name,) = options
