@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -226,11 +225,11 @@ def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files, bin_direct
     assert "BrokenPipe" not in messages
 
 
-def test_the_log_is_its_own(data, checkpoint, files, tmp_path):
+def test_the_log_is_its_own(data, checkpoint, files, tmp_path, bin_directory):
     """fairseq and torch have their own lines, which a user of a whole process would see."""
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1], *PAPER]
     words += ["--bpe", "none", "--cpu", "-o", tmp_path / "out"]
-    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
+    command = [bin_directory / "python", "-m", "fairseq_norm_plugin.align", *map(str, words)]
     messages = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     for strange in ("dictionary:", "UserWarning", "key_padding_mask"):
         assert strange not in messages
