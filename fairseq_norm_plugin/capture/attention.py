@@ -7,6 +7,8 @@ weights of single heads; captures get these from the logits, which are computed 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, Optional
 
@@ -16,7 +18,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.capturing import MapCapture
+from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.norms import gram_factor
@@ -31,6 +33,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     site: Site
     captures: tuple[MapCapture[Any], ...]
     stream: Optional[Tensor]
+    ends_pass: bool
     _weights: Optional[tuple[tuple[Any, ...], BlockWeights]]
 
     def forward(  # the signature is fairseq's
@@ -48,32 +51,42 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     ) -> tuple[Tensor, Optional[Tensor]]:
         """fairseq's forward; it also feeds ``captures``."""
         captured = bool(self.captures) and not before_softmax
-        fused = incremental_state is None and not static_kv
-        output, weights = super().forward(
-            query,
-            key,
-            value,
-            key_padding_mask=key_padding_mask,
-            incremental_state=incremental_state,
-            need_weights=need_weights or (captured and not fused),
-            static_kv=static_kv,
-            attn_mask=attn_mask,
-            before_softmax=before_softmax,
-            need_head_weights=need_head_weights or (captured and not fused),
-        )
+        fused = incremental_state is None and not static_kv and not self.skip_embed_dim_check
+        with _outputs(self.v_proj, captured and incremental_state is None and self._needs_norms) as values:
+            output, weights = super().forward(
+                query,
+                key,
+                value,
+                key_padding_mask=key_padding_mask,
+                incremental_state=incremental_state,
+                need_weights=need_weights or (captured and not fused),
+                static_kv=static_kv,
+                attn_mask=attn_mask,
+                before_softmax=before_softmax,
+                need_head_weights=need_head_weights or (captured and not fused),
+            )
         if not captured:
             return output, weights
         # [B, H, T, S]; fairseq's softmax gives float32 for every dtype of the model
         args = (query, key, value, key_padding_mask, attn_mask)
         alpha = self._head_weights(*args) if fused else weights.transpose(0, 1)
-        block = self._block(alpha.to(at_least_float32(output).dtype), query, value, output, incremental_state)
+        if fused and self._needs_norms:
+            assert value is not None
+            values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
+        block = self._block(alpha.to(at_least_float32(output).dtype), query, values, output, incremental_state)
         for capture in self.captures:
             capture.receive(self.site.number, block)
+        if self.ends_pass:
+            raise PassEnd
         if fused:
             return output, weights
         if not (need_weights or need_head_weights):
             return output, None
         return output, weights if need_head_weights else weights.mean(dim=0)
+
+    @property
+    def _needs_norms(self) -> bool:
+        return any(capture.needs_norms for capture in self.captures)
 
     def _head_weights(
         self,
@@ -87,13 +100,14 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
 
         A position that sees nothing (padding before a causal sentence) has weights 0, as in the kernel.
         """
+        before: bool = self.skip_embed_dim_check  # type: ignore[has-type]
         self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
         try:
             logits, _ = super().forward(
                 query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, before_softmax=True
             )
         finally:
-            self.skip_embed_dim_check = False
+            self.skip_embed_dim_check = before
         logits = at_least_float32(logits).view(-1, self.num_heads, *logits.shape[1:])
         blind = logits.isneginf().all(dim=-1, keepdim=True)
         return torch.softmax(logits, dim=-1).masked_fill(blind, 0.0)
@@ -102,17 +116,15 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         self,
         alpha: Tensor,
         query: Tensor,
-        value: Optional[Tensor],
+        projected: Sequence[Tensor],
         output: Tensor,
         incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]],
     ) -> Block:
         factor = None
-        if not any(capture.needs_norms for capture in self.captures):
+        if not self._needs_norms:
             values = alpha.new_empty(alpha.size(0), 0)
         elif incremental_state is None:
-            assert value is not None
-            # v is computed a second time here, with exactly the same result
-            values = self.v_proj(value).unflatten(-1, (self.num_heads, self.head_dim)).transpose(0, 1)
+            values = projected[-1].view(*projected[-1].shape[:-1], self.num_heads, self.head_dim).transpose(0, 1)
         else:
             buffer = self._get_input_buffer(incremental_state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
@@ -157,6 +169,20 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         return self._weights[1]
 
 
+@contextmanager
+def _outputs(module: nn.Module, wanted: bool) -> Iterator[list[Tensor]]:
+    """What ``module`` returns in the block, if that is ``wanted``."""
+    found: list[Tensor] = []
+    if not wanted:
+        yield found
+        return
+    hook = module.register_forward_hook(lambda _module, _inputs, output: found.append(output))
+    try:
+        yield found
+    finally:
+        hook.remove()
+
+
 def _share_values(values: Tensor, batch: int) -> Tensor:
     """Repeat ``values`` if several hypotheses share those of one sentence (BART's beam-wise attention)."""
     return values if values.size(0) == batch else values.repeat_interleave(batch // values.size(0), dim=0)
@@ -194,6 +220,7 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         attention.site = site
         attention.captures = ()
         attention.stream = None
+        attention.ends_pass = False
         attention._weights = None
 
 
@@ -216,7 +243,7 @@ def restore_attention(model: nn.Module) -> None:
 
 def _restore(attention: NormAttention) -> None:
     attention.__class__ = MultiheadAttention
-    for name in ("site", "captures", "stream", "_weights"):
+    for name in ("site", "captures", "stream", "ends_pass", "_weights"):
         delattr(attention, name)
 
 

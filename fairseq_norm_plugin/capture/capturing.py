@@ -31,6 +31,11 @@ class Listener(Protocol):
     site: Site
     captures: tuple[MapCapture[Any], ...]
     stream: Optional[Tensor]  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of a pass
+    ends_pass: bool  #: whether the pass ends here, with :class:`PassEnd`
+
+
+class PassEnd(Exception):  # noqa: N818  # no error
+    """Ends a forward pass after its last capture; see :func:`capturing`."""
 
 
 class MapCapture(Generic[Value]):
@@ -102,11 +107,17 @@ def one_thread(models: Iterable[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any]) -> Iterator[None]:
+def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any], end_pass: bool = False) -> Iterator[None]:
     """Attach ``captures`` to the attentions of a model, and always detach them at the end.
 
     Every pass of the model feeds them, also in other threads; so enter :func:`one_thread` or :func:`teacher_forcing`
     first.
+
+    Args:
+        attentions: those of a model, in the order of a forward pass.
+        *captures: the captures.
+        end_pass: end each pass after its last capture by :class:`PassEnd`, which the caller must catch; neither
+            the network after it nor any higher layer is computed.
     """
     hooks = []
     for attention in attentions:
@@ -115,12 +126,15 @@ def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any]) -> Ite
         if site.pre_norm and any(capture.needs_norms for capture in attention.captures):
             # The attention sees only its normalised input; the residual connection takes the input of the norm.
             hooks.append(site.layer_norm.register_forward_pre_hook(partial(_keep_stream, attention)))
+    for attention in [attention for attention in attentions if attention.captures][-1:]:
+        attention.ends_pass = end_pass
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
         for attention in attentions:
+            attention.ends_pass = False
             attention.captures = ()
             attention.stream = None
 

@@ -8,7 +8,7 @@ teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.capturing import PassEnd, capturing, one_thread, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,
@@ -203,8 +203,8 @@ def record_hypotheses(
 ) -> None:
     """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps``, by teacher forcing.
 
-    This takes one encoder pass per model and one decoder pass per rank, without the output layer.  ``bos`` is the
-    decoder's first input: the end-of-sentence symbol, unless the search began with another.
+    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
+    ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
     """
     net_input = sample["net_input"]
     ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
@@ -213,7 +213,7 @@ def record_hypotheses(
     batches = [BatchMaps() for _ in ranks]
     for model in models:
         recorder = Recorder(model, recorded, sample)
-        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures):
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
             encoder_out = model.encoder.forward_torchscript(net_input)
             for rank in ranks:
                 tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
@@ -221,7 +221,8 @@ def record_hypotheses(
                 order = torch.tensor(present[rank], device=inputs.device)
                 recorder.select(present[rank])
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
-                model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                with suppress(PassEnd):
+                    model.decoder(inputs, encoder_out=rank_out, features_only=True)
                 batches[rank].add(recorder.take())
     columns = real_positions(net_input["src_tokens"], pad)
     for rank in ranks:

@@ -8,7 +8,7 @@ import torch
 
 from fairseq_norm_plugin.capture import capturing as module
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, one_thread, teacher_forcing
 from tests.facts import facts
 
 
@@ -49,6 +49,24 @@ def test_nothing_stays_attached_after_an_error(build):
     with pytest.raises(ValueError, match="inside"):
         raise_inside()
     assert not any(attention.captures for attention in attentions)
+
+
+def test_a_pass_ends_after_the_last_capture(build, make_sample):
+    model, inputs, ran = build(), make_sample([(3, 4)])["net_input"], []
+    attentions = norm_attentions(model)
+    for number, layer in enumerate(model.decoder.layers):
+        layer.fc1.register_forward_hook(lambda *_, number=number: ran.append(number))
+    whole, cut = (MapCapture("decoder.cross", [0, 1], lambda block: block.output) for _ in range(2))
+    with torch.no_grad():
+        with capturing(attentions, whole):
+            model(**inputs)
+        everything, ran[:] = list(ran), []
+        with capturing(attentions, cut, end_pass=True), pytest.raises(PassEnd):
+            model(**inputs)
+    assert everything == list(range(len(model.decoder.layers)))
+    assert ran == [0]  # neither the network of layer 1 nor what is above it
+    assert all(map(torch.equal, whole.take(), cut.take()))
+    assert not any(attention.ends_pass for attention in attentions)
 
 
 def test_teacher_forcing_is_undone(build):
