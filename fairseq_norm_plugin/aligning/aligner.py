@@ -105,7 +105,7 @@ class Aligner:
     def _read_encoded(
         self,
         pairs: Mapping[int, TokenPair],
-        encoded: Sequence[Mapping[int, EncodedPair]],
+        encoded: Sequence[dict[int, EncodedPair]],
         progress: Callable[[int], object],
     ) -> Iterator[DirectedPair]:
         reasons = {id_: reason for id_ in pairs if (reason := self._reason(pairs[id_], [of[id_] for of in encoded]))}
@@ -116,7 +116,7 @@ class Aligner:
         lengths = np.array([[len(side.ids) for of in encoded for side in of[id_]] for id_ in ids], dtype=np.int64)
         for rows in length_batches(lengths, self._max_tokens):
             batch = [ids[row] for row in rows]
-            read = [self._read_batch(k, {id_: of[id_] for id_ in batch}) for k, of in enumerate(encoded)]
+            read = [self._read_batch(k, {id_: of.pop(id_) for id_ in batch}) for k, of in enumerate(encoded)]
             progress(len(batch))
             for id_ in batch:
                 yield read[0][id_], read[1][id_] if len(read) > 1 else None

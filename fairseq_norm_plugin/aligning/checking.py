@@ -13,6 +13,9 @@ from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
 from fairseq_norm_plugin.aligning.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
 from fairseq_norm_plugin.aligning.text import TokenPair
 
+#: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies.
+_MAX_TOKENS = 1000
+
 
 def mismatch_warning(
     text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000
@@ -73,7 +76,7 @@ def _scores(direction: Direction, jobs: Mapping[int, EncodedPair], max_tokens: i
     keys = list(jobs)
     lengths: NDArray[np.int64] = np.array([[len(side.ids) for side in jobs[key]] for key in keys], dtype=np.int64)
     found: dict[int, float] = {}
-    for rows in length_batches(lengths, max_tokens):
+    for rows in length_batches(lengths, min(max_tokens, _MAX_TOKENS)):
         found.update(direction.scores({keys[row]: jobs[keys[row]] for row in rows}))
     return found
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
@@ -78,6 +79,7 @@ class Direction:
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
+        self._ids = self._new_ids()
         self.profile = profile or profile_path(name)
         self.name = name
         self.trained = trained
@@ -111,14 +113,12 @@ class Direction:
         return self._encode(self.pipelines[which].segment(tokens), which)
 
     def _encode(self, pieces: Pieces, which: int) -> EncodedSide:
-        dictionary, specials = self._dictionaries[which], self.frames.ids
-        numbers = map(dictionary.index, pieces.tokens)
-        # a word of the text that looks like </s>, <pad> or a tag is not that symbol
-        ids = [i if i >= dictionary.nspecial and i not in specials else dictionary.unk() for i in numbers]
+        dictionary, known = self._dictionaries[which], self._ids[which]
+        ids = [known[piece] for piece in pieces.tokens]
         frame = self.frames.target if which else self.frames.source
         before, after = ([dictionary[i] for i in part] for part in (frame.before, frame.after))
-        whole = torch.tensor([*frame.before, *ids, *frame.after])
-        return EncodedSide(whole, pieces.side(before, after), ids.count(dictionary.unk()))
+        whole = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
+        return EncodedSide(torch.from_numpy(whole), pieces.side(before, after), ids.count(dictionary.unk()))
 
     def read(self, line: str, which: int) -> Words:
         """The words of a line of source (``which`` 0) or target (1)."""
@@ -146,9 +146,14 @@ class Direction:
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
 
     def forget(self) -> None:
-        """Free the memory that caches of words take."""
+        """Free the memory that caches of words and pieces take."""
         for pipeline in self.pipelines:
             pipeline.forget()
+        self._ids = self._new_ids()
+
+    def _new_ids(self) -> tuple[_TokenIds, _TokenIds]:
+        source, target = (_TokenIds(dictionary, self.frames.ids) for dictionary in self._dictionaries)
+        return source, target
 
     @torch.no_grad()
     def maps(
@@ -198,6 +203,25 @@ class Direction:
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         sums: list[float] = of_tokens.double().sum(-1).tolist()
         return dict(zip(sample["id"].tolist(), sums))
+
+
+class _TokenIds(dict[str, int]):
+    """The id of each piece so far; unknown for what the dictionary lacks, and for what only looks like a symbol.
+
+    A word of the text that looks like ``</s>``, ``<pad>`` or a tag is not that symbol.
+    """
+
+    def __init__(self, dictionary: Any, specials: Collection[int]) -> None:
+        super().__init__()
+        self._dictionary = dictionary
+        self._specials = specials
+
+    def __missing__(self, piece: str) -> int:
+        found = self._dictionary.index(piece)
+        ordinary = found >= self._dictionary.nspecial and found not in self._specials
+        id_: int = found if ordinary else self._dictionary.unk()
+        self[piece] = id_
+        return id_
 
 
 def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> int:

@@ -35,7 +35,8 @@ class Pieces:
 
     def side(self, before: Sequence[str], after: Sequence[str]) -> SentenceSide:
         """The side of a sentence pair, with special tokens ``before`` and ``after`` the pieces."""
-        words = np.pad(self.words, (len(before), len(after)), constant_values=-1)
+        words = np.full(len(before) + len(self.words) + len(after), -1, dtype=np.int32)
+        words[len(before) : len(before) + len(self.words)] = self.words
         return SentenceSide((*before, *self.tokens, *after), words, self.spans, self.forms)
 
 
@@ -83,17 +84,34 @@ class WordPieces(Splitter):
 
     def __init__(self, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> None:
         self._bpe = read_bpe(codes, kind, separator)
+        self._known = _PiecesOfWords(self._bpe)
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """The pieces of each word."""
-        pieces = [self._bpe.segment_tokens([word]) for word in words]
+        known = self._known
+        pieces = [known[word] for word in words]
         counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
         numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
         return Pieces(list(itertools.chain.from_iterable(pieces)), numbers)
 
     def forget(self) -> None:
-        """Clear the cache of subword-nmt, which otherwise keeps all words."""
-        self._bpe.cache = {}  # a new one: another thread may be reading the old one
+        """Clear the caches, which otherwise keep all words."""
+        # new ones: another thread may be reading the old ones
+        self._bpe.cache = {}
+        self._known = _PiecesOfWords(self._bpe)
+
+
+class _PiecesOfWords(dict[str, "list[str]"]):
+    """The pieces of each word so far."""
+
+    def __init__(self, bpe: Any) -> None:
+        super().__init__()
+        self._bpe = bpe
+
+    def __missing__(self, word: str) -> list[str]:
+        pieces: list[str] = self._bpe.segment_tokens([word])
+        self[word] = pieces
+        return pieces
 
 
 class LinePieces(Splitter):
