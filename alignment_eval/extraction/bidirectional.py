@@ -44,7 +44,7 @@ def join(
         UsageError: as :func:`check_join`.
     """
     check_join(how, options)
-    check_same_size(sentence, reverse.linked.shape)
+    check_same_size(sentence, (reverse.shares.shape[1] - 1, len(reverse.shares)))
     words, null = forward.shares[:, :-1], forward.shares[:, -1:]
     back = reverse.shares[:, :-1].T
     if how == "mutual":

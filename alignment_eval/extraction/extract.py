@@ -10,6 +10,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,34 @@ class WordLinks(SentenceLinks):
         return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
 
 
+class DeferredLinks(WordLinks):
+    """Links that a rule chooses when they are first read; joins and lexicons read only the shares of most of them.
+
+    Args:
+        units: the map that the rule of ``options`` reads.
+        sides: source and target.
+        options: name the rule.
+        shares: see :class:`WordLinks`.
+    """
+
+    def __init__(
+        self,
+        units: UnitMap,
+        sides: tuple[SentenceSide, SentenceSide],
+        options: ExtractionOptions,
+        shares: NDArray[np.float64],
+    ) -> None:
+        object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "_read", (units, sides, options))
+
+    @cached_property
+    def linked(self) -> NDArray[np.bool_]:
+        """The links, chosen by the rule."""
+        units, (source, target), options = self.__dict__.pop("_read")
+        chosen = _choices(units, source, target, options)
+        return chosen.linked(source.word_count, target.word_count)
+
+
 def links_of(linked: NDArray[np.bool_]) -> Links:
     """The links of a matrix [source words, target words]."""
     return frozenset(zip(*(axis.tolist() for axis in np.nonzero(linked))))
@@ -86,17 +115,14 @@ def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     words = units.scores
     if rule.units != "words":  # under every rule confidences are shares of word maps
         words = combined_units(maps, sentence, options, "words").scores
-    return WordLinks(
-        choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count),
-        row_shares(words),
-    )
+    return DeferredLinks(units, (sentence.source, sentence.target), options, row_shares(words))
 
 
 def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """Apply the rule of ``options``, which must read words, to a word map [target words, source words + 1]."""
     target, source = len(scores), scores.shape[-1] - 1
     units = UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
-    return WordLinks(choose_units(units, sentence, options).linked(source, target), row_shares(scores))
+    return DeferredLinks(units, (sentence.source, sentence.target), options, row_shares(scores))
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
@@ -105,18 +131,32 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     Raises:
         InputError: a layer or head was not recorded.
     """
-    stacked = stacked_maps(sentence, options.kind)
-    heads = stacked.shape[1] - 1
-    for name in options.maps:
-        if name.head is not None and not 0 <= name.head < heads:
-            known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
-            if not heads:
-                known = f"kind {options.kind!r} has maps of whole layers only; name the layer without a head"
-            raise InputError(f"the records have no head {name.head}: {known}")
-    maps: NDArray[np.float64] = np.stack(
-        [stacked[sentence.layer_index(name.layer), heads if name.head is None else name.head] for name in options.maps]
-    )
+    kind = options.kind
+    maps: NDArray[np.float64] = np.stack([_named_map(sentence, kind, name.layer, name.head) for name in options.maps])
+    _check_finite(all(np.isfinite(array).all() for array in sentence.arrays.values()), sentence, kind)
     return maps
+
+
+def _named_map(sentence: SentenceMaps, kind: str, layer: int, head: int | None) -> NDArray[np.float64]:
+    """One of the maps of :func:`stacked_maps`, [T, S]; nothing else is computed."""
+    index = sentence.layer_index(layer)
+    of_layer = sentence.at(index)
+    if head is None:
+        whole: NDArray[np.float64] = of_layer.layer_maps(kind)[0].astype(np.float64)
+        return whole
+    heads = sentence.heads_of(kind)
+    if not 0 <= head < heads:
+        known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
+        if not heads:
+            known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
+        raise InputError(f"the records have no head {head}: {known}")
+    one: NDArray[np.float64] = _in_float64(sentence.at(index, head)).head_maps(kind)[0, 0]
+    return one
+
+
+def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
+    # Recorded quantities are multiplied in float64; in float16 a product could overflow.
+    return replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
 
 
 def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
@@ -125,15 +165,18 @@ def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
     Raises:
         InputError: no such maps, or a value that is NaN or infinite.
     """
-    # Recorded quantities are multiplied in float64; in float16 a product could overflow.
-    wide = replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
+    wide = _in_float64(sentence)
     maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
-    if not np.isfinite(maps).all():
+    _check_finite(bool(np.isfinite(maps).all()), sentence, kind)
+    return maps
+
+
+def _check_finite(finite: bool, sentence: SentenceMaps, kind: str) -> None:
+    if not finite:
         raise InputError(
             f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values; "
             f"record it again, with --norm-records-dtype float32 if it was recorded in float16"
         )
-    return maps
 
 
 def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
@@ -169,7 +212,11 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> C
 
 def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
     """Apply the rule of ``options`` to each of the maps ``units``, which must be between the rule's units."""
-    final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
+    return _choices(units, sentence.source, sentence.target, options)
+
+
+def _choices(units: UnitMap, source: SentenceSide, target: SentenceSide, options: ExtractionOptions) -> Choices:
+    final = options.final_punctuation and ends_in_punctuation(source, target)
     return apply_rule(rule_of(options.rule), units, options.null, final)
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,13 +77,27 @@ class SentenceSide:
     spans: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
 
-    @property
+    @cached_property
     def special(self) -> NDArray[np.bool_]:
         """True at tokens that belong to no word (``</s>``, language tags)."""
         result: NDArray[np.bool_] = self.words < 0
         return result
 
-    @property
+    @cached_property
+    def runs(self) -> NDArray[np.intp]:
+        """The starts of runs of tokens of the same word (or of special tokens)."""
+        starts = np.ones(len(self.words), dtype=np.bool_)
+        np.not_equal(self.words[1:], self.words[:-1], out=starts[1:])
+        return np.flatnonzero(starts)
+
+    @cached_property
+    def run_words(self) -> NDArray[np.int32]:
+        """The words of :attr:`runs`, without special tokens: 0, 1, 2, … unless the numbers are damaged."""
+        words = self.words[self.runs]
+        found: NDArray[np.int32] = words[words >= 0]
+        return found
+
+    @cached_property
     def word_count(self) -> int:
         """Number of words."""
         return int(self.words.max(initial=-1)) + 1 if self.spans is None else int(self.spans.sum())
@@ -198,6 +213,24 @@ class SentenceMaps:
                 f"the records have no layer {layer}; name one of {', '.join(map(str, self.layers))} (counted from 0)"
             )
         return self.layers.index(layer)
+
+    def heads_of(self, kind: str) -> int:
+        """Number of heads of :meth:`head_maps` of ``kind``.
+
+        Raises:
+            InputError: the kind is unknown or was not recorded.
+        """
+        self._require(kind)
+        name = "head_attn_w" if kind == "attn_n" and "head_attn_n" not in self.arrays else f"head_{kind}"
+        return self.arrays[name].shape[1] if name in self.arrays else 0
+
+    def at(self, index: int, head: int | None = None) -> SentenceMaps:
+        """The sentence with only the maps of one layer, at ``index`` of the L axis, and perhaps of one head."""
+        arrays = {name: array[index : index + 1] for name, array in self.arrays.items()}
+        if head is not None:
+            for name in [name for name in arrays if "H" in QUANTITIES[name]]:
+                arrays[name] = arrays[name][:, head : head + 1]
+        return replace(self, layers=(self.layers[index],), arrays=arrays)
 
     def _has(self, kind: str) -> bool:
         if kind == "attn_n":

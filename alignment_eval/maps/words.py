@@ -77,7 +77,7 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     check_pair(maps, source, target)
     rows = token_rows(target, setting)
     # Sums over contiguous pieces in a fixed order: equal pieces stay exact ties, which BLAS does not guarantee.
-    starts = run_starts(source.words)
+    starts = source.runs
     pieces = np.add.reduceat(maps.astype(np.float64), starts, axis=-1)
     special = source.special[starts]
     null = np.add.reduce(pieces[..., special], axis=-1, keepdims=True)
@@ -200,8 +200,7 @@ def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
             f"{len(target.tokens)}×{len(source.tokens)} target × source tokens; the records are damaged, record again"
         )
     for side in (source, target):
-        runs = side.words[run_starts(side.words)]
-        runs = runs[runs >= 0]
+        runs = side.run_words
         if not np.array_equal(runs, np.arange(len(runs))):
             raise InputError(
                 f"the word indices of the tokens are {' '.join(map(str, runs))}, not 0, 1, 2, …; the records are "
