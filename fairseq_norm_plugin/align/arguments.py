@@ -16,6 +16,7 @@ from fairseq_norm_plugin.aligning.parquet_text import ParquetText
 from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.api import NormModel, load
 from fairseq_norm_plugin.loading.languages import STATED
+from fairseq_norm_plugin.loading.weights import DTYPES
 from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
 from fairseq_norm_plugin.pipeline.text import WORDS
 
@@ -148,8 +149,15 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     )
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
     precision = group.add_mutually_exclusive_group()
-    precision.add_argument("--fp16", action="store_true", help="compute in 16 bits; maps and links stay in float32")
-    precision.add_argument("--bf16", action="store_true", help="the same in bfloat16")
+    precision.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
+        "(default: float32)",
+    )
+    for flag, dtype in (("--fp16", "float16"), ("--bf16", "bfloat16")):
+        precision.add_argument(flag, dest="dtype", action="store_const", const=dtype, help=f"--dtype {dtype}")
     return group
 
 
@@ -231,11 +239,11 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
         bpe=args.bpe,
         source_words=args.source_words,
         target_words=args.target_words,
-        dtype="float16" if args.fp16 else "bfloat16" if args.bf16 else "float32",
+        dtype=args.dtype,
         **_stated_options(args),
     )
     if not model.text.is_stated:
         raise UsageError(_NO_SUBWORDS)
-    if torch.cuda.is_available() and not args.cpu:
+    if torch.cuda.is_available() and not args.cpu and args.dtype != "int8":
         model.to("cuda")
     return model.both

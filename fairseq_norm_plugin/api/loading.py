@@ -78,7 +78,8 @@ def load(
         source_words: what the words of the source are: what ``blanks`` separate; ``characters``, in scripts without
             blanks; or ``segmented``: what blanks separate that the model does not read (with ``sentencepiece`` only).
         target_words: the same of the target.
-        dtype: the type that the model is computed in: ``float32``, ``float16`` or ``bfloat16``.
+        dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
+            the matrix products have 8 bits, on a CPU.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
             ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
             ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
@@ -179,7 +180,7 @@ def _load_direction(
         state = state or read_parts(parts)
         trained = state["cfg"].task
         with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
-            models.append(build_model(task, state, parts[0], DTYPES[stated.dtype]))
+            models.append(build_model(task, state, parts[0], stated.dtype))
         state = {}
     model = _norm_model(task, models, settings, languages, files, _other_languages(trained, languages))
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):

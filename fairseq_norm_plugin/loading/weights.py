@@ -21,9 +21,15 @@ from torch.overrides import TorchFunctionMode
 from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoint_sizes import check_sizes
 from fairseq_norm_plugin.checkpoints import read_checkpoint
+from fairseq_norm_plugin.loading.int8 import use_int8
 
-#: The types that a model can be computed in.
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+#: The types that a model can be computed in -> that of its parameters; with ``int8`` only its products have 8 bits.
+DTYPES = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int8": torch.float32,
+}
 #: Numbers that are copied at once.
 _CHUNK = 1 << 24
 _PAGE = 4096
@@ -61,14 +67,14 @@ def read_parts(paths: Sequence[str]) -> dict[str, Any]:
     return state
 
 
-def build_model(task: Any, state: dict[str, Any], name: str, dtype: torch.dtype = torch.float32) -> nn.Module:
+def build_model(task: Any, state: dict[str, Any], name: str, dtype: str = "float32") -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode.
 
     Args:
         task: the task.
         state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
-        dtype: the type of the parameters.
+        dtype: one of :data:`DTYPES`.
 
     Raises:
         InputError: the weights do not fit the model, or are much smaller than its options say.
@@ -88,11 +94,13 @@ def build_model(task: Any, state: dict[str, Any], name: str, dtype: torch.dtype 
         raise _misfit(name, error) from error
     del weights
     for names in owners:
-        _own(model, names, dtype, mapped)
+        _own(model, names, DTYPES[dtype], mapped)
     for buffer in model.buffers():
         if buffer.untyped_storage().data_ptr() in mapped:
             buffer.data = buffer.clone()
-    return model.to(dtype).eval()
+    if dtype == "int8":
+        use_int8(model)
+    return model.to(DTYPES[dtype]).eval()
 
 
 class _Unfilled(TorchFunctionMode):

@@ -8,6 +8,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.output.identity import architecture_hash
 from tests.facts import facts
 from tests.released import STRUCTURES, save, scored
 
@@ -72,6 +73,17 @@ def test_half_precision(tmp_path, dtype):
     assert half.direction.profile == tmp_path / f"model.pt.{dtype}.align.json"
     maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, half)]
     assert maps[1].dtype == np.float32
+    np.testing.assert_allclose(*maps, atol=0.05)
+
+
+def test_8_bits(tmp_path):
+    save(tmp_path, "wmt big")
+    whole, small = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", "int8"))
+    assert small.identity == whole.identity  # parameters stay, and so does the profile
+    assert architecture_hash(small.models) != architecture_hash(whole.models)  # so a run is not that of float32
+    assert small.direction.profile == whole.direction.profile
+    maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, small)]
+    assert not np.array_equal(*maps)
     np.testing.assert_allclose(*maps, atol=0.05)
 
 
