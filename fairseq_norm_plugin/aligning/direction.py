@@ -20,7 +20,6 @@ from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
-from fairseq_norm_plugin.pipeline.pieces import Pieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
 from fairseq_norm_plugin.tokens import Frames
 
@@ -110,9 +109,7 @@ class Direction:
 
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
         """Encode the words of a source (``which`` 0) or a target (1)."""
-        return self._encode(self.pipelines[which].segment(tokens), which)
-
-    def _encode(self, pieces: Pieces, which: int) -> EncodedSide:
+        pieces = self.pipelines[which].segment(tokens)
         dictionary, known = self._dictionaries[which], self._ids[which]
         ids = [known[piece] for piece in pieces.tokens]
         frame = self.frames.target if which else self.frames.source
