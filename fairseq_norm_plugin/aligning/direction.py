@@ -58,8 +58,7 @@ class Direction:
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
 
     Attributes:
-        name: path of the checkpoint.
-        pipelines: of source and target.
+        name, pipelines, frames, profile, trained: as given, or their defaults.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
     """
