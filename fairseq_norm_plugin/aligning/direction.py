@@ -77,7 +77,7 @@ class Direction:
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
-        self._ids = self._new_ids()
+        self._ids = _new_ids(self._dictionaries, self.frames)
         self.profile = profile or profile_path(name)
         self.name = name
         self.trained = trained
@@ -145,11 +145,7 @@ class Direction:
         """Free the memory that caches of words and pieces take."""
         for pipeline in self.pipelines:
             pipeline.forget()
-        self._ids = self._new_ids()
-
-    def _new_ids(self) -> tuple[_TokenIds, _TokenIds]:
-        source, target = (_TokenIds(dictionary, self.frames.ids) for dictionary in self._dictionaries)
-        return source, target
+        self._ids = _new_ids(self._dictionaries, self.frames)
 
     @torch.no_grad()
     def maps(
@@ -218,6 +214,11 @@ class _TokenIds(dict[str, int]):
         id_: int = found if ordinary else self._dictionary.unk()
         self[piece] = id_
         return id_
+
+
+def _new_ids(dictionaries: tuple[Any, Any], frames: Frames) -> tuple[_TokenIds, _TokenIds]:
+    source, target = (_TokenIds(dictionary, frames.ids) for dictionary in dictionaries)
+    return source, target
 
 
 def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> int:
