@@ -132,7 +132,7 @@ def test_files_and_both_directions_beside_each_other(
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [("0-9\n\n\n\n", "bad: link 0-9 … sentence 0 (line 1)"), ("0-0\n", "bad: 1 sentences")]
+    ("content", "text"), [("0-9\n\n\n\n", "bad:1: link 0-9 … sentence 0"), ("0-0\n", "bad: 1 sentences")]
 )
 def test_a_file_of_other_words(inputs: tuple[Path, Path], tmp_path: Path, call: Call, content: str, text: str) -> None:
     (tmp_path / "bad").write_text(content)

@@ -69,7 +69,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
     done = align_eval("extract", files / "dev", "--choice", files / "choice.json", "--output", files / "dev.hyp")
     assert done.returncode == 0
     reason, warning, signature = done.stderr.splitlines()
-    assert f"chosen by gold on 3 pairs, {100 * choice.figure:.1f} % ({files / 'choice.json'})" in reason
+    assert f"chosen by gold on 3 pairs (AER {100 * choice.figure:.1f} %) ({files / 'choice.json'})" in reason
     assert "3 of these 3 sentence pairs" in warning
     scored = align_eval(
         "score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp"
@@ -350,7 +350,7 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call
     for method, options in zip((profile.streamed, profile.alone, profile.both), uses):
         messages = call("extract", two_ways / "de-en", *options)[2].splitlines()[0]
         assert f"maps {method.forward.map_names}, chosen by gold on 32 pairs" in messages
-        assert (f", {100 * profile.figure:.1f} % (" in messages) == (method is profile.both)
+        assert (f"(AER {100 * profile.figure:.1f} %) (" in messages) == (method is profile.both)
     assert f"; maps {profile.both.reverse.map_names}, chosen by gold" in messages
 
 
