@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NamedTuple
+import sys
+from typing import TYPE_CHECKING, NamedTuple
 
 from alignment_eval.arguments.lists import add_list, names
 from alignment_eval.arguments.numbers import positive_integer
+from alignment_eval.errors import warn_on_stderr
 from alignment_eval.figures.saving import ENDINGS
-from alignment_eval.figures.style import DPI, UNITS, FigureOptions
+from alignment_eval.figures.style import COLUMN, DPI, PAGE, UNITS, FigureOptions
+
+if TYPE_CHECKING:
+    from alignment_eval.figures.page import Layout
 
 #: Formats of the figures of a directory, unless others are named.
 DEFAULT_FORMATS = ("png", "svg")
@@ -91,3 +96,14 @@ def _formats(text: str) -> tuple[str, ...]:
         if name not in ENDINGS:
             raise argparse.ArgumentTypeError(f"{name!r}: expected some of {', '.join(ENDINGS)}")
     return found
+
+
+def warn_of_width(placed: Layout, output: str, look: FigureOptions) -> None:
+    """Say if words are left out, or if the picture has become wider than a column so that they can be read."""
+    needed, page = look.shown(placed.needed), look.shown(PAGE)
+    if not placed.labelled:
+        warn_on_stderr(f"{output}: the words do not fit at this width and are left out; they need --width {needed}")
+    elif look.width is None and placed.width > PAGE:
+        warn_on_stderr(f"{output}: {needed} wide, so that the words can be read; --width {page} leaves them out")
+    elif look.width is None and placed.width > COLUMN and needed != page:
+        print(f"{output}: {page} wide, two columns; the words fit from --width {needed} on", file=sys.stderr)

@@ -14,7 +14,7 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.arguments.figures import add_figure_options, figure_options
+from alignment_eval.arguments.figures import add_figure_options, figure_options, warn_of_width
 from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.output import add_output
@@ -24,10 +24,9 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.figures.fonts import font_families, set_in_disorder, visible
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name
-from alignment_eval.figures.page import Layout, draw, layout
+from alignment_eval.figures.page import draw, layout
 from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
@@ -281,17 +280,6 @@ def _link_fields(first: ExtractionOptions, hypothesis: Alignments | None) -> dic
     if hypothesis is not None:
         return reading_fields("hyp", hypothesis)
     return {"rule": first.rule, "null": first.null, "final_punctuation": first.final_punctuation}
-
-
-def warn_of_width(placed: Layout, output: str, look: FigureOptions) -> None:
-    """Say if words are left out, or if the picture has become wider than a column so that they can be read."""
-    needed, page = look.shown(placed.needed), look.shown(PAGE)
-    if not placed.labelled:
-        warn_on_stderr(f"{output}: the words do not fit at this width and are left out; they need --width {needed}")
-    elif look.width is None and placed.width > PAGE:
-        warn_on_stderr(f"{output}: {needed} wide, so that the words can be read; --width {page} leaves them out")
-    elif look.width is None and placed.width > COLUMN and needed != page:
-        print(f"{output}: {page} wide, two columns; the words fit from --width {needed} on", file=sys.stderr)
 
 
 def warn_of_text(texts: Iterable[str], missing: str) -> None:

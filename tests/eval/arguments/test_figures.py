@@ -4,9 +4,11 @@ import argparse
 
 import pytest
 
-from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options, warn_of_width
 from alignment_eval.arguments.lists import ListParser
-from alignment_eval.figures.style import FigureOptions
+from alignment_eval.figures.page import Layout
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
+from tests.facts import says
 
 
 @pytest.fixture
@@ -53,3 +55,26 @@ def test_width(parser: argparse.ArgumentParser, text: str, inches: float, unit: 
 def test_bad_values(parser: argparse.ArgumentParser, option: str, value: str, fact: str) -> None:
     with pytest.raises(argparse.ArgumentError, match=fact.replace(".", r"\.")):
         parser.parse_args([f"{option}={value}"])
+
+
+@pytest.mark.parametrize(
+    ("width", "unit", "needed", "said"),
+    [
+        (None, "cm", COLUMN, ""),
+        (None, "cm", 9.62 / 2.54, "p.svg: 17.5cm wide, two columns … --width 9.7cm"),
+        (None, "cm", PAGE, ""),
+        (None, "cm", 10.0, "warning: p.svg: 25.4cm wide, so … --width 17.5cm leaves them out"),
+        (3.0, "in", 5.01, "warning: p.svg: … left out … --width 5.1in"),
+        (3.0, "cm", 5.0, "warning: p.svg: … left out … --width 12.7cm"),
+        (5.0, "in", 5.0, ""),
+        (10.0, "in", 9.0, ""),
+    ],
+)
+def test_a_width_that_is_not_a_columns_is_told(
+    width: float | None, unit: str, needed: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the width that the words need, in the user's unit and rounded up."""
+    options = FigureOptions(width=width, unit=unit)
+    drawn = width or (options.width_for(needed) if needed <= PAGE else needed)
+    warn_of_width(Layout(drawn, 0.1, drawn >= needed, 0, 0, needed), "p.svg", options)
+    assert says(capsys.readouterr().err, said) if said else capsys.readouterr().err == ""

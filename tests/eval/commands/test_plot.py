@@ -14,12 +14,9 @@ import pytest
 from matplotlib import font_manager
 
 from alignment_eval.cli import main
-from alignment_eval.commands.plot import warn_of_width
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.fonts import FONT
-from alignment_eval.figures.page import Layout
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.facts import says
@@ -250,29 +247,6 @@ def test_words_that_do_not_fit_are_left_out_and_that_is_told(run: Path, tmp_path
     assert status == 0
     assert says(stderr, "warning: … p.svg … words … left out … --width")
     assert "yz" not in texts(tmp_path / "p.svg")
-
-
-@pytest.mark.parametrize(
-    ("width", "unit", "needed", "said"),
-    [
-        (None, "cm", COLUMN, ""),
-        (None, "cm", 9.62 / 2.54, "p.svg: 17.5cm wide, two columns … --width 9.7cm"),
-        (None, "cm", PAGE, ""),
-        (None, "cm", 10.0, "warning: p.svg: 25.4cm wide, so … --width 17.5cm leaves them out"),
-        (3.0, "in", 5.01, "warning: p.svg: … left out … --width 5.1in"),
-        (3.0, "cm", 5.0, "warning: p.svg: … left out … --width 12.7cm"),
-        (5.0, "in", 5.0, ""),
-        (10.0, "in", 9.0, ""),
-    ],
-)
-def test_a_width_that_is_not_a_columns_is_told(
-    width: float | None, unit: str, needed: float, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With the width that the words need, in the user's unit and rounded up."""
-    options = FigureOptions(width=width, unit=unit)
-    drawn = width or (options.width_for(needed) if needed <= PAGE else needed)
-    warn_of_width(Layout(drawn, 0.1, drawn >= needed, 0, 0, needed), "p.svg", options)
-    assert says(capsys.readouterr().err, said) if said else capsys.readouterr().err == ""
 
 
 # --- fonts and shaping

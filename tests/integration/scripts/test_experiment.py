@@ -1,4 +1,4 @@
-"""scripts/experiment.py: what it chooses, and that it runs from models and gold to tables."""
+"""scripts/results/experiment.py: what it chooses, and that it runs from models and gold to tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
     import experiment
     import experiment_steps
     import experiment_tables
@@ -96,7 +96,7 @@ def test_the_whole_experiment_on_the_demo(command, bin_directory, tmp_path):
         for name, file in zip(names, ("demo.de", "demo.en", "demo.talp")):
             (tmp_path / gold / name).write_bytes((demo / file).read_bytes())
     out = tmp_path / "out"
-    words = ["scripts/experiment.py", "--gold", tmp_path, "--forward", demo / "checkpoint.pt"]
+    words = ["scripts/results/experiment.py", "--gold", tmp_path, "--forward", demo / "checkpoint.pt"]
     words += ["--reverse", demo / "checkpoint.pt", "--out", out, "--more", demo / "demo"]
     words += ["--transductive", demo / "checkpoint.pt", demo / "checkpoint.pt"]
     result = command(bin_directory / "python", *words, PATH=f"{bin_directory}:/usr/bin:/bin")

@@ -1,4 +1,4 @@
-"""scripts/robustness.py: damaged text, and how far links agree."""
+"""scripts/results/robustness.py: damaged text, and how far links agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAIRS = [([f"s{n}"], [f"t{n}"]) for n in range(200)]
 
 @pytest.fixture
 def robustness(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
     import robustness
 
     return robustness

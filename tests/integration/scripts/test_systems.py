@@ -1,4 +1,4 @@
-"""Scripts of the main table: scripts/baselines.py, scripts/systems.py and the figure of the table."""
+"""Scripts of the main table: scripts/results/baselines.py, scripts/results/systems.py and the figure of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINKS = ["0-0 1-1\n", "0-1 2-2\n"]
 
 @pytest.fixture(autouse=True)
 def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
 
 
 def write(path, lines):

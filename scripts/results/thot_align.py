@@ -1,4 +1,4 @@
-"""Train a word aligner of sil-thot, and align the last pairs of its text; run by scripts/baselines.py.
+"""Train a word aligner of sil-thot, and align the last pairs of its text; run by scripts/results/baselines.py.
 
 Usage: thot_align.py hmm|ibm4|fast_align SOURCE TARGET LAST OUT.  Iterations are those of sil-machine.  Pharaoh lines of
 the last LAST pairs go to OUT.  It needs sil-machine and sil-thot, in an environment of their own.

@@ -1,8 +1,8 @@
 """The main table of docs/reproduction.md: AER of vilar508, ours beside measured and published aligners.
 
-Scores the links of scripts/robustness.py (--ours), of scripts/baselines.py (--measured) and those that come with the
+Scores the links of robustness.py (--ours), of baselines.py (--measured) and those that come with the
 gold (--stored), with 95 % intervals and paired tests against eflomal's symmetrised links.  The table goes to
-stdout, its figures to OUT, from which scripts/systems_figure.py draws.
+stdout, its figures to OUT, from which scripts/results/systems_figure.py draws.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def ours(folder: Path) -> list[tuple[str, str, str, Path, bool]]:
 
 
 def measured(rows: list[dict[str, str]]) -> list[tuple[str, str, str, Path, bool]]:
-    """The rows of scripts/baselines.py."""
+    """The rows of scripts/results/baselines.py."""
     words = {"forward": "De-En", "reverse": "En-De"}
     return [
         (
@@ -145,7 +145,7 @@ def table(found: list[System]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with vilar508")
-    parser.add_argument("--ours", type=Path, required=True, metavar="DIR", help="links of scripts/robustness.py")
+    parser.add_argument("--ours", type=Path, required=True, metavar="DIR", help="links of robustness.py")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], metavar="FILE", help="baselines.json")
     parser.add_argument("--stored", type=Path, required=True, metavar="DIR", help="links that come with the gold")
     parser.add_argument("--baseline", type=Path, required=True, metavar="FILE", help="eflomal, symmetrised")

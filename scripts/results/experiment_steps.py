@@ -1,4 +1,4 @@
-"""The commands that scripts/experiment.py runs, and the files that they make."""
+"""The commands that scripts/results/experiment.py runs, and the files that they make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/reproduction-tables.md, from files of scripts/experiment.py; usage: experiment_tables.py DIR."""
+"""The tables of docs/reproduction-tables.md, from files of experiment.py; usage: experiment_tables.py DIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws AER by system with its 95 % interval, from a table of scripts/systems.py; usage: systems_figure.py CSV PNG."""
+"""Draws AER by system with its 95 % interval, from a table of systems.py; usage: systems_figure.py CSV PNG."""
 
 from __future__ import annotations
 
