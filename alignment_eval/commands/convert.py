@@ -22,10 +22,11 @@ from alignment_eval.maps.subword_links import subword_links
 from alignment_eval.progress import progress_bar
 
 _EPILOG = """\
-Examples:
+Examples, the last after make demo:
   align-eval convert data/demo/demo.talp --from talp --from-base 1 --to naacl
   align-eval convert data/demo/demo.talp --from talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
-  align-eval convert words.pharaoh --to pharaoh --source-subwords bpe.de --target-subwords bpe.en -o subwords.pharaoh
+  align-eval convert data/demo/demo.talp --from talp --from-base 1 --to talp --source-subwords out/demo/text/test.de \\
+      --target-subwords out/demo/text/test.en
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
 Exit status: 0 success, 1 bad data, 2 bad usage.

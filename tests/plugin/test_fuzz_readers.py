@@ -137,6 +137,7 @@ def test_damaged_dictionaries(tmp_path, demo, monkeypatch):
     monkeypatch.setattr(loading, "build_model", lambda *args: torch.nn.Linear(1, 1))
     for name in ("Direction", "NormModel"):
         monkeypatch.setattr(loading, name, lambda *args: None)
+    monkeypatch.setattr(loading, "_warn_of_languages", lambda model: None)
     data = dictionaries(tmp_path)
     each(
         "dictionary",
