@@ -46,7 +46,7 @@ from fairseq_norm_plugin.api.loading import NO_REVERSE
 PROG = "norm-align"
 #: The options that --help shows; --help-all shows all.
 _COMMON = (
-    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "profile"),
+    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "parquet", "profile"),
     *(
         "tokenizer",
         "bpe",
@@ -63,6 +63,7 @@ _COMMON = (
         "resume",
         "overwrite",
         "cpu",
+        "engine",
     ),
 )
 _EPILOG = f"""\

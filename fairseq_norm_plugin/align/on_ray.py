@@ -191,6 +191,10 @@ def _session(args: argparse.Namespace) -> Iterator[Any]:
 def _connect(ray: Any, args: argparse.Namespace) -> None:
     address = args.ray_address or os.environ.get("RAY_ADDRESS")
     mine = {} if address else {"num_cpus": args.actors, "include_dashboard": False}
+    if not address and (args.actors or 0) > (os.cpu_count() or 1):
+        raise UsageError(
+            f"--actors {args.actors}: this machine has {os.cpu_count()} processors; give at most that many"
+        )
     try:
         _check_listens(address or "")
         with _hidden_stderr():

@@ -109,13 +109,15 @@ class ParquetText:
         for name in _TEXT:
             if schema.names.count(name) != 1:
                 found = ", ".join(shown(other) for other in schema.names)
-                raise file.error(f"{schema.names.count(name)} columns {name}, among {found}: expected one")
+                raise InputError(f"{path}: {_counted(schema.names.count(name))} {name} among {found}; {_ADVICE}")
             if not _is_text(schema.field(name).type):
-                raise file.error(f"column {name} has type {schema.field(name).type}: expected text (string)")
+                raise InputError(
+                    f"{path}: column {name} has type {schema.field(name).type}, expected text (string); {_ADVICE}"
+                )
         id_type = schema.field("id").type if "id" in schema.names else None
         whole = pa.types.is_integer(id_type) and id_type != pa.uint64() if id_type is not None else True
         if not (whole or _is_text(id_type)):
-            raise file.error(f"column id has type {id_type}: expected whole numbers (int64) or text (string)")
+            raise InputError(f"{path}: column id has type {id_type}, expected whole numbers (int64) or text; {_ADVICE}")
         if path != self._paths[0] and id_type != self._id_type:
             raise file.error(
                 f"column id has type {id_type}, but {self._id_type} in {self._paths[0]}: expected the same"
@@ -149,6 +151,10 @@ def _files(place: str) -> list[str]:
 
 def _foreign(path: str) -> ForeignFile:
     return ForeignFile(path, "a Parquet file of sentence pairs", _ADVICE)
+
+
+def _counted(columns: int) -> str:
+    return f"{columns} columns" if columns else "no column"
 
 
 def _batches(path: str, columns: Sequence[str], rows: int = _ROWS) -> Iterator[pa.RecordBatch]:

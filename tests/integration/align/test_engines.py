@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.arguments.maps import stated_options
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.cli import _parser
@@ -95,6 +95,11 @@ def test_bad_usage(run, corpus):
 )
 def test_actors(cpu, actors, resources, expected):
     assert on_ray._actors(Namespace(cpu=cpu, actors=actors), resources) == expected
+
+
+def test_more_actors_than_this_machine_has_processors():
+    with pytest.raises(UsageError, match="--actors 100000: this machine has [0-9]+ processors"):
+        on_ray._connect(SimpleNamespace(__version__="2"), Namespace(ray_address=None, actors=100_000))
 
 
 def test_ray_is_not_installed(run, monkeypatch):

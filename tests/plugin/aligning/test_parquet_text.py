@@ -46,11 +46,11 @@ def test_ids(tmp_path, ids):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"target": None}, "a.parquet: … 0 columns target, among 'source': expected one"),
-        ({"source": [1, 2, 3]}, "column source has type int64: expected text"),
+        ({"target": None}, "a.parquet: no column target among 'source'; give … source and target"),
+        ({"source": [1, 2, 3]}, "column source has type int64, expected text"),
         ({"source": ["a", None, "b"]}, "row 1, from 0, has null as its source"),
         ({"id": [1, None, 2]}, "row 1, from 0, has null as its id"),
-        ({"id": [0.5, 1, 2]}, "column id has type double: expected whole numbers"),
+        ({"id": [0.5, 1, 2]}, "column id has type double, expected whole numbers"),
         ({"id": [7, 3, 7]}, "a.parquet: duplicate id 7 (rows 0 and 2"),
         ({"id": ["x", "y", "x"]}, "a.parquet: duplicate id 'x' (rows 0 and 2"),
         ({name: pa.array([], pa.string()) for name in GOOD}, "no rows"),
