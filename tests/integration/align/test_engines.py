@@ -98,7 +98,7 @@ def test_actors(cpu, actors, resources, expected):
 
 
 def test_more_actors_than_this_machine_has_processors():
-    with pytest.raises(UsageError, match="--actors 100000: this machine has [0-9]+ processors"):
+    with pytest.raises(UsageError, match=r"--actors 100000: this machine has [0-9]+ processors"):
         on_ray._connect(SimpleNamespace(__version__="2"), Namespace(ray_address=None, actors=100_000))
 
 
