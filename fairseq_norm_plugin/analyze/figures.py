@@ -102,6 +102,8 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
 @styled
 def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
     """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, beside them."""
+    from matplotlib.ticker import LogFormatter
+
     figure = new_figure(options.width_for(COLUMN), 2.7)
     # If a dictionary does not count its tokens, all have the same count.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
@@ -123,6 +125,8 @@ def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, o
             of_special = of_layer[uncounted].set_index("token")["norm"]
             beside.scatter([specials.index(token) for token in of_special.index], of_special, s=12, **look)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")  # exponents would be too small to read
+    axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖")
     for beside in others:
         seen = rows[special].groupby("token")["occurrences"].max()

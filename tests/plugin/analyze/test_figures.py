@@ -125,6 +125,17 @@ def test_without_frequencies_the_text_itself_is_counted(tables, drawn):
     assert len(beside.collections) == 1
 
 
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_frequencies_have_no_exponents(tables, drawn, factor):
+    """They were drawn at 4.9 points."""
+    tables["token_norms"]["frequency"] *= factor
+    figure = drawn(tables)["norm-frequency-encoder-self"]
+    figure.draw_without_rendering()
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels(which="both")]
+    assert f"{100 * factor:,}" in labels
+    assert not [label for label in labels if "$" in label]
+
+
 def test_a_colour_and_a_correlation_for_each_layer(tables, drawn):
     norms = tables["token_norms"]
     tables["token_norms"] = pd.concat([norms, norms.assign(layer=1)])
