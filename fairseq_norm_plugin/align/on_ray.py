@@ -197,7 +197,7 @@ def _connect(ray: Any, args: argparse.Namespace) -> None:
         )
     try:
         _check_listens(address or "")
-        with _hidden_stderr():
+        with _hidden_stderr(), _kept_breakpoint():
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **mine)
     except Exception as error:  # of many types; a node that starts too slowly raises a bare one
         reason = printable(str(error).strip().split("\n")[0], 200)
@@ -217,6 +217,19 @@ def _check_listens(address: str) -> None:
     """
     if named := re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d{1,5})", address):
         socket.create_connection((named[1], int(named[2])), timeout=_PATIENCE).close()
+
+
+@contextlib.contextmanager
+def _kept_breakpoint() -> Iterator[None]:
+    """Leave ``PYTHONBREAKPOINT`` as it is, which Ray sets for all processes that are started later."""
+    name = "PYTHONBREAKPOINT"
+    kept = os.environ.get(name)
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if kept is not None:
+            os.environ[name] = kept
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import socket
 import sys
@@ -56,6 +57,8 @@ def ray():
                 raise
             ray.shutdown()
             pytest.skip("the machine is too busy: Ray gives its own node 30 s to start")
+        # Ray sets it, and what is started with another one is no copy of a process that has imported torch
+        os.environ.pop("PYTHONBREAKPOINT", None)
         yield ray
         ray.shutdown()
 
@@ -100,6 +103,14 @@ def test_actors(cpu, actors, resources, expected):
 def test_more_actors_than_this_machine_has_processors():
     with pytest.raises(UsageError, match=r"--actors 100000: this machine has [0-9]+ processors"):
         on_ray._connect(SimpleNamespace(__version__="2"), Namespace(ray_address=None, actors=100_000))
+
+
+def test_the_environment_stays_as_it_is(monkeypatch):
+    monkeypatch.setenv("PYTHONBREAKPOINT", "0")
+    monkeypatch.delenv("PYTHONBREAKPOINT")
+    with on_ray._kept_breakpoint():
+        os.environ["PYTHONBREAKPOINT"] = "ray.util.rpdb._driver_set_trace"
+    assert "PYTHONBREAKPOINT" not in os.environ
 
 
 def test_ray_is_not_installed(run, monkeypatch):
