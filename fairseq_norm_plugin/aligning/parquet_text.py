@@ -17,7 +17,7 @@ from alignment_eval.schema.foreign import ForeignFile
 from alignment_eval.schema.table import check_group_sizes
 from fairseq_norm_plugin.aligning.ids import duplicate_id
 from fairseq_norm_plugin.aligning.spans import RowSpan, row_spans
-from fairseq_norm_plugin.aligning.text import TokenPair, file_state
+from fairseq_norm_plugin.aligning.text import TokenPair, check_files, file_state
 from fairseq_norm_plugin.output.alignment_table import GROUP_ROWS, row_numbers
 from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline
@@ -72,11 +72,7 @@ class ParquetText:
         Raises:
             InputError: one was changed since the beginning.
         """
-        for number, (path, state) in enumerate(zip(self._paths, self._states)):
-            if (now := file_state(path)) != state:
-                if file_hash(path) != self.hashes[number]:
-                    raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
-                self._states[number] = now
+        check_files(self._paths, self._states, self.hashes)
 
     def spans(self, ends: Sequence[int]) -> list[RowSpan]:
         """The stretches of rows that end before each of ``ends``, for other processes."""

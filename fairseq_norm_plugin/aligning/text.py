@@ -90,11 +90,7 @@ class ParallelText:
         Raises:
             InputError: one was changed since the beginning.
         """
-        for number, (path, state) in enumerate(zip(self._paths, self._states)):
-            if state is not None and (now := file_state(path)) != state:
-                if file_hash(path) != self.hashes[number]:
-                    raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
-                self._states[number] = now
+        check_files(self._paths, self._states, self.hashes)
 
     def spans(self, ends: Sequence[int]) -> list[LineSpan]:
         """The stretches of lines that end before each of ``ends``, for other processes.
@@ -116,6 +112,24 @@ class ParallelText:
         for pair in lines:
             source, target = (pipeline.read(line.decode()) for pipeline, line in zip(self._pipelines, pair))
             yield source, target
+
+
+def check_files(paths: Sequence[str], states: list[Any], hashes: Sequence[str]) -> None:
+    """Check that files still hold what their hashes say; a file is read again only if its state is another.
+
+    Args:
+        paths: the files.
+        states: what :func:`file_state` said of each, None for one that cannot change; brought up to date.
+        hashes: hashes of their content.
+
+    Raises:
+        InputError: one was changed.
+    """
+    for number, (path, state) in enumerate(zip(paths, states)):
+        if state is not None and (now := file_state(path)) != state:
+            if file_hash(path) != hashes[number]:
+                raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
+            states[number] = now
 
 
 def file_state(path: str) -> Optional[tuple[int, ...]]:
