@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import WordLinks, word_map_links
+from alignment_eval.extraction.batch import choose_links, join_word_maps
+from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.extraction.method import check_join
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
@@ -19,10 +20,14 @@ SAME_TEXT = 0.5
 Words = tuple[list[str], list[str]]
 
 
-def join(
-    how: str, sentence: SentenceMaps, options: ExtractionOptions, forward: WordLinks, reverse: WordLinks
-) -> WordLinks:
-    """Combine the two directions of a sentence pair into one alignment.
+def join_all(
+    how: str,
+    sentences: Sequence[SentenceMaps],
+    options: ExtractionOptions,
+    forward: Sequence[WordLinks],
+    reverse: Sequence[WordLinks],
+) -> list[WordLinks]:
+    """Combine the two directions of each of several sentence pairs into one alignment.
 
     ``mutual`` keeps the links of both directions; with a rule that makes one choice per word, this is the mutual
     argmax.  The share of a link is the smaller of its two shares.
@@ -34,24 +39,35 @@ def join(
 
     Args:
         how: one of :data:`JOINS`.
-        sentence: the pair in the forward direction.
+        sentences: the pairs in the forward direction.
         options: the rule for both directions.
         forward: links and shares of source → target, from :func:`alignment_eval.extraction.extract.word_links`.
         reverse: those of target → source; ``linked`` is [target words, source words].
 
     Raises:
-        InputError: the directions differ in the number of words.
+        InputError: the directions of a pair differ in the number of words.
         UsageError: as :func:`check_join`.
     """
     check_join(how, options)
-    check_same_size(sentence, (reverse.shares.shape[1] - 1, len(reverse.shares)))
-    words, null = forward.shares[:, :-1], forward.shares[:, -1:]
-    back = reverse.shares[:, :-1].T
-    if how == "mutual":
-        shares = np.concatenate([np.minimum(words, back), null], axis=1)
-        return WordLinks(forward.linked & reverse.linked.T, shares)
-    both = ((words + back) / 2, null / 2) if how == "average" else (words * back, np.zeros_like(null))
-    return word_map_links(np.concatenate(both, axis=1), sentence, options)
+    for sentence, other in zip(sentences, reverse):
+        check_same_size(sentence, (other.shares.shape[1] - 1, len(other.shares)))
+    if how != "mutual":
+        return join_word_maps(how, sentences, options, forward, reverse)
+    choose_links([*forward, *reverse])
+    return [_mutual(*each) for each in zip(forward, reverse)]
+
+
+def join(
+    how: str, sentence: SentenceMaps, options: ExtractionOptions, forward: WordLinks, reverse: WordLinks
+) -> WordLinks:
+    """:func:`join_all` of one sentence pair."""
+    return join_all(how, [sentence], options, [forward], [reverse])[0]
+
+
+def _mutual(forward: WordLinks, reverse: WordLinks) -> WordLinks:
+    shares = forward.shares.copy()
+    shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
+    return WordLinks(forward.linked & reverse.linked.T, shares)
 
 
 def check_same_size(sentence: SentenceMaps, reverse: tuple[int, ...]) -> None:

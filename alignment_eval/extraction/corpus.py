@@ -8,20 +8,22 @@ pairs that it is counted on.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Callable, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.bidirectional import check_same_size, join, words_of
-from alignment_eval.extraction.extract import SentenceLinks, WordLinks, word_links, word_map_links
+from alignment_eval.extraction.batch import choose_links, grouped, read_batch, word_maps_links
+from alignment_eval.extraction.bidirectional import check_same_size, join_all, words_of
+from alignment_eval.extraction.extract import SentenceLinks, WordLinks, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.lexicon_match import SAMPLE, check_match
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.symmetrize import symmetrize
+from alignment_eval.maps.padded import PaddedMaps
 from alignment_eval.maps.sentence import SentenceMaps
 
 
@@ -65,13 +67,6 @@ class _Read:
     links: SentenceLinks | None
     status: str
 
-    def aligned(self, reweighted: NDArray[np.float64] | None, method: AlignmentMethod) -> AlignedPair:
-        """Its alignment, from the reweighted map [target words, source words] if there is one, else from its own."""
-        links = self.links
-        if reweighted is not None:
-            links = word_map_links(np.pad(reweighted, ((0, 0), (0, 1))), self.sentence, method.forward)
-        return AlignedPair(self.sentence.id, links, self.status)
-
 
 def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> DirectedLinks:
     """Read the links of one direction and release the maps.
@@ -80,6 +75,16 @@ def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> Direct
         InputError: as :func:`alignment_eval.extraction.extract.word_links`.
     """
     return DirectedLinks(replace(sentence, arrays={}), word_links(sentence, options) if sentence.ok else None)
+
+
+def read_directions(batch: PaddedMaps, options: ExtractionOptions) -> dict[int, DirectedLinks]:
+    """Read the links of one direction of a batch of pairs that all have maps, by id.
+
+    Raises:
+        InputError: as :func:`read_direction`.
+    """
+    found = zip(batch.sentences, read_batch(batch, options))
+    return {sentence.id: DirectedLinks(sentence, links) for sentence, links in found}
 
 
 def _ignore(lexicon: Lexicon) -> None:
@@ -93,13 +98,24 @@ def align_corpus(
     on_count: Callable[[Lexicon], object] = _ignore,
     check: bool = True,
 ) -> Iterator[AlignedPair]:
-    """Align sentence pairs, in the order in which they arrive.
+    """Align sentence pairs one by one; see :func:`align_batches`, which is faster."""
+    return align_batches(([pair] for pair in pairs), method, lexicon, on_count, check)
+
+
+def align_batches(
+    batches: Iterable[Sequence[DirectedPair]],
+    method: AlignmentMethod,
+    lexicon: Lexicon | None = None,
+    on_count: Callable[[Lexicon], object] = _ignore,
+    check: bool = True,
+) -> Iterator[AlignedPair]:
+    """Align batches of sentence pairs, in the order in which they arrive.
 
     If ``method`` counts a lexicon, it counts it on the first ``lexicon_pairs`` pairs that arrive.  These must be the
     first of the corpus, in any order.  The pairs after them are reweighted by that lexicon.
 
     Args:
-        pairs: the forward and the reverse direction of each pair, read as ``method`` says; reverse is None if
+        batches: the forward and the reverse direction of each pair, read as ``method`` says; reverse is None if
             ``method`` has no reverse direction.
         method: how links are made.
         lexicon: a lexicon that reweights all pairs; then none is counted.
@@ -111,36 +127,45 @@ def align_corpus(
             (:func:`alignment_eval.extraction.lexicon_match.check_match`).
         UsageError: a lexicon is given, but ``method`` does not read word maps.
     """
-    read: Iterator[_Read] = (
-        _Read(forward.sentence, _links(forward, reverse, method), _status(forward, reverse))
-        for forward, reverse in pairs
-    )
+    read: Iterator[list[_Read]] = (_read(group, method) for batch in batches for group in grouped(batch, _cells))
     if lexicon is not None:
         method.check_lexicon()
         read = _matching(read, lexicon) if check else read
     elif method.lexicon_passes:
-        lexicon, first = _counted(list(itertools.islice(read, method.lexicon_pairs)), method)
+        first, read = _first(read, method.lexicon_pairs)
+        lexicon, scores = _counted(first, method)
         on_count(lexicon)
-        yield from first
-    for pair in read:
-        scores = None
-        if lexicon is not None and isinstance(pair.links, WordLinks):
-            words, shares = words_of(pair.sentence), pair.links.shares[:, :-1]
-            scores = lexicon.reweight(words, shares, method.lexicon_exponent)
-        yield pair.aligned(scores, method)
+        for group in grouped(first, lambda pair: scores[pair.sentence.id].size if pair.sentence.id in scores else 0):
+            yield from _aligned(group, scores, method)
+    for group in read:
+        yield from _aligned(group, _reweighted(group, lexicon, method), method)
 
 
-def _matching(pairs: Iterable[_Read], lexicon: Lexicon) -> Iterator[_Read]:
-    """The same pairs, after a check that the lexicon matches the text of the first ones."""
-    pairs = iter(pairs)
-    first = list(itertools.islice(pairs, SAMPLE))
+def _cells(pair: DirectedPair) -> int:
+    """The cells of a pair's word map."""
+    links = pair[0].links
+    return 0 if links is None else links.shares.size
+
+
+def _first(read: Iterator[list[_Read]], count: int) -> tuple[list[_Read], Iterator[list[_Read]]]:
+    """The first ``count`` pairs, and the batches of the others."""
+    first: list[_Read] = []
+    for group in read:
+        first += group
+        if len(first) >= count:
+            break
+    return first[:count], itertools.chain([first[count:]], read)
+
+
+def _matching(read: Iterator[list[_Read]], lexicon: Lexicon) -> Iterator[list[_Read]]:
+    """The same batches, after a check that the lexicon matches the text of the first pairs."""
+    first, others = _first(read, SAMPLE)
     check_match(lexicon, (words_of(pair.sentence) for pair in first if pair.links is not None))
-    yield from first
-    yield from pairs
+    return itertools.chain([first], others)
 
 
-def _counted(pairs: Sequence[_Read], method: AlignmentMethod) -> tuple[Lexicon, Iterator[AlignedPair]]:
-    """The lexicon counted on pairs, and their alignments."""
+def _counted(pairs: Sequence[_Read], method: AlignmentMethod) -> tuple[Lexicon, dict[int, NDArray[np.float64]]]:
+    """The lexicon counted on pairs, and their reweighted maps [target words, source words] by id."""
     # the last digits of a sum depend on the order, so pairs are summed in corpus order, whatever order they arrive in
     maps = [
         (p, p.links.shares[:, :-1])
@@ -150,8 +175,56 @@ def _counted(pairs: Sequence[_Read], method: AlignmentMethod) -> tuple[Lexicon, 
     lexicon, reweighted = count_lexicon(
         [(words_of(pair.sentence), shares) for pair, shares in maps], method.lexicon_passes, method.lexicon_exponent
     )
-    scores = {pair.sentence.id: of_pair for (pair, _), of_pair in zip(maps, reweighted)}
-    return lexicon, (pair.aligned(scores.get(pair.sentence.id), method) for pair in pairs)
+    return lexicon, {pair.sentence.id: of_pair for (pair, _), of_pair in zip(maps, reweighted)}
+
+
+def _reweighted(
+    pairs: Sequence[_Read], lexicon: Lexicon | None, method: AlignmentMethod
+) -> dict[int, NDArray[np.float64]]:
+    """The maps [target words, source words] of pairs that were not counted, reweighted by a lexicon, by id."""
+    if lexicon is None:
+        return {}
+    return {
+        pair.sentence.id: lexicon.reweight(words_of(pair.sentence), pair.links.shares[:, :-1], method.lexicon_exponent)
+        for pair in pairs
+        if isinstance(pair.links, WordLinks)
+    }
+
+
+def _aligned(
+    pairs: Sequence[_Read], scores: Mapping[int, NDArray[np.float64]], method: AlignmentMethod
+) -> list[AlignedPair]:
+    """The alignments of pairs, from reweighted ``scores`` where there are some, else from their own maps."""
+    weighed = [pair.sentence for pair in pairs if pair.sentence.id in scores]
+    maps = [np.pad(scores[sentence.id], ((0, 0), (0, 1))) for sentence in weighed]
+    found = dict(zip((s.id for s in weighed), word_maps_links(maps, weighed, method.forward)))
+    links = [found.get(pair.sentence.id, pair.links) for pair in pairs]
+    choose_links(links)
+    return [AlignedPair(pair.sentence.id, one, pair.status) for pair, one in zip(pairs, links)]
+
+
+def _read(pairs: Sequence[DirectedPair], method: AlignmentMethod) -> list[_Read]:
+    """Pairs with the links of their only direction, or of both combined; None if a direction has no maps."""
+    links: list[SentenceLinks | None] = [forward.links for forward, _ in pairs]
+    if method.both is not None:
+        links = [forward.links if reverse is None else None for forward, reverse in pairs]
+        whole = [k for k, pair in enumerate(pairs) if all(each is not None and each.links is not None for each in pair)]
+        for k, joined in zip(whole, _combined([pairs[k] for k in whole], method)):
+            links[k] = joined
+    return [_Read(pair[0].sentence, one, _status(*pair)) for pair, one in zip(pairs, links)]
+
+
+def _combined(pairs: Sequence[DirectedPair], method: AlignmentMethod) -> list[SentenceLinks]:
+    """Both directions of pairs that have maps in both."""
+    both = method.both
+    assert both is not None
+    sentences = [forward.sentence for forward, _ in pairs]
+    directions = [[each.links for each in pair if each is not None and each.links is not None] for pair in pairs]
+    forward, reverse = [one for one, _ in directions], [other for _, other in directions]
+    if both.join is not None:
+        return [*join_all(both.join, sentences, method.forward, forward, reverse)]
+    choose_links([*forward, *reverse])
+    return [_symmetrized(*each, both) for each in zip(sentences, forward, reverse)]
 
 
 def _status(forward: DirectedLinks, reverse: DirectedLinks | None) -> str:
@@ -160,23 +233,12 @@ def _status(forward: DirectedLinks, reverse: DirectedLinks | None) -> str:
     return f"{reverse.sentence.status} in the other direction"
 
 
-def _links(forward: DirectedLinks, reverse: DirectedLinks | None, method: AlignmentMethod) -> SentenceLinks | None:
-    """The links of the only direction, or of both combined; None if a direction has no maps."""
-    if reverse is None or method.both is None:
-        return forward.links
-    if forward.links is None or reverse.links is None:
-        return None
-    if method.both.join is None:
-        return _symmetrized(forward.sentence, forward.links, reverse.links, method.both)
-    return join(method.both.join, forward.sentence, method.forward, forward.links, reverse.links)
-
-
 def _symmetrized(
     sentence: SentenceMaps, forward: WordLinks, reverse: WordLinks, both: BidirectionalOptions
 ) -> SentenceLinks:
     check_same_size(sentence, reverse.linked.shape)
     exchanged = frozenset((j, i) for i, j in reverse.links)
-    linked = np.zeros_like(forward.linked)
+    linked = np.zeros(forward.linked.shape, dtype=np.bool_)
     for link in symmetrize(forward.links, exchanged, str(both.method), both.variant):
         linked[link] = True
     return SentenceLinks(linked)

@@ -68,7 +68,7 @@ class DeferredLinks(WordLinks):
     """Links that a rule chooses when they are first read; joins and lexicons read only the shares of most of them.
 
     Args:
-        units: the map that the rule of ``options`` reads.
+        units: the map that the rule of ``options`` reads; or its scores, if they are a word map.
         sides: source and target.
         options: name the rule.
         shares: see :class:`WordLinks`.
@@ -76,7 +76,7 @@ class DeferredLinks(WordLinks):
 
     def __init__(
         self,
-        units: UnitMap,
+        units: UnitMap | NDArray[np.float64],
         sides: tuple[SentenceSide, SentenceSide],
         options: ExtractionOptions,
         shares: NDArray[np.float64],
@@ -88,8 +88,30 @@ class DeferredLinks(WordLinks):
     def linked(self) -> NDArray[np.bool_]:
         """The links, chosen by the rule."""
         units, (source, target), options = self.__dict__.pop("_read")
+        if not isinstance(units, UnitMap):
+            units = _word_units(units)
         chosen = _choices(units, source, target, options)
         return chosen.linked(source.word_count, target.word_count)
+
+    @property
+    def two_way(self) -> tuple[NDArray[np.float64], float] | None:
+        """The word map and the least two-way share that alone decide about links that are not chosen yet."""
+        if "_read" not in self.__dict__:
+            return None
+        units, _, options = self.__dict__["_read"]
+        least = rule_of(options.rule).two_way
+        return None if least is None or options.final_punctuation else (units, least)
+
+    def choose(self, linked: NDArray[np.bool_]) -> None:
+        """Set the links that the rule chooses."""
+        del self.__dict__["_read"]
+        self.__dict__["linked"] = linked
+
+
+def _word_units(scores: NDArray[np.float64]) -> UnitMap:
+    """A word map [target words, source words + 1] as a map between units."""
+    target, source = len(scores), scores.shape[-1] - 1
+    return UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -110,19 +132,17 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
 def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
     maps = named_maps(sentence, options)
-    rule = rule_of(options.rule)
-    units = combined_units(maps, sentence, options, rule.units)
-    words = units.scores
-    if rule.units != "words":  # under every rule confidences are shares of word maps
-        words = combined_units(maps, sentence, options, "words").scores
+    words = combined_units(maps, sentence, options, "words").scores
+    if rule_of(options.rule).units == "words":
+        return word_map_links(words, sentence, options)
+    units = combined_units(maps, sentence, options, rule_of(options.rule).units)
+    # under every rule confidences are shares of word maps
     return DeferredLinks(units, (sentence.source, sentence.target), options, row_shares(words))
 
 
 def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """Apply the rule of ``options``, which must read words, to a word map [target words, source words + 1]."""
-    target, source = len(scores), scores.shape[-1] - 1
-    units = UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
-    return DeferredLinks(units, (sentence.source, sentence.target), options, row_shares(scores))
+    return DeferredLinks(scores, (sentence.source, sentence.target), options, row_shares(scores))
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
@@ -132,13 +152,17 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
         InputError: a layer or head was not recorded.
     """
     kind = options.kind
-    maps: NDArray[np.float64] = np.stack([_named_map(sentence, kind, name.layer, name.head) for name in options.maps])
+    maps: NDArray[np.float64] = np.stack([named_map(sentence, kind, name.layer, name.head) for name in options.maps])
     _check_finite(all(np.isfinite(array).all() for array in sentence.arrays.values()), sentence, kind)
     return maps
 
 
-def _named_map(sentence: SentenceMaps, kind: str, layer: int, head: int | None) -> NDArray[np.float64]:
-    """One of the maps of :func:`stacked_maps`, [T, S]; nothing else is computed."""
+def named_map(sentence: SentenceMaps, kind: str, layer: int, head: int | None) -> NDArray[np.float64]:
+    """One of the maps of :func:`stacked_maps`, [T, S]; nothing else is computed.
+
+    Raises:
+        InputError: the layer or head was not recorded.
+    """
     index = sentence.layer_index(layer)
     of_layer = sentence.at(index)
     if head is None:

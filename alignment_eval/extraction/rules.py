@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Callable
 
 import numpy as np
@@ -34,12 +35,14 @@ class Rule:
         units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
+        two_way: the least two-way share that it links, if it reads nothing else.
     """
 
     name: str
     units: str
     nulls: tuple[str, ...]
     pick: Pick
+    two_way: float | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ def _two_way(value: str) -> Rule:
     Null is always masked, because it has no share of a column.
     """
     least = _share("two-way", value)
-    return Rule(f"two-way={least!r}", "words", ("mask",), lambda scores: at_least(scores, least, two_way_shares))
+    pick = partial(at_least, threshold=least, shares=two_way_shares)
+    return Rule(f"two-way={least!r}", "words", ("mask",), pick, least)
 
 
 def _share(rule: str, value: str) -> float:
@@ -174,6 +178,7 @@ RULE_NAMES = (*_PLAIN, *(f"{name}={value}" for name, (value, _) in _WITH_VALUE.i
 RULES: dict[str, tuple[str, ...]] = {name: make().nulls for name, make in _PLAIN.items()}
 
 
+@cache
 def rule_of(text: str) -> Rule:
     """The rule that ``text`` names, with the value of its parameter after ``=``: ``kobayashi2020``, ``threshold=0.2``.
 

@@ -184,7 +184,7 @@ class SentenceMaps:
             layers = self.layer_maps(kind)
             return np.empty((len(layers), 0, *layers.shape[1:]), dtype=layers.dtype)
         norms = self._array("transformed_norm").astype(np.promote_types(self._array("transformed_norm").dtype, "f4"))
-        product: Array = self._array("head_attn_w") * norms[:, :, None, :]  # a product in float16 could overflow
+        product: Array = self._array("head_attn_w") * norms[..., None, :]  # a product in float16 could overflow
         return product
 
     def layer_maps(self, kind: str) -> Array:

@@ -150,7 +150,11 @@ def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
     require_known("combination", how, COMBINATIONS)
-    shares = row_shares(scores)
+    return terms_of(row_shares(scores), how)
+
+
+def terms_of(shares: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+    """The terms that :func:`combine` adds, from row shares."""
     return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
 
 

@@ -12,7 +12,7 @@ from fairseq.data.data_utils import batch_by_size
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_batches, read_directions
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -89,9 +89,9 @@ class Aligner:
                 alignment is yielded.
         """
         read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
-        yield from align_corpus(read, self._method, self._lexicon, self._on_count, self._check_lexicon)
+        yield from align_batches(read, self._method, self._lexicon, self._on_count, self._check_lexicon)
 
-    def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[DirectedPair]:
+    def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[list[DirectedPair]]:
         """Read the maps of each pair of a window, in one direction or in both."""
         exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
         encoded = [
@@ -107,24 +107,22 @@ class Aligner:
         pairs: Mapping[int, TokenPair],
         encoded: Sequence[dict[int, EncodedPair]],
         progress: Callable[[int], object],
-    ) -> Iterator[DirectedPair]:
+    ) -> Iterator[list[DirectedPair]]:
         reasons = {id_: reason for id_ in pairs if (reason := self._reason(pairs[id_], [of[id_] for of in encoded]))}
         progress(len(reasons))
-        for id_, reason in reasons.items():
-            yield _not_aligned(id_, reason), None
+        yield [(_not_aligned(id_, reason), None) for id_, reason in reasons.items()]
         ids = [id_ for id_ in pairs if id_ not in reasons]
         lengths = np.array([[len(side.ids) for of in encoded for side in of[id_]] for id_ in ids], dtype=np.int64)
         for rows in length_batches(lengths, self._max_tokens):
             batch = [ids[row] for row in rows]
             read = [self._read_batch(k, {id_: of.pop(id_) for id_ in batch}) for k, of in enumerate(encoded)]
             progress(len(batch))
-            for id_ in batch:
-                yield read[0][id_], read[1][id_] if len(read) > 1 else None
+            yield [(read[0][id_], read[1][id_] if len(read) > 1 else None) for id_ in batch]
 
     def _read_batch(self, which: int, pairs: Mapping[int, EncodedPair]) -> dict[int, DirectedLinks]:
         direction, options = self._directions[which]
-        maps = direction.maps(pairs, [options.kind], [map_.layer for map_ in options.maps])
-        return {id_: read_direction(maps[id_], options) for id_ in pairs}
+        maps = direction.padded_maps(pairs, [options.kind], [map_.layer for map_ in options.maps])
+        return read_directions(maps, options)
 
     def _reason(self, pair: TokenPair, encoded: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; if it can be, count its subwords and return an empty string."""

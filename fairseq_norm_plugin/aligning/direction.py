@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.maps.padded import PaddedMaps, batch_axes
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, layers_and_heads, recorded_quantities
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
-from fairseq_norm_plugin.generation.generator import Hypotheses, record_hypotheses
+from fairseq_norm_plugin.generation.generator import Hypotheses, forced_maps
 from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
 from fairseq_norm_plugin.tokens import Frames
 
@@ -148,10 +149,8 @@ class Direction:
         self._ids = _new_ids(self._dictionaries, self.frames)
 
     @torch.no_grad()
-    def maps(
-        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
-    ) -> dict[int, SentenceMaps]:
-        """Compute the maps of a batch, by id, in one teacher-forced pass without the output layer.
+    def padded_maps(self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]) -> PaddedMaps:
+        """Compute the maps of a batch in one teacher-forced pass without the output layer.
 
         Args:
             pairs: encoded pairs by id.
@@ -161,15 +160,21 @@ class Direction:
         recorded = self.recorded(pairs, kinds, layers)
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
         ids = sample["id"].tolist()
-        device = sample["net_input"]["src_tokens"].device
-        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(device)}] for id_ in ids]
+        src_tokens = sample["net_input"]["src_tokens"]
+        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
         pad = self._dictionaries[1].pad()
         with enough_threads(self._models, count_tokens(pairs)):
-            record_hypotheses(self._models, sample, hypotheses, recorded, pad, self.frames.first)
-        return {
-            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=hypothesis[MAPS_KEY])
-            for id_, (hypothesis,) in zip(ids, hypotheses)
-        }
+            ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
+        sentences = [SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers) for id_ in ids]
+        columns = [columns.start for columns in real_positions(src_tokens, pad)]
+        arrays = {name: np.moveaxis(array, 0, batch_axes(name).index("B")) for name, array in batch.means().items()}
+        return PaddedMaps(sentences, columns, arrays)
+
+    def maps(
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
+    ) -> dict[int, SentenceMaps]:
+        """The maps of each pair of a batch (:meth:`padded_maps`), by id."""
+        return {sentence.id: sentence for sentence in self.padded_maps(pairs, kinds, layers)}
 
     def recorded(
         self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]

@@ -163,11 +163,15 @@ class BatchMaps:
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
-        means = {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
+        means = self.means()
         return [
             {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
             for i, (columns, rows) in enumerate(zip(source, target))
         ]
+
+    def means(self) -> dict[str, NDArray[Any]]:
+        """The quantities with padding, [B, L, …]."""
+        return {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
 
 
 def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:

@@ -201,7 +201,23 @@ def record_hypotheses(
     pad: int,
     bos: int,
 ) -> None:
-    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps``, by teacher forcing.
+    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps`` (:func:`forced_maps`)."""
+    columns = real_positions(sample["net_input"]["src_tokens"], pad)
+    for rank, (present, batch) in enumerate(forced_maps(models, sample, hypotheses, recorded, pad, bos)):
+        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
+        for i, sentence in zip(present, batch.sentences([columns[i] for i in present], rows)):
+            hypotheses[i][rank][MAPS_KEY] = sentence
+
+
+def forced_maps(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    bos: int,
+) -> list[tuple[list[int], BatchMaps]]:
+    """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
 
     This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
     ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
@@ -224,9 +240,4 @@ def record_hypotheses(
                 with suppress(PassEnd):
                     model.decoder(inputs, encoder_out=rank_out, features_only=True)
                 batches[rank].add(recorder.take())
-    columns = real_positions(net_input["src_tokens"], pad)
-    for rank in ranks:
-        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present[rank]]
-        arrays = batches[rank].sentences([columns[i] for i in present[rank]], rows)
-        for i, sentence in zip(present[rank], arrays):
-            hypotheses[i][rank][MAPS_KEY] = sentence
+    return list(zip(present, batches))
