@@ -16,6 +16,7 @@ TESTS, MODULES, FILE_LINES, CLASS_LINES = 18, 14, 400, 150
 
 #: Modules that are tested through what a user calls, and where.
 ELSEWHERE = {
+    "alignment_eval/maps/padded.py": "tests/eval/extraction/test_batch.py",
     # command lines and the text they read
     "alignment_eval/selection/describe.py": "tests/eval/commands/test_select.py",
     "alignment_eval/selection/methods.py": "tests/eval/commands/test_select.py",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.maps.padded import PaddedMaps, batch_axes
+from alignment_eval.maps.padded import PaddedMaps
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
@@ -152,10 +152,7 @@ class Direction:
     def padded_maps(self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]) -> PaddedMaps:
         """Compute the maps of a batch in one teacher-forced pass without the output layer.
 
-        Args:
-            pairs: encoded pairs by id.
-            kinds: which kinds (:data:`alignment_eval.maps.sentence.KINDS`).
-            layers: which layers, from 0.
+        ``kinds`` are those of :data:`alignment_eval.maps.sentence.KINDS`, ``layers`` count from 0.
         """
         recorded = self.recorded(pairs, kinds, layers)
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
@@ -167,8 +164,7 @@ class Direction:
             ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
         sentences = [SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers) for id_ in ids]
         columns = [columns.start for columns in real_positions(src_tokens, pad)]
-        arrays = {name: np.moveaxis(array, 0, batch_axes(name).index("B")) for name, array in batch.means().items()}
-        return PaddedMaps(sentences, columns, arrays)
+        return PaddedMaps(sentences, columns, batch.padded())
 
     def maps(
         self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.padded import batch_axes
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, QUANTITIES
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture
@@ -163,14 +164,17 @@ class BatchMaps:
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
-        means = self.means()
+        means = self._means()
         return [
             {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
             for i, (columns, rows) in enumerate(zip(source, target))
         ]
 
-    def means(self) -> dict[str, NDArray[Any]]:
-        """The quantities with padding, [B, L, …]."""
+    def padded(self) -> dict[str, NDArray[Any]]:
+        """The arrays of all sentences with padding, for alignment_eval.maps.padded.PaddedMaps."""
+        return {name: np.moveaxis(array, 0, batch_axes(name).index("B")) for name, array in self._means().items()}
+
+    def _means(self) -> dict[str, NDArray[Any]]:
         return {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
 
 
