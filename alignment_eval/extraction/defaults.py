@@ -16,12 +16,14 @@ KIND = "attn_n"
 PASSES = 2
 #: The smallest number of pairs for which a lexicon helps.
 FEWEST_PAIRS = 30
-#: The two-way share for one direction, by (formed, with a lexicon).
-_ALONE = {(True, True): 0.3, (True, False): 0.25, (False, True): 0.35, (False, False): 0.25}
+#: The two-way share for one direction without a lexicon.
+ALONE = 0.25
+#: What a lexicon adds to the share of one direction, by whether its maps have formed.
+_LEXICON = {True: 0.05, False: 0.1}
 #: The two-way share for the product of both directions.
-_PRODUCT = 0.4
+PRODUCT = 0.4
 #: The default rules where options name the maps but not the rule.
-SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={_PRODUCT}"
+SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={PRODUCT}"
 
 
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
@@ -31,14 +33,12 @@ def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
         layers: the numbers of all layers.
     """
     names = tuple(MapName(layer) for layer in sorted(layers)[-2:])
-    return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={_ALONE[False, False]}")
+    return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={ALONE}")
 
 
 def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
     """The product of an AWI map and an AWO map that agree."""
-    return ExtractionOptions(
-        kind, heads=tuple(maps), combine="product", setting="awo", rule=f"two-way={_ALONE[True, False]}"
-    )
+    return ExtractionOptions(kind, heads=tuple(maps), combine="product", setting="awo", rule=f"two-way={ALONE}")
 
 
 def has_formed(maps: ExtractionOptions) -> bool:
@@ -46,15 +46,18 @@ def has_formed(maps: ExtractionOptions) -> bool:
     return len({name.setting or maps.setting for name in maps.maps}) > 1
 
 
-def one_direction(maps: ExtractionOptions, lexicon: bool) -> AlignmentMethod:
-    """The method for one model's maps, with a lexicon of the text or without."""
-    share = _ALONE[has_formed(maps), lexicon]
+def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = ALONE) -> AlignmentMethod:
+    """The method for one model's maps, with a lexicon of the text or without; ``share`` is that without."""
+    if lexicon:
+        share = round(share + _LEXICON[has_formed(maps)], 2)
     return AlignmentMethod(maps.with_rule(f"two-way={share}"), lexicon_passes=PASSES if lexicon else 0)
 
 
-def both_directions(forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool) -> AlignmentMethod:
+def both_directions(
+    forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = PRODUCT
+) -> AlignmentMethod:
     """The method for the maps of two models: the product of both word maps."""
-    rule = f"two-way={_PRODUCT}"
+    rule = f"two-way={share}"
     return AlignmentMethod(
         forward.with_rule(rule),
         reverse.with_rule(rule),

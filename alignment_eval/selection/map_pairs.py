@@ -2,20 +2,22 @@
 
 The candidates are those of :mod:`alignment_eval.selection.agreement`: every product of an AWI map and an AWO map of a
 higher layer, and the upper layers in AWO.  Each is read without a lexicon, by the rule of
-:func:`alignment_eval.extraction.defaults.product_of`.  The lowest AER is taken.
+:func:`alignment_eval.extraction.defaults.product_of`.  The lowest AER is taken.  Another rule may then be chosen for
+these maps; :func:`aer_under` is its AER.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.bidirectional import Words, words_of
+from alignment_eval.extraction.corpus import DirectedLinks
 from alignment_eval.extraction.defaults import product_of, upper_layers
-from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
+from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links, word_map_links
 from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
@@ -72,6 +74,27 @@ def choose_maps_by_gold(
     figures = aer_of(hits, corpus.sure)
     best = int(figures.argmin())
     return MapsByGold(candidates[best], float(figures[best]), words, corpus.skipped)
+
+
+def aer_under(options: ExtractionOptions, pairs: Collection[DirectedLinks], gold: Sequence[GoldSentence]) -> float:
+    """The AER of word maps, read by another rule than before.
+
+    Args:
+        options: the rule, which reads word maps.
+        pairs: all sentence pairs as they were read; id k belongs to ``gold[k]``.
+        gold: the gold, one entry a sentence.
+
+    Raises:
+        InputError: as :class:`alignment_eval.scoring.gold_corpus.GoldCorpus`.
+    """
+    links = {pair.sentence.id: pair.links for pair in pairs}
+    corpus = GoldCorpus((pair.sentence for pair in pairs), gold)
+    hits = np.zeros(3, dtype=np.int64)
+    for sentence, matrix in corpus:
+        of_sentence = links[sentence.id]
+        if of_sentence is not None:
+            hits = hits + matrix.hits(word_map_links(of_sentence.shares, sentence, options).linked)
+    return float(aer_of(hits, corpus.sure))
 
 
 def _pairs(names: Sequence[MapName]) -> list[tuple[MapName, MapName]]:

@@ -14,6 +14,7 @@ from alignment_eval.records.store import Records, RunInfo
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, require_both
 from alignment_eval.selection.profile import Profile, calibrated, parse_profile, read_profile, text_hash
+from alignment_eval.selection.shares import Calibration, profiles_together
 
 #: The value of ``--profile`` that ignores the profile of a model.
 NO_PROFILE = "none"
@@ -44,7 +45,7 @@ def profiles_of(runs: Sequence[Records], named: str | None) -> tuple[list[Profil
         require_both(first, named)
         return [first, first.of_reverse(str(model_of(runs[1].info)), named)], [named, named]
     found = [_profile_of(records, named) for records in runs]
-    return [profile for profile, _ in found], [source for _, source in found]
+    return profiles_together([made for made, _ in found]), [source for _, source in found]
 
 
 def method_of_records(
@@ -72,10 +73,10 @@ def method_of_records(
     return chosen
 
 
-def _profile_of(records: Records, named: str | None) -> tuple[Profile, str]:
+def _profile_of(records: Records, named: str | None) -> tuple[Calibration, str]:
     carried = records.info.profile
     if carried is not None and named is None:
-        return parse_profile(carried, str(records.directory)), f"the profile in {records.directory}"
+        return Calibration(parse_profile(carried, str(records.directory))), f"the profile in {records.directory}"
     info = records.info
     if KIND not in info.kinds:
         raise UsageError(
@@ -86,7 +87,7 @@ def _profile_of(records: Records, named: str | None) -> tuple[Profile, str]:
     agreement = choose_by_agreement(sentences) if len(sentences) >= FEWEST_PAIRS else None
     text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
     profile = calibrated(agreement, info.layers, str(model_of(info)), text, len(sentences))
-    return profile, f"the maps in {records.directory}"
+    return Calibration.of(profile, sentences).with_share(), f"the maps in {records.directory}"
 
 
 def _different(records: Records) -> Iterator[SentenceMaps]:

@@ -16,7 +16,16 @@ import msgspec
 
 from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, method_for, one_direction, product_of, upper_layers
+from alignment_eval.extraction.defaults import (
+    FEWEST_PAIRS,
+    PRODUCT,
+    both_directions,
+    method_for,
+    one_direction,
+    product_of,
+    upper_layers,
+    wants_lexicon,
+)
 from alignment_eval.extraction.method import AlignmentMethod, StoredMethod
 from alignment_eval.extraction.options import Value
 from alignment_eval.files import ContentHash
@@ -156,9 +165,10 @@ def calibrated_by_gold(found: MapsByGold, model: str, gold: str) -> Profile:
     )
 
 
-def together(forward: Profile, reverse: Profile) -> Profile:
-    """The profile of a model with the method for it and the model of the other direction."""
-    both = method_for(forward.streamed.forward, reverse.streamed.forward, FEWEST_PAIRS)
+def together(forward: Profile, reverse: Profile, share: float = PRODUCT) -> Profile:
+    """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
+    maps = forward.streamed.forward, reverse.streamed.forward
+    both = both_directions(*maps, wants_lexicon(*maps, FEWEST_PAIRS), share)
     return replace(forward, reverse_model=reverse.model, both=both)
 
 

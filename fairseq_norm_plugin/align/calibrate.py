@@ -13,9 +13,12 @@ from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
+from alignment_eval.extraction.defaults import ALONE, PRODUCT
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.selection.agreement import FEWEST_PAIRS, FORMED, PAIRS
-from alignment_eval.selection.profile import Profile, together
+from alignment_eval.selection.profile import Profile
+from alignment_eval.selection.shares import FEWEST_WORDS, Calibration, profiles_together
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -34,11 +37,12 @@ from fairseq_norm_plugin.aligning.direction import Direction
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
-Choose the maps that a model aligns with: the two that agree most on sentence pairs.  No gold is needed.
+Choose the maps that a model aligns with: the two that agree most on sentence pairs.  The two-way share that they are
+read by is estimated on the same pairs.  No gold is needed.
 
 The first {PAIRS} different pairs of the text are read; {FEWEST_PAIRS} are enough.  With --dev-gold all pairs are read,
-and the maps of the lowest AER on that gold are chosen.  The choice becomes a profile beside the checkpoint, which
-every command then uses.  With --reverse-path each of the two models gets one.
+and the maps of the lowest AER on that gold are chosen; the share is estimated without it.  The choice becomes a
+profile beside the checkpoint, which every command then uses.  With --reverse-path each of the two models gets one.
 """
 
 
@@ -83,19 +87,17 @@ def run(args: argparse.Namespace) -> None:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
     hashes = [model.identity for model in models]
-    profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
-    if len(profiles) == 2:
-        profiles = [together(*profiles), together(*profiles[::-1])]
+    found, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     text.check_unchanged()
-    for file, profile in zip(files, profiles):
+    for file, profile, made in zip(files, profiles_together(found), found):
         signed = replace(profile, signature=signature(pairs=profile.pairs, **fields, **profile.fields()))
         write_lines(file, [signed.to_json()])
-        _report(file, signed)
+        _report(file, signed, made.enough_words)
 
 
 def _by_agreement(
     args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Profile], dict[str, Value]]:
+) -> tuple[list[Calibration], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
@@ -105,7 +107,7 @@ def _by_agreement(
 
 def _by_gold(
     args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Profile], dict[str, Value]]:
+) -> tuple[list[Calibration], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
@@ -115,11 +117,11 @@ def _by_gold(
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
     ways = (pairs, gold.links), (exchanged, gold.links.transposed())
-    profiles = [
+    found = [
         calibrate_by_gold(of, way, links.to_sentences(), (model, gold.file.hash), args.max_tokens)
         for of, (way, links), model in zip(directions, ways, models)
     ]
-    return profiles, reading_fields("dev_gold", gold)
+    return found, reading_fields("dev_gold", gold)
 
 
 def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
@@ -133,9 +135,18 @@ def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Nam
         warn_on_stderr(warning)
 
 
-def _report(file: Path | str, profile: Profile) -> None:
+def _report(file: Path | str, profile: Profile, enough_words: bool) -> None:
     maps = profile.streamed.forward.map_names
-    print(f"{file}: maps {maps}, chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}")
+    print(
+        f"{file}: maps {maps}, chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}; "
+        f"{_shares(profile)}"
+    )
+    if not enough_words:
+        print(
+            f"norm-align calibrate: the default share, because the pairs have fewer than {FEWEST_WORDS} words of both "
+            f"sides to estimate it on",
+            file=sys.stderr,
+        )
     if profile.chosen_by == "upper-layers":
         print(
             f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
@@ -150,3 +161,18 @@ def _figure(profile: Profile) -> str:
     if profile.chosen_by == "gold":
         return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
     return f"{100 * profile.figure:.1f} % agreement"
+
+
+def _shares(profile: Profile) -> str:
+    """The two-way shares of a profile, and whether they are estimated."""
+    shares = f"two-way share {_share(profile.streamed, ALONE)}, with a lexicon {_value(profile.alone)}"
+    return shares if profile.both is None else f"{shares}, both models {_share(profile.both, PRODUCT)}"
+
+
+def _share(method: AlignmentMethod, default: float) -> str:
+    value = _value(method)
+    return f"{value} (default)" if value == str(default) else f"{value} (estimated; default {default})"
+
+
+def _value(method: AlignmentMethod) -> str:
+    return method.forward.rule.partition("=")[2]

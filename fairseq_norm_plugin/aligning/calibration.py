@@ -1,9 +1,13 @@
-"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold."""
+"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold.
+
+The two-way share that they are read by is then estimated on the same pairs, without gold
+(:mod:`alignment_eval.selection.shares`).
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,8 +16,9 @@ from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.progress import progress_bar
 from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
-from alignment_eval.selection.map_pairs import choose_maps_by_gold
-from alignment_eval.selection.profile import Profile, calibrated, calibrated_by_gold, text_hash
+from alignment_eval.selection.map_pairs import aer_under, choose_maps_by_gold
+from alignment_eval.selection.profile import calibrated, calibrated_by_gold, text_hash
+from alignment_eval.selection.shares import Calibration
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
 from fairseq_norm_plugin.aligning.text import TokenPair
@@ -41,7 +46,7 @@ def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
     return all(pair) and all(of.fits(of.encode(way)) for of, way in zip(directions, (pair, pair[::-1])))
 
 
-def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Profile:
+def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
     """The profile of a model by the agreement of its own maps; of its upper layers if the pairs are too few.
 
     Args:
@@ -52,11 +57,12 @@ def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_
     """
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
     if len(encoded) < FEWEST_PAIRS:
-        return calibrated(None, range(direction.layers), model, "", len(encoded))
-    sentences = dict(_maps(direction, encoded, max_tokens))
-    agreement = choose_by_agreement(sentences[id_] for id_ in sorted(sentences))
-    text = text_hash((id_, words_of(sentence)) for id_, sentence in sentences.items())
-    return calibrated(agreement, range(direction.layers), model, text, len(encoded))
+        return Calibration(calibrated(None, range(direction.layers), model, "", len(encoded)))
+    sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
+    agreement = choose_by_agreement(sentences)
+    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
+    profile = calibrated(agreement, range(direction.layers), model, text, len(encoded))
+    return Calibration.of(profile, sentences).with_share()
 
 
 def calibrate_by_gold(
@@ -65,8 +71,8 @@ def calibrate_by_gold(
     gold: Sequence[GoldSentence],
     names: tuple[str, str],
     max_tokens: int = 4000,
-) -> Profile:
-    """The profile of a model by AER on a development gold.
+) -> Calibration:
+    """The profile of a model by AER on a development gold, which chooses its maps but not its shares.
 
     Args:
         direction: the model.
@@ -81,18 +87,24 @@ def calibrate_by_gold(
     encoded = {id_: direction.encode(pair) for id_, pair in pairs.items()}
     nothing = SentenceSide((), np.empty(0, dtype=np.int32))
     others = [id_ for id_ in range(len(gold)) if id_ not in pairs]
-    stubs = (SentenceMaps(id_, nothing, nothing, (), status="empty or too long") for id_ in others)
-    maps = (sentence for _, sentence in _maps(direction, encoded, max_tokens))
-    found = choose_maps_by_gold(itertools.chain(maps, stubs), gold, range(direction.layers))
-    return calibrated_by_gold(found, *names)
+    stubs = [SentenceMaps(id_, nothing, nothing, (), status="empty or too long") for id_ in others]
+
+    def sentences() -> Iterator[SentenceMaps]:  # made anew: all maps of a large gold would not fit into memory
+        yield from _maps(direction, encoded, max_tokens)
+        yield from stubs
+
+    found = choose_maps_by_gold(sentences(), gold, range(direction.layers))
+    made = Calibration.of(calibrated_by_gold(found, *names), sentences()).with_share()
+    options = made.profile.streamed.forward
+    if options == found.maps:
+        return made
+    return replace(made, profile=replace(made.profile, figure=aer_under(options, made.pairs.values(), gold)))
 
 
-def _maps(
-    direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int
-) -> Iterator[tuple[int, SentenceMaps]]:
+def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
     ids = list(encoded)
     lengths = np.array([[len(side.ids) for side in encoded[id_]] for id_ in ids], dtype=np.int64)
     batches = list(length_batches(lengths, max_tokens))
     for rows in progress_bar(batches, len(batches), "batches"):
         batch = {ids[row]: encoded[ids[row]] for row in rows}
-        yield from direction.maps(batch, [KIND], range(direction.layers)).items()
+        yield from direction.maps(batch, [KIND], range(direction.layers)).values()

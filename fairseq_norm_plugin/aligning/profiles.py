@@ -8,6 +8,7 @@ from typing import Optional
 from alignment_eval.selection.chosen import require_both
 from alignment_eval.selection.of_records import NO_PROFILE
 from alignment_eval.selection.profile import Profile, read_profile
+from alignment_eval.selection.shares import Calibration, profiles_together
 from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
@@ -39,18 +40,18 @@ def find_profiles(
             return [profile], [named]
         require_both(profile, named)
         return [profile, profile.of_reverse(models[1], named)], [named, named]
-    profiles: list[Profile] = []
+    found: list[Calibration] = []
     sources: list[str] = []
     pairs = None
     for direction, model, exchanged in zip(directions, models, (False, True)):
         beside = direction.profile
         if named is None and beside.is_file():
-            profiles.append(read_profile(beside, model))
+            found.append(Calibration(read_profile(beside, model)))
             sources.append(str(beside))
             continue
         if pairs is None:
             pairs = usable_pairs(text, directions)
         mine = [(pair[1], pair[0]) if exchanged else pair for pair in pairs]
-        profiles.append(calibrate(direction, mine, model, max_tokens))
+        found.append(calibrate(direction, mine, model, max_tokens))
         sources.append("the text itself")
-    return profiles, sources
+    return profiles_together(found), sources

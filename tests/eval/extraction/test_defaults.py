@@ -9,6 +9,7 @@ from alignment_eval.extraction.defaults import (
     both_directions,
     has_formed,
     method_for,
+    one_direction,
     product_of,
     upper_layers,
 )
@@ -54,3 +55,10 @@ def test_the_method_by_text_and_models(forward, reverse, pairs, rule, passes):
 def test_shares_do_not_depend_on_what_was_given_before():
     again = both_directions(FORMED.with_rule("two-way=0.9"), UPPER, lexicon=False)
     assert again == both_directions(FORMED, UPPER, lexicon=False)
+
+
+def test_a_stated_share():
+    assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "two-way=0.4"
+    assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "two-way=0.45"
+    both = both_directions(FORMED, UPPER, lexicon=False, share=0.5)
+    assert (both.forward.rule, both.reverse.rule) == ("two-way=0.5", "two-way=0.5")

@@ -10,13 +10,14 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.defaults import product_of, upper_layers
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import MapName
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.scoring.aer import score
 from alignment_eval.selection.agreement import map_names
-from alignment_eval.selection.map_pairs import choose_maps_by_gold
+from alignment_eval.selection.map_pairs import aer_under, choose_maps_by_gold
 from tests.facts import facts
 
 PAIRS = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
@@ -64,6 +65,15 @@ def test_a_model_of_one_layer_has_only_that(make_sentence):
     found = choose_maps_by_gold(sentences, gold, [0])
     assert found.maps == upper_layers([0])
     assert found.aer == slow_aer(sentences, gold, found.maps)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_the_figure_of_another_rule(make_sentence, share):
+    sentences, gold = corpus(make_sentence, 1)
+    maps = product_of((MapName(0, 0, "awi"), MapName(2)))
+    read = [read_direction(sentence, maps) for sentence in sentences]
+    options = maps.with_rule(f"two-way={share}")
+    assert aer_under(options, read, gold) == slow_aer(sentences, gold, options)
 
 
 def test_gold_of_other_text(make_sentence):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli as align_eval
+from alignment_eval.selection import shares
 from fairseq_norm_plugin.align import cli
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -71,6 +72,8 @@ def test_profiles_are_those_that_are_bundled(call, models):
         assert mine == bundled
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
+    assert "two-way share 0.25 (default), with a lexicon 0.3, both models 0.4 (default)" in done.out
+    assert "fewer than 2000 words of both sides" in done.err
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
 
@@ -126,6 +129,17 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
     exchanged = json.loads((models / "checkpoint.en-de.pt.align.json").read_text())
     assert (exchanged["chosen_by"], exchanged["reverse_model"]) == ("gold", profile["model"])
     assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
+
+
+def test_the_figure_is_that_of_the_share_that_was_chosen(call, models, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(shares, "FEWEST_WORDS", 1000)
+    monkeypatch.setattr(shares, "estimated_share", lambda pairs, method: 0.39)
+    done = call("calibrate", *GOLD)
+    assert "two-way share 0.4 (estimated; default 0.25), with a lexicon 0.45\n" in done.out
+    profile = json.loads((models / "checkpoint.pt.align.json").read_text())
+    assert profile["streamed"]["forward"]["rule"] == "two-way=0.4"
+    found, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
+    assert found == profile["figure"]
 
 
 def test_a_gold_of_other_text(call, tmp_path):

@@ -8,6 +8,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import MapName
 from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated, profile_path, together
+from alignment_eval.selection.shares import Calibration
 from fairseq_norm_plugin.aligning import profiles
 from fairseq_norm_plugin.aligning.profiles import find_profiles
 
@@ -29,7 +30,7 @@ def asked(monkeypatch):
 
     def calibrate(direction, pairs, model, max_tokens):
         found.append((model, pairs))
-        return calibrated(None, range(3), model, "text", 1)
+        return Calibration(calibrated(None, range(3), model, "text", 1))
 
     monkeypatch.setattr(profiles, "calibrate", calibrate)
     monkeypatch.setattr(profiles, "usable_pairs", lambda text, directions: list(text))
