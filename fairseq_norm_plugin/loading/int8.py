@@ -1,7 +1,8 @@
 """Matrix products in 8 bits, on a CPU.
 
-The weights of each output are scaled to 8 bits once, the inputs of a product by their largest value when it is computed
-(dynamic quantisation).  Parameters, layer norms, softmax and maps stay in float32.
+The weights of each output are scaled to 8 bits once, the inputs of each token by their largest value when a product is
+computed (dynamic quantisation), so a token's product does not depend on the other tokens of the batch.  Parameters,
+layer norms, softmax and maps stay in float32.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
+from alignment_eval.errors import UsageError
+
 _LARGEST = 127  # of 8 bits with a sign
+_LARGEST_INPUT = 63  # of 7 bits with a sign, because some CPUs add two products in 16 bits
+_TINY = torch.finfo(torch.float32).tiny
 
 
 class Int8Linear(nn.Linear):
@@ -24,22 +29,32 @@ class Int8Linear(nn.Linear):
     def pack(self) -> None:
         """Scale the weights; call it again after they have changed."""
         weight = self.weight.detach().float()
-        scales = (weight.abs().amax(dim=1).double() / _LARGEST).clamp_min(torch.finfo(torch.float32).tiny)
+        scales = (weight.abs().amax(dim=1).double() / _LARGEST).clamp_min(_TINY)
         zeros = torch.zeros(len(weight), dtype=torch.int64)
         with warnings.catch_warnings():  # torch announces another interface, which needs one more package
             warnings.filterwarnings("ignore", category=UserWarning)
             quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-            self.packed = torch.ops.quantized.linear_prepack(quantised, self.bias)
+            self.packed = torch.ops.quantized.linear_prepack(quantised, None)
 
     def forward(self, input: Tensor) -> Tensor:
         """The product of ``input`` [..., inputs] with the weights, and the bias: float32 [..., outputs]."""
-        # 7 bits of inputs, because some CPUs add two products in 16 bits
-        product: Tensor = torch.ops.quantized.linear_dynamic(input, self.packed, reduce_range=True)
-        return product
+        largest = input.abs().amax(dim=-1, keepdim=True).clamp_min_(_TINY)
+        # inputs are rounded as unsigned numbers with this zero; weights are scaled inside
+        product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            input / largest, 1 / _LARGEST_INPUT, _LARGEST_INPUT + 1, self.packed
+        )
+        product.mul_(largest)
+        return product if self.bias is None else product.add_(self.bias)
 
 
 def use_int8(model: nn.Module) -> None:
-    """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32."""
+    """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32.
+
+    Raises:
+        UsageError: torch has no such products on this processor.
+    """
+    if "fbgemm" not in torch.backends.quantized.supported_engines:
+        raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
     for name, module in model.named_modules():
         if ".layers." in name and type(module) is nn.Linear:
             _convert(module)

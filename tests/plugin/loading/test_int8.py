@@ -7,34 +7,60 @@ from fairseq_norm_plugin.loading.int8 import Int8Linear
 
 
 def slow_product(linear, inputs):
-    """The product with weights rounded to 127 steps of each output's largest, and exact inputs."""
-    weight = linear.weight.detach().double()
-    steps = weight.abs().amax(dim=1, keepdim=True) / 127
-    return inputs.double() @ ((weight / steps).round() * steps).t() + linear.bias.double()
+    """The product in float64, with weights in 127 steps of each output's largest, inputs in 63 of each token's."""
+    weight, inputs = rounded(linear.weight.detach().double(), 127), rounded(inputs.double(), 63)
+    return inputs @ weight.t() + linear.bias.detach().double()
 
 
-def test_a_product_is_that_of_rounded_weights():
-    torch.manual_seed(0)
-    linear = nn.Linear(64, 48)
-    inputs = torch.randn(5, 3, 64)
-    expected = slow_product(linear, inputs).detach()
+def rounded(rows, steps):
+    step = rows.abs().amax(dim=-1, keepdim=True) / steps
+    return (rows / step).round() * step
+
+
+def in_8_bits(inputs, outputs):
+    linear = nn.Linear(inputs, outputs)
     linear.__class__ = Int8Linear
     linear.pack()
+    return linear
+
+
+def test_a_product_is_that_of_rounded_numbers():
+    torch.manual_seed(0)
+    linear = in_8_bits(64, 48)
+    inputs = torch.randn(5, 3, 64) * torch.logspace(-6, 6, 5)[:, None, None]  # tokens of any size
     with torch.no_grad():
         found = linear(inputs)
-    # inputs are rounded to 127 steps of their whole range, so each is wrong by half a step at most
-    step = float(inputs.max() - inputs.min()) / 127
-    bound = 0.5 * step * linear.weight.detach().double().abs().sum(dim=1)
     assert found.shape == (5, 3, 48)
     assert found.dtype == torch.float32
-    assert bool(((found - expected).abs() <= bound * 1.01).all())
-    assert float((found - expected).abs().max()) > 0
+    expected = slow_product(linear, inputs)
+    sizes = expected.abs().amax(dim=-1, keepdim=True)
+    torch.testing.assert_close(found.double() / sizes, expected / sizes, rtol=0, atol=1e-6)
 
 
-def test_weights_of_zero():
-    linear = nn.Linear(8, 4)
+@torch.no_grad()
+def test_a_token_does_not_depend_on_its_batch():
+    torch.manual_seed(1)
+    linear = in_8_bits(64, 48)
+    inputs = torch.randn(7, 5, 64) * torch.logspace(-3, 3, 7)[:, None, None]
+    together = linear(inputs)
+    for i in range(7):
+        assert torch.equal(linear(inputs[i : i + 1, 2:4]), together[i : i + 1, 2:4])
+
+
+def test_zeros_and_no_bias():
+    linear = in_8_bits(8, 4)
     nn.init.zeros_(linear.weight)
-    linear.__class__ = Int8Linear
     linear.pack()
     with torch.no_grad():
         torch.testing.assert_close(linear(torch.randn(2, 8)), linear.bias.expand(2, 4))
+        torch.testing.assert_close(linear(torch.zeros(2, 8)), linear.bias.expand(2, 4))
+        linear.bias = None
+        assert not linear(torch.zeros(2, 8)).any()
+
+
+def test_nan_in_a_token_shows_as_nan():
+    linear = in_8_bits(8, 4)
+    with torch.no_grad():
+        found = linear(torch.tensor([[1.0] * 8, [1.0] * 7 + [float("nan")]]))
+    assert found[1].isnan().all()
+    assert found[0].isfinite().all()
