@@ -53,7 +53,8 @@ def best_share(shares: NDArray[np.float64]) -> float:
     if not len(falling):
         raise InputError("no word pair has a share above 0: expected maps of sentence pairs to estimate a share on")
     found, drawn = np.cumsum(falling), np.arange(1, len(falling) + 1)
-    return float(np.max(found / (drawn + BETA**2 * found[-1])))
+    best = np.max(found / (drawn + BETA**2 * found[-1]))
+    return float(min(best, falling[0]))  # equal shares may sum to a rounding more
 
 
 def estimated_share(pairs: Iterable[DirectedPair], method: AlignmentMethod) -> float:

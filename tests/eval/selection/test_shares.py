@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import two_way_shares
+from alignment_eval.selection import shares as module
 from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import Profile, calibrated
 from alignment_eval.selection.shares import (
@@ -55,6 +56,7 @@ def slow_expected_f(values: Sequence[float], least: float) -> float:
 
 
 @given(shares)
+@example([3e-18] * 5)
 def test_no_other_share_expects_more(values: list[float]) -> None:
     found = best_share(np.array(values))
     assert 0 <= found <= 1 / (1 + BETA**2) + 1e-9
@@ -129,6 +131,16 @@ def test_sharp_maps_get_a_larger_share_than_diffuse_ones() -> None:
     assert sharp.alone.forward.maps == FORMED.alone.forward.maps
     middle = calibration(0.2).with_share().profile
     assert middle == FORMED
+
+
+@pytest.mark.parametrize(("estimate", "chosen"), [(0.14, 0.15), (0.16, 0.25), (0.34, 0.25), (0.352, 0.35), (0.38, 0.4)])
+def test_the_default_remains_where_the_estimate_is_near(
+    monkeypatch: pytest.MonkeyPatch, estimate: float, chosen: float
+) -> None:
+    monkeypatch.setattr(module, "estimated_share", lambda pairs, method: estimate)
+    made = calibration(0.2).with_share()
+    assert made.profile.streamed.forward.rule == f"two-way={chosen}"
+    assert made.estimated == (chosen != 0.25)
 
 
 def test_a_model_that_has_not_formed_keeps_the_default() -> None:
