@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 setup(
     name="fairseq-norm-plugin",
     version="0.1.0",
-    description="Norm-weighted attention maps of any trained fairseq Transformer, and the word alignments in them",
+    description="Norm-weighted attention maps of trained fairseq Transformers, and the word alignments in them",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
