@@ -17,6 +17,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -218,10 +219,18 @@ def _remove_copies(state: dict[str, Any]) -> None:
         del state["model"][name]
 
 
+def _looks_saved(path: str) -> bool:
+    """Whether a file begins as one that torch has saved: an archive, or an older one, which is a pickle."""
+    with Path(PathManager.get_local_path(path)).open("rb") as file:
+        return file.read(2).startswith((b"PK", b"\x80"))
+
+
 def _refusal(path: str, error: Exception) -> Exception:
     """The error for a file that ``error`` was raised at."""
     if isinstance(error, pickle.UnpicklingError):
         found = re.search(r"GLOBAL (\S+)", str(error))
+        if not (found or _looks_saved(path)):
+            return InputError(f"{path}: not a checkpoint; expected a file that fairseq-train or torch.save has written")
         what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
         return InputError(
             f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "

@@ -77,7 +77,8 @@ def width_of(text: str) -> Width:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number with cm or in, such as 8.5cm or 3.3in")
     inches = float(match[1]) * UNITS[match[2]]
     if not _NARROWEST <= inches <= _WIDEST:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a width from {_NARROWEST:g}in to {_WIDEST:g}in")
+        least, most = (f"{limit / UNITS[match[2]]:.3g}{match[2]}" for limit in (_NARROWEST, _WIDEST))
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a width from {least} to {most}")
     return Width(inches, match[2])
 
 

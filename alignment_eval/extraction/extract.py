@@ -173,7 +173,7 @@ def named_map(sentence: SentenceMaps, kind: str, layer: int, head: int | None) -
         known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
         if not heads:
             known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
-        raise InputError(f"the records have no head {head}: {known}")
+        raise UsageError(f"the records have no head {head}: {known}")
     one: NDArray[np.float64] = _in_float64(sentence.at(index, head)).head_maps(kind)[0, 0]
     return one
 

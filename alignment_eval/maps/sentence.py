@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.subwords import word_strings
 
 Array = NDArray[Any]
@@ -206,10 +206,10 @@ class SentenceMaps:
         """The index on the L axis of layer number ``layer`` (fairseq's, from 0).
 
         Raises:
-            InputError: that layer was not recorded.
+            UsageError: that layer was not recorded.
         """
         if layer not in self.layers:
-            raise InputError(
+            raise UsageError(
                 f"the records have no layer {layer}; name one of {', '.join(map(str, self.layers))} (counted from 0)"
             )
         return self.layers.index(layer)

@@ -40,6 +40,7 @@ from fairseq_norm_plugin.align.arguments import (
     check_input,
     text_paths,
 )
+from fairseq_norm_plugin.align.method import check_stated
 from fairseq_norm_plugin.align.run import run
 from fairseq_norm_plugin.api.loading import NO_REVERSE
 
@@ -55,6 +56,7 @@ _COMMON = (
         "reverse_path",
         "reverse_data",
         "reverse_bpe_codes",
+        "rule",
         "lexicon",
         "lexicon_file",
         "output",
@@ -63,6 +65,8 @@ _COMMON = (
         "resume",
         "overwrite",
         "cpu",
+        "dtype",
+        "window",
         "engine",
     ),
 )
@@ -184,3 +188,4 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
     line_style(args)
     given_map_options(args)
+    check_stated(args)

@@ -11,6 +11,7 @@ from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
 from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.direction import Direction
@@ -47,6 +48,18 @@ def choose_method(
     overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, args.lexicon_file)
     chosen = chosen_method(profiles, sources, text.size, overrides)
     return replace(chosen, method=with_lexicon_options(chosen.method, args))
+
+
+def check_stated(args: argparse.Namespace) -> None:
+    """Check what a command line states of maps and rule, as far as no model is needed for it.
+
+    Raises:
+        UsageError: something is unknown, or does not go together.
+    """
+    if states_maps(args):
+        _stated(argparse.Namespace(**vars(args)), 1, None)  # it fills in defaults
+    elif args.rule is not None:
+        rule_of(args.rule)
 
 
 def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalOptions]) -> AlignmentMethod:

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
@@ -19,6 +20,9 @@ from fairseq_norm_plugin.options import extraction_options, parse_kinds, parse_n
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in MIXING_KINDS if not NORM_KINDS.get(kind, "").startswith("ff"))
+
+#: What fairseq takes for pieces of the subset valid.
+_PIECE = re.compile(r"valid\d+")
 
 
 @dataclass
@@ -154,16 +158,27 @@ def _files_of_subsets(text: str, option: str) -> dict[str, str]:
     return files
 
 
+def _subsets_of(data: Any) -> list[str]:
+    """The subsets of binarised data, by the files of its directories (``test.de-en.de.idx``)."""
+    names = {file.name for directory in str(data).split(":") for file in Path(directory).glob("*.*-*.*.idx")}
+    return sorted({name.split(".")[0] for name in names})
+
+
 def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
     """Check that validation covers the gold's subsets completely, and that the first subset can choose checkpoints."""
     subsets = str(cfg.aer_valid_subset).split(",")
+    present = _subsets_of(cfg.data)
     for subset in gold:
+        if present and subset not in present and not _PIECE.fullmatch(subset):
+            raise UsageError(
+                f"--aer-gold {cfg.aer_gold}: {cfg.data} has no subset {subset!r}; choose one of {', '.join(present)}"
+            )
         if subset not in subsets:
             raise UsageError(
                 f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {cfg.aer_valid_subset}; "
                 + (
                     "fairseq takes it for a piece of valid: binarise the gold's text as test"
-                    if re.fullmatch(r"valid\d+", subset)
+                    if _PIECE.fullmatch(subset)
                     else f"add it, such as --valid-subset {subset},valid"
                 )
             )

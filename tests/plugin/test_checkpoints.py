@@ -46,6 +46,14 @@ def test_namespaces_and_numpy_scalars_load(tmp_path):
     assert state["extra_state"]["best"] == 3.5
 
 
+def test_another_file_is_no_checkpoint(tmp_path):
+    path = tmp_path / "codes.bpe"
+    path.write_text("#version: 0.2\ne n</w>\n")
+    with pytest.raises(InputError, match=r"codes\.bpe: not a checkpoint; expected a file that fairseq-train") as error:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert "run code" not in str(error.value)
+
+
 def test_a_malicious_checkpoint_does_not_run_and_is_named(tmp_path):
     victim = tmp_path / "created-by-pickle"
     path = save(tmp_path / "evil.pt", extra_state={"x": Malicious(str(victim))})

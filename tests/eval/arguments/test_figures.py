@@ -45,8 +45,8 @@ def test_width(parser: argparse.ArgumentParser, text: str, inches: float, unit: 
     [
         ("--width", "8.5", "8.5cm"),
         ("--width", "-3cm", "8.5cm"),
-        ("--width", "0.1cm", "1.5in"),
-        ("--width", "900cm", "100in"),
+        ("--width", "0.1cm", "from 3.81cm to 254cm"),
+        ("--width", "900in", "from 1.5in to 100in"),
         ("--dpi", "0", "1 or more"),
         ("--colormap", "absent", "Greys"),
         ("--figure-formats", "png,gif", "png, svg, pdf"),

@@ -124,8 +124,8 @@ def test_max_norm_layer(
         (["--setting", "a"], 2, "unknown setting 'a' … one of awo, awi"),
         (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
         (["--layer", "2nd"], 2, "argument --layer: '2nd': expected a layer number, from 0, or max-norm"),
-        (["--layer", "0"], 1, "layer 0 … (counted from 0)"),
-        (["--head", "3"], 1, "head 3 … layer has 3 heads … name one of 0 to 2"),
+        (["--layer", "0"], 2, "layer 0 … (counted from 0)"),
+        (["--head", "3"], 2, "head 3 … layer has 3 heads … name one of 0 to 2"),
     ],
 )
 def test_bad_options(
@@ -143,7 +143,7 @@ def test_layers_are_checked_even_if_all_sentences_were_skipped(
 ) -> None:
     directory = make_records(tmp_path / "run", [make_sentence(0, status="too long")])
     assert call(capsys, "extract", directory, *OPTIONS)[:2] == (0, "\n")
-    assert call(capsys, "extract", directory, *OPTIONS, "--layer", "7")[:2] == (1, "")
+    assert call(capsys, "extract", directory, *OPTIONS, "--layer", "7")[:2] == (2, "")
 
 
 def test_kind_that_was_not_recorded(

@@ -140,6 +140,8 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--kind", "alti", "--layer", 0, "--head", 1), 2, "head 0.1 of kind alti: "),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--min-confidence", 2), 2, "--min-confidence 2: expected a number from 0 to 1"),
+        (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded
+        (("--path", "none.pt", "--layer", 1, "--setting", "x"), 2, "unknown setting 'x'"),
         (("--path", "none.pt"), 1, "none.pt: no such file"),
         (("-s", "xx", "-t", "zz"), 1, "dict.zz.txt: no such file"),
     ],

@@ -247,7 +247,8 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
     [
         ({"aer_gold": "test"}, "give SUBSET=FILE"),
         ({"aer_gold": "test=a,test=b"}, "each subset once"),
-        ({"aer_gold": "test1=g"}, "subset 'test1' is not in --valid-subset test,valid; add it"),
+        ({"aer_gold": "train=g"}, "subset 'train' is not in --valid-subset test,valid; add it"),
+        ({"aer_gold": "tst=g"}, "has no subset 'tst'; choose one of test, .*train, valid"),
         ({"aer_gold": "valid1=g"}, "subset 'valid1' is not in .* takes it for a piece of valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"aer_gold_base": "2"}, "--aer-gold-base is '2'; give 0 or 1"),
