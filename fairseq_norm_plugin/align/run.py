@@ -116,6 +116,7 @@ def _manifest(
     signed = {
         "version": __version__,
         "models": list(hashes),
+        **({} if args.dtype in ("float32", "int8") else {"dtype": args.dtype}),  # the architecture tells 8 bits
         "architectures": [architecture_hash(model.models) for model in models],
         "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
         "pipelines": [_pipeline_fields(model.text) for model in models],

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Optional, Union
 
+import torch
+
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
@@ -24,6 +26,7 @@ from fairseq_norm_plugin.loading.languages import (
 )
 from fairseq_norm_plugin.loading.subwords import text_settings
 from fairseq_norm_plugin.loading.weights import DTYPES, build_model, read_parts
+from fairseq_norm_plugin.output.identity import ParameterHash
 from fairseq_norm_plugin.output.profile import profile_file
 from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
@@ -176,16 +179,19 @@ def _load_direction(
     if files.found or found:
         print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
     models = []
+    # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
+    hashed = None if DTYPES[stated.dtype] == torch.float32 else ParameterHash(torch.float32)
     for parts in files.members:
         state = state or read_parts(parts)
         trained = state["cfg"].task
         with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
-            models.append(build_model(task, state, parts[0], stated.dtype))
+            models.append(build_model(task, state, parts[0], stated.dtype, hashed and hashed.add))
         state = {}
-    model = _norm_model(task, models, settings, languages, files, _other_languages(trained, languages))
+    parameters = None if hashed is None else hashed.whole
+    model = _norm_model(task, models, settings, languages, files, parameters, _other_languages(trained, languages))
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         other = setup_task(cfg.task, languages.exchanged)
-        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files)
+        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters)
     return model
 
 
@@ -195,6 +201,7 @@ def _norm_model(
     settings: TextSettings,
     languages: Languages,
     files: ModelFiles,
+    parameters: Optional[str] = None,
     trained: Optional[tuple[str, str]] = None,
 ) -> NormModel:
     frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
@@ -203,9 +210,9 @@ def _norm_model(
         for dictionary in dictionaries
     )
     both = pipelines(settings, (languages.source, languages.target), (source, target))
-    profile = profile_file(files.checkpoints, task.told_direction, next(models[0].parameters()).dtype)
+    profile = profile_file(files.checkpoints, task.told_direction)
     direction = Direction(models, dictionaries, both, files.name, frames, profile, trained)
-    return NormModel(task, models, direction, (source, target), settings)
+    return NormModel(task, models, direction, (source, target), settings, parameters)
 
 
 def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options: Any) -> tuple[str, str]:

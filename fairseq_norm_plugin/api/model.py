@@ -16,7 +16,7 @@ from fairseq_norm_plugin.api.alignments import AlignOptions, ProfileAligner
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS
 from fairseq_norm_plugin.api.map_model import MapModel
 from fairseq_norm_plugin.api.sentences import GivenPair, given_pairs, is_one_pair
-from fairseq_norm_plugin.output.identity import direction_hash
+from fairseq_norm_plugin.output.identity import model_hash, told_hash
 from fairseq_norm_plugin.pipeline.settings import TextSettings
 from fairseq_norm_plugin.tokens import Vocabulary
 
@@ -38,15 +38,20 @@ class NormModel(MapModel):
         direction: Direction,
         vocabularies: tuple[Vocabulary, Vocabulary],
         text: TextSettings,
+        parameters: Optional[str] = None,
     ) -> None:
         super().__init__(task, models, direction, vocabularies)
         self.text = text
+        self._parameters = parameters
         self.reverse: Optional[NormModel] = None
 
     @cached_property
     def identity(self) -> str:
-        """The hash of the parameters, and of the tags if the model is told its languages by tags."""
-        return direction_hash(self.models, self.direction.frames)
+        """The hash of the parameters, and of the tags if the model is told its languages by tags.
+
+        A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
+        """
+        return told_hash(self._parameters or model_hash(self.models), self.direction.frames)
 
     @property
     def both(self) -> list[NormModel]:

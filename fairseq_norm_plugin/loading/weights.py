@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
 
 import torch
 from fairseq import checkpoint_utils
@@ -67,7 +67,13 @@ def read_parts(paths: Sequence[str]) -> dict[str, Any]:
     return state
 
 
-def build_model(task: Any, state: dict[str, Any], name: str, dtype: str = "float32") -> nn.Module:
+def build_model(
+    task: Any,
+    state: dict[str, Any],
+    name: str,
+    dtype: str = "float32",
+    see: Optional[Callable[[str, Tensor], object]] = None,
+) -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode.
 
     Args:
@@ -75,6 +81,8 @@ def build_model(task: Any, state: dict[str, Any], name: str, dtype: str = "float
         state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
         dtype: one of :data:`DTYPES`.
+        see: called with the name and the values of each entry of the model's state dictionary, in the order of the
+            names, as they are in the file.
 
     Raises:
         InputError: the weights do not fit the model, or are much smaller than its options say.
@@ -93,6 +101,8 @@ def build_model(task: Any, state: dict[str, Any], name: str, dtype: str = "float
     except RuntimeError as error:
         raise _misfit(name, error) from error
     del weights
+    if see is not None:
+        _show(model, see, mapped)
     for names in owners:
         _own(model, names, DTYPES[dtype], mapped)
     for buffer in model.buffers():
@@ -112,6 +122,13 @@ class _Unfilled(TorchFunctionMode):
         if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
             return filled
         return func(*args, **named)
+
+
+def _show(model: nn.Module, see: Callable[[str, Tensor], object], mapped: set[int]) -> None:
+    for name, tensor in sorted(model.state_dict().items()):
+        see(name, tensor)
+        if tensor.untyped_storage().data_ptr() in mapped and tensor.is_contiguous():
+            _forget(tensor)
 
 
 def _owners(model: nn.Module) -> list[list[str]]:

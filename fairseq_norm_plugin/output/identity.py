@@ -27,6 +27,8 @@ from fairseq_norm_plugin.tokens import Frames
 _SILENT_ATTRIBUTES = re.compile(
     r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
 )
+#: Numbers of a parameter that are hashed at once.
+_CHUNK = 1 << 24
 # Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
@@ -126,22 +128,48 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, bool, type(None))) else str(value)
 
 
+class ParameterHash:
+    """A running hash of the parameters and buffers of models.
+
+    Args:
+        dtype: the type that floating-point numbers are hashed in; None: each in its own.  In float32 the parameters of
+            a checkpoint have the same hash whatever type they are computed in later.
+    """
+
+    def __init__(self, dtype: Optional[torch.dtype] = None) -> None:
+        self._digest = ContentHash(size=8)
+        self._dtype = dtype
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Add an entry of a state dictionary; those of a model are added in the order of their names."""
+        if name.endswith("._float_tensor"):
+            return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
+        self._digest.update(name.encode())
+        for chunk in tensor.detach().flatten().split(_CHUNK):
+            self._digest.update(_bytes(chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk))
+
+    def add_model(self, model: nn.Module) -> None:
+        """Add all parameters and buffers of a model."""
+        for name, tensor in sorted(model.state_dict().items()):
+            self.add(name, tensor)
+
+    @property
+    def whole(self) -> str:
+        """The hash of what was added so far."""
+        return self._digest.whole
+
+
 def model_hash(models: Sequence[nn.Module]) -> str:
     """Hash of all parameters and buffers, in their dtype."""
-    digest = ContentHash(size=8)
+    hashed = ParameterHash()
     for model in models:
-        for name, tensor in sorted(model.state_dict().items()):
-            if name.endswith("._float_tensor"):
-                continue  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
-            digest.update(name.encode())
-            digest.update(_bytes(tensor))
-    return digest.whole
+        hashed.add_model(model)
+    return hashed.whole
 
 
-def direction_hash(models: Sequence[nn.Module], frames: Frames) -> str:
-    """Hash of the models, and of the tags that tell them the languages if there are any (``frames``)."""
-    whole = model_hash(models)
-    return whole if frames.is_plain else f"{whole}-{file_hash(repr(frames).encode())}"
+def told_hash(parameters: str, frames: Frames) -> str:
+    """Hash of models whose parameters have the hash ``parameters``, and of the tags that tell them the languages."""
+    return parameters if frames.is_plain else f"{parameters}-{file_hash(repr(frames).encode())}"
 
 
 def architecture_hash(models: Sequence[nn.Module]) -> str:
@@ -177,7 +205,7 @@ def dictionary_hash(*dictionaries: Any) -> str:
 
 
 def _bytes(tensor: Tensor) -> bytes:
-    data = tensor.detach().cpu().contiguous().flatten()
+    data = tensor.detach().cpu().contiguous()
     return data.view(torch.uint8).numpy().tobytes() if data.numel() else b""
 
 

@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
-import torch
-from torch import nn
-
-from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.selection.of_records import NO_PROFILE
 from alignment_eval.selection.profile import profile_path, read_profile
-from fairseq_norm_plugin.output.identity import direction_hash
+from fairseq_norm_plugin.output.identity import told_hash
 from fairseq_norm_plugin.tokens import Frames
 
 
@@ -39,29 +35,25 @@ class RunProfile:
         print(f"--norm-alignments: maps {self.maps.map_names} from {self.path}", file=sys.stderr)
 
 
-def profile_file(checkpoints: Sequence[str], direction: Optional[str], dtype: torch.dtype) -> Path:
+def profile_file(checkpoints: Sequence[str], direction: Optional[str]) -> Path:
     """Where the profile of a model is by default: beside its first checkpoint, with what else it depends on.
 
     Args:
         checkpoints: the files of the models of an ensemble.
         direction: the direction that language tags tell the model; None: it has no tags.
-        dtype: the type of the parameters, whose hash a profile carries.
     """
     first = Path(checkpoints[0])
     others = f"+{len(checkpoints) - 1}" if len(checkpoints) > 1 else ""
     told = "" if direction is None else "." + re.sub(r"[^\w@+-]", "_", direction)
-    type_ = "" if dtype == torch.float32 else f".{str(dtype).removeprefix('torch.')}"
-    return profile_path(first.with_name(f"{first.name}{others}{told}{type_}"))
+    return profile_path(first.with_name(f"{first.name}{others}{told}"))
 
 
-def profile_of_run(
-    cfg: Any, models: Sequence[nn.Module], direction: Optional[str], frames: Frames
-) -> Optional[RunProfile]:
+def profile_of_run(cfg: Any, parameters: str, direction: Optional[str], frames: Frames) -> Optional[RunProfile]:
     """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none.
 
     Args:
         cfg: the options of the task.
-        models: the models.
+        parameters: the hash of the models' parameters in float32 (identity.ParameterHash).
         direction: as for :func:`profile_file`.
         frames: what the models read around a sentence pair.
 
@@ -71,18 +63,8 @@ def profile_of_run(
     named = cfg.norm_profile
     if named == NO_PROFILE or not (named or cfg.norm_checkpoint):
         return None
-    checkpoints, dtype = str(cfg.norm_checkpoint).split(":"), next(models[0].parameters()).dtype
-    path = Path(named) if named else profile_file(checkpoints, direction, dtype)
+    path = Path(named) if named else profile_file(str(cfg.norm_checkpoint).split(":"), direction)
     if not named and not path.is_file():
-        _warn_of_type(path, profile_file(checkpoints, direction, torch.float32))
         return None
-    profile = read_profile(path, direction_hash(models, frames))
+    profile = read_profile(path, told_hash(parameters, frames))
     return RunProfile(path, profile.to_json(), profile.streamed.forward)
-
-
-def _warn_of_type(path: Path, other: Path) -> None:
-    if other.is_file():
-        warn_on_stderr(
-            f"{other}: the profile is ignored, because it was made in float32 and this run has another type; make "
-            f"{path} with norm-align calibrate --fp16 or --bf16"
-        )
