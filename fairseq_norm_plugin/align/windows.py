@@ -83,10 +83,12 @@ def line_of(pair: AlignedPair, style: LineStyle) -> AlignmentLine:
     return AlignmentLine(pair.id, style.line(pair.links), pair.status)
 
 
-def _windows(text: Iterable[TokenPair], ends: Sequence[int], todo: NDArray[np.bool_]) -> Iterator[dict[int, TokenPair]]:
-    """The pairs of each window that are still to be aligned, by id."""
+def _windows(
+    text: Iterable[TokenPair], ends: Sequence[int], todo: NDArray[np.bool_]
+) -> Iterator[Iterator[tuple[int, TokenPair]]]:
+    """The pairs of each window that are still to be aligned, with their ids; each must be read before the next."""
     pairs = enumerate(text)
     start = 0
     for end in ends:
-        yield {id_: pair for id_, pair in itertools.islice(pairs, end - start) if todo[id_]}
+        yield (pair for pair in itertools.islice(pairs, end - start) if todo[pair[0]])
         start = end

@@ -16,10 +16,12 @@ from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, Directe
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
+#: The tokens of source and target.
+PairSides = tuple[SentenceSide, SentenceSide]
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = (("source", "target"), ("reverse source", "reverse target"))
 
@@ -71,71 +73,82 @@ class Aligner:
         self._directions = list(zip(directions, options_of_each))
         for direction, options in self._directions:
             direction.check(options)
+        crossed = [zip(other.sides, directions[0].sides[::-1]) for other in directions[1:]]
+        self._alike = [[one.cuts_as(other) for one, other in of] for of in crossed]
         self._max_tokens = max_tokens
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
 
     def align(
-        self, windows: Iterable[Mapping[int, TokenPair]], progress: Callable[[int], object] = _ignore
+        self, windows: Iterable[Iterable[tuple[int, TokenPair]]], progress: Callable[[int], object] = _ignore
     ) -> Iterator[AlignedPair]:
         """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
         Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
 
         Args:
-            windows: pairs by id; the pairs of a window are sorted by length.  If a lexicon is counted, one window must
-                end with the last of the :attr:`counted_pairs`.
+            windows: pairs with their ids; the pairs of a window are sorted by length.  If a lexicon is counted, one
+                window must end with the last of the :attr:`counted_pairs`.
             progress: called with the number of pairs after each batch; with a lexicon, that is long before the first
                 alignment is yielded.
         """
         read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
         yield from align_batches(read, self._method, self._lexicon, self._on_count, self._check_lexicon)
 
-    def _read(self, pairs: Mapping[int, TokenPair], progress: Callable[[int], object]) -> Iterator[list[DirectedPair]]:
+    def _read(
+        self, pairs: Iterable[tuple[int, TokenPair]], progress: Callable[[int], object]
+    ) -> Iterator[list[DirectedPair]]:
         """Read the maps of each pair of a window, in one direction or in both."""
-        exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-        encoded = [
-            {id_: direction.encode(pair) for id_, pair in of.items()}
-            for (direction, _), of in zip(self._directions, (pairs, exchanged))
-        ]
-        yield from self._read_encoded(pairs, encoded, progress)
+        sides: dict[int, list[PairSides]] = {}
+        reasons: dict[int, str] = {}
+        for id_, pair in pairs:
+            cut = self._sides(pair)
+            if reason := self._reason(pair, cut):
+                reasons[id_] = reason
+            else:
+                sides[id_] = cut
+        progress(len(reasons))
+        yield [(_not_aligned(id_, reason), None) for id_, reason in reasons.items()]
+        ids = list(sides)
+        lengths = np.array([[len(side.tokens) for of in sides[id_] for side in of] for id_ in ids], dtype=np.int64)
+        for rows in length_batches(lengths, self._max_tokens):
+            batch = {ids[row]: sides.pop(ids[row]) for row in rows}
+            forward, *reverse = [self._read_batch(k, batch) for k in range(len(self._directions))]
+            progress(len(batch))
+            yield [(forward[id_], reverse[0][id_] if reverse else None) for id_ in batch]
         for direction, _ in self._directions:
             direction.forget()
 
-    def _read_encoded(
-        self,
-        pairs: Mapping[int, TokenPair],
-        encoded: Sequence[dict[int, EncodedPair]],
-        progress: Callable[[int], object],
-    ) -> Iterator[list[DirectedPair]]:
-        reasons = {id_: reason for id_ in pairs if (reason := self._reason(pairs[id_], [of[id_] for of in encoded]))}
-        progress(len(reasons))
-        yield [(_not_aligned(id_, reason), None) for id_, reason in reasons.items()]
-        ids = [id_ for id_ in pairs if id_ not in reasons]
-        lengths = np.array([[len(side.ids) for of in encoded for side in of[id_]] for id_ in ids], dtype=np.int64)
-        for rows in length_batches(lengths, self._max_tokens):
-            batch = [ids[row] for row in rows]
-            read = [self._read_batch(k, {id_: of.pop(id_) for id_ in batch}) for k, of in enumerate(encoded)]
-            progress(len(batch))
-            yield [(read[0][id_], read[1][id_] if len(read) > 1 else None) for id_ in batch]
+    def _sides(self, pair: TokenPair) -> list[PairSides]:
+        """The tokens of a pair in each direction; a text is cut once if both cut it alike."""
+        (first, _), *others = self._directions
+        source, target = (of.side(words) for of, words in zip(first.sides, pair))
+        found = [(source, target)]
+        for (direction, _), alike in zip(others, self._alike):
+            its = [
+                cut if same else of.side(words)
+                for of, same, cut, words in zip(direction.sides, alike, (target, source), (pair[1], pair[0]))
+            ]
+            found.append((its[0], its[1]))
+        return found
 
-    def _read_batch(self, which: int, pairs: Mapping[int, EncodedPair]) -> dict[int, DirectedLinks]:
+    def _read_batch(self, which: int, pairs: Mapping[int, list[PairSides]]) -> dict[int, DirectedLinks]:
         direction, options = self._directions[which]
-        maps = direction.padded_maps(pairs, [options.kind], [map_.layer for map_ in options.maps])
+        encoded = {id_: direction.encoded(sides[which]) for id_, sides in pairs.items()}
+        for name, sides in zip(_SIDES[which], zip(*encoded.values())):
+            self.tokens[name] += sum(len(side.ids) - 1 for side in sides)
+            self.unknown[name] += sum(side.unknown for side in sides)
+        maps = direction.padded_maps(encoded, [options.kind], [map_.layer for map_ in options.maps])
         return read_directions(maps, options)
 
-    def _reason(self, pair: TokenPair, encoded: Sequence[EncodedPair]) -> str:
-        """Why a pair cannot be aligned; if it can be, count its subwords and return an empty string."""
+    def _reason(self, pair: TokenPair, found: Sequence[PairSides]) -> str:
+        """Why a pair cannot be aligned; an empty string if it can be."""
         if not (pair[0] and pair[1]):
             return "empty"
-        for (direction, _), sides in zip(self._directions, encoded):
+        for (direction, _), sides in zip(self._directions, found):
             for limit, side in zip(direction.limits, sides):
-                if len(side.ids) > limit:
+                if len(side.tokens) > limit:
                     return f"longer than {limit} tokens"
-        for names, sides in zip(_SIDES, encoded):
-            for name, side in zip(names, sides):
-                self.tokens[name] += len(side.ids) - 1
-                self.unknown[name] += side.unknown
         return ""
 
     def unknown_warning(self) -> Optional[str]:

@@ -20,7 +20,8 @@ from alignment_eval.selection.map_pairs import aer_under, choose_maps_by_gold
 from alignment_eval.selection.profile import calibrated, calibrated_by_gold, text_hash
 from alignment_eval.selection.shares import Calibration
 from fairseq_norm_plugin.aligning.aligner import length_batches
-from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.encoding import EncodedPair
 from fairseq_norm_plugin.aligning.text import TokenPair
 
 

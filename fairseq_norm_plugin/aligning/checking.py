@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin.aligning.aligner import length_batches
-from fairseq_norm_plugin.aligning.direction import Direction, EncodedPair
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.encoding import EncodedPair
 from fairseq_norm_plugin.aligning.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
 from fairseq_norm_plugin.aligning.text import TokenPair
 

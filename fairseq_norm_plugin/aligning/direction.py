@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
@@ -17,33 +15,13 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.padded import PaddedMaps
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.selection.profile import profile_path
+from fairseq_norm_plugin.aligning.encoding import EncodedPair, EncodedSide, count_tokens, side_encoders
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
 from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, forced_maps
 from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
 from fairseq_norm_plugin.tokens import Frames
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedSide:
-    """One side of a pair, encoded for a model.
-
-    Attributes:
-        ids: token ids with the special tokens around them.
-        side: tokens with their words.
-        unknown: how many tokens the dictionary lacks.
-        certain: whether the words are certainly those of the text (tokens.Spelling).
-    """
-
-    ids: Tensor
-    side: SentenceSide
-    unknown: int
-    certain: bool = True
-
-
-#: An encoded sentence pair, source and target.
-EncodedPair = tuple[EncodedSide, EncodedSide]
 
 
 class Direction:
@@ -60,6 +38,7 @@ class Direction:
 
     Attributes:
         name, pipelines, frames, profile, trained: as given, or their defaults.
+        sides: encode source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
     """
@@ -78,7 +57,7 @@ class Direction:
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
-        self._ids = _new_ids(self._dictionaries, self.frames)
+        self.sides = side_encoders(pipelines, dictionaries, self.frames)
         self.profile = profile or profile_path(name)
         self.name = name
         self.trained = trained
@@ -107,15 +86,13 @@ class Direction:
         """Encode source and target of a pair."""
         return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
 
+    def encoded(self, sides: tuple[SentenceSide, SentenceSide]) -> EncodedPair:
+        """Encode the tokens of source and target (:attr:`sides` make them)."""
+        return self.sides[0].encoded(sides[0]), self.sides[1].encoded(sides[1])
+
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
         """Encode the words of a source (``which`` 0) or a target (1)."""
-        pieces = self.pipelines[which].segment(tokens)
-        dictionary, known = self._dictionaries[which], self._ids[which]
-        ids = [known[piece] for piece in pieces.tokens]
-        frame = self.frames.target if which else self.frames.source
-        before, after = ([dictionary[i] for i in part] for part in (frame.before, frame.after))
-        whole = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
-        return EncodedSide(torch.from_numpy(whole), pieces.side(before, after), ids.count(dictionary.unk()))
+        return self.sides[which].encoded(self.sides[which].side(tokens))
 
     def read(self, line: str, which: int) -> Words:
         """The words of a line of source (``which`` 0) or target (1)."""
@@ -144,9 +121,8 @@ class Direction:
 
     def forget(self) -> None:
         """Free the memory that caches of words and pieces take."""
-        for pipeline in self.pipelines:
-            pipeline.forget()
-        self._ids = _new_ids(self._dictionaries, self.frames)
+        self.sides[0].forget()
+        self.sides[1].forget()
 
     @torch.no_grad()
     def padded_maps(self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]) -> PaddedMaps:
@@ -196,32 +172,3 @@ class Direction:
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         sums: list[float] = of_tokens.double().sum(-1).tolist()
         return dict(zip(sample["id"].tolist(), sums))
-
-
-class _TokenIds(dict[str, int]):
-    """The id of each piece so far; unknown for what the dictionary lacks, and for what only looks like a symbol.
-
-    A word of the text that looks like ``</s>``, ``<pad>`` or a tag is not that symbol.
-    """
-
-    def __init__(self, dictionary: Any, specials: Collection[int]) -> None:
-        super().__init__()
-        self._dictionary = dictionary
-        self._specials = specials
-
-    def __missing__(self, piece: str) -> int:
-        found = self._dictionary.index(piece)
-        ordinary = found >= self._dictionary.nspecial and found not in self._specials
-        id_: int = found if ordinary else self._dictionary.unk()
-        self[piece] = id_
-        return id_
-
-
-def _new_ids(dictionaries: tuple[Any, Any], frames: Frames) -> tuple[_TokenIds, _TokenIds]:
-    source, target = (_TokenIds(dictionary, frames.ids) for dictionary in dictionaries)
-    return source, target
-
-
-def count_tokens(pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> int:
-    """The tokens of all sides of a batch."""
-    return sum(len(side.ids) for sides in pairs.values() for side in sides if side is not None)

@@ -40,7 +40,7 @@ def align_separately(
 
 def _aligned(aligner: Aligner, direction: Direction, pairs: Mapping[int, tuple[str, str]]) -> dict[int, AlignedPair]:
     try:
-        window = {id_: (direction.read(one, 0), direction.read(other, 1)) for id_, (one, other) in pairs.items()}
+        window = [(id_, (direction.read(one, 0), direction.read(other, 1))) for id_, (one, other) in pairs.items()]
         return {pair.id: pair for pair in aligner.align([window])}
     except (MemoryError, torch.OutOfMemoryError):  # of no single pair
         raise

@@ -168,9 +168,9 @@ def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> lis
     return [found[number] for number in range(len(pairs))]
 
 
-def _windows(pairs: Sequence[TokenPair], size: int) -> Iterator[dict[int, TokenPair]]:
+def _windows(pairs: Sequence[TokenPair], size: int) -> Iterator[Iterator[tuple[int, TokenPair]]]:
     for start in range(0, len(pairs), size):
-        yield dict(enumerate(pairs[start : start + size], start))
+        yield enumerate(pairs[start : start + size], start)
 
 
 def _left_out(found: Collection[AlignedPair]) -> Iterator[str]:

@@ -10,7 +10,8 @@ import torch
 
 from alignment_eval.errors import InputError, UsageError, shown
 from fairseq_norm_plugin.aligning.aligner import length_batches
-from fairseq_norm_plugin.aligning.direction import Direction, EncodedSide
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.encoding import EncodedSide
 from fairseq_norm_plugin.api.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.tokens import Vocabulary

@@ -7,7 +7,8 @@ from typing import Any
 
 from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.maps.sentence import status_of
-from fairseq_norm_plugin.aligning.direction import Direction, count_tokens
+from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.encoding import count_tokens
 from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows
 from fairseq_norm_plugin.api.sentences import GivenPair
 from fairseq_norm_plugin.capture.capturing import one_thread

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.files import file_hash
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import word_indices, word_strings
 from fairseq_norm_plugin.pipeline.codes import read_bpe
@@ -41,7 +43,7 @@ class Pieces:
 
 
 class Splitter:
-    """Cuts the words of a sentence into pieces; subclasses say how."""
+    """Cuts the words of a sentence into pieces; subclasses say how.  Equal ones cut any words into the same pieces."""
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """Cut the ``words`` of a sentence, which stand in ``text`` in this order."""
@@ -55,19 +57,19 @@ class Splitter:
         """Free the memory that a cache of words takes."""
 
 
+@dataclass(frozen=True)
 class MarkedPieces(Splitter):
-    """Text that is in pieces already: their mark, one of alignment_eval.maps.subwords.MARKS, shows the words."""
+    """Text that is in pieces already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
 
-    def __init__(self, mark: str) -> None:
-        self._mark = mark
+    mark: str
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """The pieces as they are."""
-        return Pieces(list(words), word_indices(words, self._mark))
+        return Pieces(list(words), word_indices(words, self.mark))
 
     def words(self, tokens: Sequence[str]) -> list[str]:
         """The words that the pieces spell."""
-        return word_strings(tokens, word_indices(tokens, self._mark))
+        return word_strings(tokens, word_indices(tokens, self.mark))
 
 
 class WordPieces(Splitter):
@@ -94,11 +96,24 @@ class WordPieces(Splitter):
         numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
         return Pieces(list(itertools.chain.from_iterable(pieces)), numbers)
 
+    @classmethod
+    def shared(cls, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> WordPieces:
+        """As the constructor, but one object, with one cache of words, for all that use the same codes."""
+        key = (file_hash(codes), kind, separator)
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = cls(codes, kind, separator)
+        return found
+
     def forget(self) -> None:
         """Clear the caches, which otherwise keep all words."""
         # new ones: another thread may be reading the old ones
         self._bpe.cache = {}
         self._known = _PiecesOfWords(self._bpe)
+
+
+#: The objects of :meth:`WordPieces.shared` that are in use.
+_shared: WeakValueDictionary[tuple[str, Optional[str], str], WordPieces] = WeakValueDictionary()
 
 
 class _PiecesOfWords(dict[str, "list[str]"]):

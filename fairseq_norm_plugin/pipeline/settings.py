@@ -191,7 +191,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: WordPieces(file, name, separator) for file in dict.fromkeys(codes)}
+        by_codes = {file: WordPieces.shared(file, name, separator) for file in dict.fromkeys(codes)}
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")

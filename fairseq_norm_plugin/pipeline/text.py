@@ -88,6 +88,10 @@ class TextPipeline:
         """The words of a sentence that links count."""
         return self._splitter.words(words)
 
+    def cuts_as(self, other: TextPipeline) -> bool:
+        """Whether both cut any words into the same pieces."""
+        return self._splitter == other._splitter
+
     def forget(self) -> None:
         """Free the memory that caches of words take."""
         self._splitter.forget()

@@ -11,9 +11,6 @@ from alignment_eval.extraction.extract import extract, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from fairseq_norm_plugin.aligning.aligner import Aligner, length_batches
-from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
-from fairseq_norm_plugin.pipeline.text import TextPipeline
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
 REVERSE = FORWARD.with_maps(parse_maps("0.3"))
@@ -21,15 +18,6 @@ METHODS = {
     "one": AlignmentMethod(FORWARD),
     "joined": AlignmentMethod(FORWARD, REVERSE, BidirectionalOptions("average")),
 }
-
-
-@pytest.fixture
-def make_direction(build, tgt_dict):
-    def make(seed, name="checkpoint.pt", **options):
-        pipeline = TextPipeline(MarkedPieces("@@"))
-        return Direction([build(seed, **options)], (tgt_dict, tgt_dict), (pipeline, pipeline), name)
-
-    return make
 
 
 @pytest.fixture
@@ -52,7 +40,7 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     progress = []
     used = directions[: 1 if method.reverse is None else 2]
     aligner = Aligner(method, used, max_tokens)
-    found = {pair.id: pair for pair in aligner.align([pairs], progress.append)}
+    found = {pair.id: pair for pair in aligner.align([pairs.items()], progress.append)}
     assert set(found) == set(pairs)
     assert sum(progress) == len(pairs)
     assert {id_: pair.status for id_, pair in found.items() if pair.links is None} == {
@@ -79,14 +67,14 @@ def maps_alone(direction, id_, pair, options):
 
 def test_unknown_subwords_are_counted(make_direction):
     aligner = Aligner(METHODS["one"], [make_direction(1)])
-    list(aligner.align([{0: (["w1", "zz", "</s>"], ["w2", "w4"])}]))
+    list(aligner.align([[(0, (["w1", "zz", "</s>"], ["w2", "w4"]))]]))
     assert dict(aligner.tokens) == {"source": 3, "target": 2}
     assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
     assert not aligner.unknown["target"]
 
 
 def test_nothing_to_align(make_direction):
-    assert list(Aligner(METHODS["one"], [make_direction(1)]).align([{}])) == []
+    assert list(Aligner(METHODS["one"], [make_direction(1)]).align([[]])) == []
 
 
 @pytest.mark.parametrize(

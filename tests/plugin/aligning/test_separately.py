@@ -26,7 +26,7 @@ class Failing:
     def align(self, windows):
         self.windows += 1
         for window in windows:
-            for id_, (source, _) in window.items():
+            for id_, (source, _) in window:
                 yield AlignedPair(id_, source)
                 if "bad" in source:
                     raise self.error
