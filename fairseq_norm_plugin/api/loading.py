@@ -181,11 +181,12 @@ def _load_direction(
     models = []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if DTYPES[stated.dtype] == torch.float32 else ParameterHash(torch.float32)
+    see = None if hashed is None else hashed.add
     for parts in files.members:
         state = state or read_parts(parts)
         trained = state["cfg"].task
         with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
-            models.append(build_model(task, state, parts[0], stated.dtype, hashed and hashed.add))
+            models.append(build_model(task, state, parts[0], stated.dtype, see))
         state = {}
     parameters = None if hashed is None else hashed.whole
     model = _norm_model(task, models, settings, languages, files, parameters, _other_languages(trained, languages))

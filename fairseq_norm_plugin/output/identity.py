@@ -145,7 +145,7 @@ class ParameterHash:
         if name.endswith("._float_tensor"):
             return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
         self._digest.update(name.encode())
-        for chunk in tensor.detach().flatten().split(_CHUNK):
+        for chunk in torch.split(tensor.detach().flatten(), _CHUNK):
             self._digest.update(_bytes(chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk))
 
     def add_model(self, model: nn.Module) -> None:
@@ -165,6 +165,25 @@ def model_hash(models: Sequence[nn.Module]) -> str:
     for model in models:
         hashed.add_model(model)
     return hashed.whole
+
+
+class ReadParameters:
+    """The hash in float32 of models that fairseq reads, which makes 16 bits of their parameters only later."""
+
+    def __init__(self) -> None:
+        self._hashed: Optional[ParameterHash] = None
+
+    def watch(self, model: Any) -> None:
+        """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
+        model.register_load_state_dict_post_hook(self._add)
+
+    def _add(self, model: nn.Module, _: object) -> None:
+        self._hashed = self._hashed or ParameterHash(torch.float32)
+        self._hashed.add_model(model)
+
+    def hash(self, models: Sequence[nn.Module]) -> str:
+        """The hash of the models that were read; of ``models`` as they are if none was."""
+        return model_hash(models) if self._hashed is None else self._hashed.whole
 
 
 def told_hash(parameters: str, frames: Frames) -> str:

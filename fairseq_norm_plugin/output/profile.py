@@ -13,7 +13,6 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.selection.of_records import NO_PROFILE
 from alignment_eval.selection.profile import profile_path, read_profile
 from fairseq_norm_plugin.output.identity import told_hash
-from fairseq_norm_plugin.tokens import Frames
 
 
 @dataclass(frozen=True)
@@ -48,23 +47,21 @@ def profile_file(checkpoints: Sequence[str], direction: Optional[str]) -> Path:
     return profile_path(first.with_name(f"{first.name}{others}{told}"))
 
 
-def profile_of_run(cfg: Any, parameters: str, direction: Optional[str], frames: Frames) -> Optional[RunProfile]:
+def profile_of_run(task: Any, parameters: str) -> Optional[RunProfile]:
     """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none.
 
     Args:
-        cfg: the options of the task.
+        task: a norm task.
         parameters: the hash of the models' parameters in float32 (identity.ParameterHash).
-        direction: as for :func:`profile_file`.
-        frames: what the models read around a sentence pair.
 
     Raises:
         InputError: the profile cannot be read, or belongs to another model.
     """
-    named = cfg.norm_profile
-    if named == NO_PROFILE or not (named or cfg.norm_checkpoint):
+    named, checkpoint = task.cfg.norm_profile, task.cfg.norm_checkpoint
+    if named == NO_PROFILE or not (named or checkpoint):
         return None
-    path = Path(named) if named else profile_file(str(cfg.norm_checkpoint).split(":"), direction)
+    path = Path(named) if named else profile_file(str(checkpoint).split(":"), task.told_direction)
     if not named and not path.is_file():
         return None
-    profile = read_profile(path, told_hash(parameters, frames))
+    profile = read_profile(path, told_hash(parameters, task.frames))
     return RunProfile(path, profile.to_json(), profile.streamed.forward)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
-import torch
 from torch import nn
 
 from alignment_eval.errors import UsageError
@@ -18,8 +17,8 @@ from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints import check_vocabulary
 from fairseq_norm_plugin.generation.generator import Hypotheses, carry_maps
 from fairseq_norm_plugin.options import check_command, check_outputs, resolve, vocabularies
-from fairseq_norm_plugin.output.identity import ParameterHash, model_hash, run_signature
-from fairseq_norm_plugin.output.profile import RunProfile, profile_of_run
+from fairseq_norm_plugin.output.identity import ReadParameters, run_signature
+from fairseq_norm_plugin.output.profile import profile_of_run
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.texts import side_readers
@@ -33,11 +32,9 @@ class NormMixin:
 
     This relies on the call order of fairseq-generate: ``build_model``, ``load_dataset``, ``get_batch_iterator``,
     ``build_generator``, then ``inference_step`` for each batch, with no hook at the end.  So the plan of a run is made
-    with the iterator, its session is opened with the generator, and the step with the last expected sentence finishes
-    it.
+    with the iterator, its session is opened with the generator, and the step with the last sentence finishes it.
 
-    A task whose data sets have language tags overrides :attr:`language_tags`, :attr:`frames` and
-    :attr:`input_options`.
+    A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
     """
 
     cfg: Any
@@ -51,7 +48,7 @@ class NormMixin:
         self._skipped: Mapping[int, str] = {}
         self._plan: Optional[Plan] = None
         self._session: Optional[RecordingSession] = None
-        self._loaded: Optional[ParameterHash] = None
+        self._read = ReadParameters()
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
@@ -59,22 +56,9 @@ class NormMixin:
         swap_attention(model)
         disable_encoder_fast_path(model)
         check_vocabulary(model)
-        if from_checkpoint and self._writes:
-            # fairseq-generate reads the checkpoint next, and only then makes 16 bits of the parameters
-            model.register_load_state_dict_post_hook(self._see_parameters)
+        if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
+            self._read.watch(model)
         return model
-
-    @property
-    def _writes(self) -> bool:
-        return bool(self.cfg.norm_records or self.cfg.norm_alignments)
-
-    def _see_parameters(self, model: nn.Module, _: Any) -> None:
-        self._loaded = self._loaded or ParameterHash(torch.float32)
-        self._loaded.add_model(model)
-
-    def _profile(self, models: Sequence[nn.Module]) -> Optional[RunProfile]:
-        parameters = model_hash(models) if self._loaded is None else self._loaded.whole
-        return profile_of_run(self.cfg, parameters, self.told_direction, self.frames)
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; only training and validation build one, so this call identifies them."""
@@ -144,7 +128,7 @@ class NormMixin:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
         check_outputs(self.cfg)
         style = getattr(args, "print_alignment", None)
-        wanted = not self._training and self._writes
+        wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
         if not (style or wanted):
             return super().build_generator(  # type: ignore[misc]
                 models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
@@ -153,7 +137,7 @@ class NormMixin:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         layers, heads = layers_and_heads(models)
-        profile = self._profile(models) if wanted else None
+        profile = profile_of_run(self, self._read.hash(models)) if wanted else None
         options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_norm_plugin.output.identity import architecture_hash, data_hash, generation_options, model_hash
+from fairseq_norm_plugin.output.identity import (
+    ReadParameters,
+    architecture_hash,
+    data_hash,
+    generation_options,
+    model_hash,
+)
 
 
 def test_hashes_see_what_changes(tmp_path, build):
@@ -79,3 +85,14 @@ def test_the_norms_eps_is_architecture(build):
     model.decoder.layers[0].final_layer_norm.eps = 1e-12
     assert architecture_hash([model]) != architecture_hash([build()])
     assert architecture_hash([build(), build()]) != architecture_hash([build()])
+
+
+def test_the_hash_of_what_was_read_is_that_of_float32(build):
+    stored, read = build(), ReadParameters()
+    models = [build(seed=3), build(seed=4)]
+    assert read.hash(models) == model_hash(models)
+    for model in models:
+        read.watch(model)
+        model.load_state_dict(stored.state_dict())
+        model.bfloat16()
+    assert read.hash(models) == model_hash([stored, stored])
