@@ -138,7 +138,7 @@ class Aligner:
         for name, sides in zip(_SIDES[which], zip(*encoded.values())):
             self.tokens[name] += sum(len(side.ids) - 1 for side in sides)
             self.unknown[name] += sum(side.unknown for side in sides)
-        maps = direction.padded_maps(encoded, [options.kind], [map_.layer for map_ in options.maps])
+        maps = direction.padded_maps(encoded, [options.kind], options.maps)
         return read_directions(maps, options)
 
     def _reason(self, pair: TokenPair, found: Sequence[PairSides]) -> str:

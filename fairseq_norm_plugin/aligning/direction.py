@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -11,7 +12,7 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.maps.padded import PaddedMaps
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.selection.profile import profile_path
@@ -125,12 +126,12 @@ class Direction:
         self.sides[1].forget()
 
     @torch.no_grad()
-    def padded_maps(self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]) -> PaddedMaps:
-        """Compute the maps of a batch in one teacher-forced pass without the output layer.
-
-        ``kinds`` are those of :data:`alignment_eval.maps.sentence.KINDS`, ``layers`` count from 0.
-        """
-        recorded = self.recorded(pairs, kinds, layers)
+    def padded_maps(
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName]
+    ) -> PaddedMaps:
+        """Compute the maps ``names`` of a batch, and no other, in one teacher-forced pass without the output layer."""
+        recorded = self.recorded(pairs, kinds, [name.layer for name in names])
+        recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
         ids = sample["id"].tolist()
         src_tokens = sample["net_input"]["src_tokens"]
@@ -146,7 +147,7 @@ class Direction:
         self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
     ) -> dict[int, SentenceMaps]:
         """The maps of each pair of a batch (:meth:`padded_maps`), by id."""
-        return {sentence.id: sentence for sentence in self.padded_maps(pairs, kinds, layers)}
+        return {sentence.id: sentence for sentence in self.padded_maps(pairs, kinds, [MapName(n) for n in layers])}
 
     def recorded(
         self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]

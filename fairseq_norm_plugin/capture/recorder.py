@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Optional
@@ -20,7 +20,7 @@ from fairseq_norm_plugin.capture.capturing import MapCapture
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map
-from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms
+from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms, vector_norms
 from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
@@ -52,6 +52,8 @@ class RecordedMaps:
         layers: layer numbers, from 0.
         quantities: names (:func:`recorded_quantities`).
         nbest: the number of best hypotheses that are recorded.
+        whole: the layers whose layer maps are recorded, None: all; those of the others hold zeros, and nothing may
+            read them.
         source_words: gives for a sentence's id and its row of source tokens the word of each token, -1 for padding and
             tokens of no word; kinds that merge subwords need it.
     """
@@ -59,6 +61,7 @@ class RecordedMaps:
     layers: tuple[int, ...]
     quantities: tuple[str, ...]
     nbest: int = 1
+    whole: Optional[Collection[int]] = None
     source_words: Optional[Callable[[int, Tensor], Sequence[int]]] = None
 
 
@@ -96,9 +99,11 @@ class Recorder:
             self._words = [recorded.source_words(id_, row) for id_, row in rows]
         self._order = list(range(len(sample["id"])))
         needs_norms = set(names) - {"head_attn_w"} != set()
-        self._cross = MapCapture(
-            DECODER_CROSS, self._layers, partial(self._quantities, names=names), needs_norms, first_pass
-        )
+        whole = [layer for layer in self._layers if recorded.whole is None or layer in recorded.whole]
+        self._cross = [
+            MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), needs_norms, first_pass)
+            for layers, of in ((whole, True), ([layer for layer in self._layers if layer not in whole], False))
+        ]
         self._rollouts: dict[str, tuple[MapCapture[Tensor], ...]] = {}
         for name in recorded.quantities:
             if name in _ROLLOUTS:
@@ -112,7 +117,7 @@ class Recorder:
     @property
     def captures(self) -> list[MapCapture[Any]]:
         """The captures to attach to the model's attentions."""
-        return [self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
+        return [*self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
 
     def select(self, order: Sequence[int]) -> None:
         """Set the sentences of the batch that the next decoder pass has."""
@@ -120,7 +125,8 @@ class Recorder:
 
     def take(self) -> list[Quantities]:
         """The quantities of the last decoder pass, one dictionary per layer; arrays [B, …]."""
-        layers = self._cross.take()
+        found = {layer: of for capture in self._cross for layer, of in zip(capture.layers, capture.take())}
+        layers = [found[layer] for layer in self._layers]
         for name, (encoder, decoder_self, decoder_cross) in self._rollouts.items():
             if name not in self._encoders:
                 self._encoders[name] = encoder_rollout(encoder.take())
@@ -129,14 +135,18 @@ class Recorder:
                 quantities[name] = maps[layer][0]
         return layers
 
-    def _quantities(self, block: Block, names: Sequence[str]) -> Quantities:
+    def _quantities(self, block: Block, names: Sequence[str], whole: bool) -> Quantities:
         result = {}
         if self._words:
             merged = merged_map(block, [self._words[i] for i in self._order])
             result["head_attn_n_merged"], result["layer_attn_n_merged"] = merged
         for name in names:
-            if name == "transformed_norm":
-                result[name] = transformed_norms(block.factor)
+            if name.startswith("layer_") and not whole:
+                result[name] = torch.zeros_like(block.alpha[:, 0])
+            elif name == "transformed_norm":
+                result[name] = (
+                    transformed_norms(block.factor) if whole else vector_norms(block.values, block.weights.gram_basis)
+                )
             elif name not in result:
                 part, _, kind = name.partition("_")
                 # without the column of the residual, which belongs to no source token

@@ -100,6 +100,30 @@ def transformed_norms(factor: Tensor) -> Tensor:
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
+def vector_norms(values: Tensor, basis: Tensor) -> Tensor:
+    """:func:`transformed_norms` without the factor, for less than a tenth of its time, where no layer norms are read.
+
+    ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).
+
+    Args:
+        values: value vectors, [B, S, H, d].
+        basis: :func:`head_gram_basis`, [H, d, H·d].
+
+    Returns:
+        [B, H, S], in float32 (float64 for float64 values).
+    """
+    batch, source, heads, head_dim = values.shape
+    squares = basis.view(heads, head_dim, heads, head_dim).diagonal(dim1=0, dim2=2).movedim(-1, 0)  # [H, d, d]
+    chunk = max(1, CHUNK_BYTES // (16 * heads * head_dim))
+    parts = []
+    for part in torch.split(values.reshape(-1, heads, head_dim), chunk):
+        vectors = part.double().transpose(0, 1)  # [H, N, d]
+        parts.append(torch.bmm(vectors, squares).mul_(vectors).sum(-1))
+    norms = torch.cat(parts, dim=1).clamp_min_(0).sqrt_()  # rounding may take ‖f‖² below 0
+    dtype = values.dtype if values.dtype == torch.float64 else torch.float32
+    return norms.to(dtype).view(heads, batch, source).transpose(0, 1)
+
+
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
     """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, the norm of the vector that a head takes from a source token.
 

@@ -229,3 +229,15 @@ def test_transformed_norms_are_those_of_the_vectors():
     torch.testing.assert_close(
         norms.transformed_norms(factor), torch.linalg.vector_norm(vectors, dim=-1), atol=1e-8, rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_norms_of_vectors_without_the_factor(monkeypatch, dtype):
+    alpha, values, w_o = random_case(5, dtype=dtype)
+    values[0, 1, 2] = 0
+    expected = slow_maps(torch.ones_like(alpha), values, w_o)[0][:, :, 0]
+    for size in (norms.CHUNK_BYTES, 100):
+        monkeypatch.setattr(norms, "CHUNK_BYTES", size)
+        found = norms.vector_norms(values, norms.head_gram_basis(w_o, 3))
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.double(), expected, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=0)
