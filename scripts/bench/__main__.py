@@ -16,7 +16,7 @@ from measure import Comparison, circumstances, table
 from alignment_eval.files import write_bytes, write_lines
 
 #: Groups in the order in which they run: modules of this folder.
-GROUPS = ["norms", "step", "blocks", "runs", "commands", "monitor"]
+GROUPS = ["norms", "step", "blocks", "runs", "commands", "monitor", "raw_text"]
 
 
 def main() -> None:
@@ -29,6 +29,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="alternating runs of each side (default: 5)")
     parser.add_argument("--data", type=Path, default=Path("out/bench"), help="output of scripts/demo.sh (bin, …)")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="directory for the tables")
+    parser.add_argument("--text", type=Path, metavar="PREFIX", help="raw_text: PREFIX.de, PREFIX.en (default: demo)")
+    parser.add_argument("--pairs", type=int, default=2000, metavar="N", help="raw_text: its first N pairs (2000)")
+    parser.add_argument("--eflomal-python", type=Path, metavar="FILE", help="raw_text: an interpreter with eflomal")
     options = parser.parse_args()
     if unknown := sorted(set(options.groups) - set(GROUPS)):
         parser.error(f"no group {unknown[0]!r}: choose of {', '.join(GROUPS)}")
