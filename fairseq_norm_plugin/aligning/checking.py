@@ -14,8 +14,9 @@ from fairseq_norm_plugin.aligning.encoding import EncodedPair
 from fairseq_norm_plugin.aligning.mismatch import Verdict, copied_share, exchanged_pairs, judge, partners, sample_lines
 from fairseq_norm_plugin.aligning.text import TokenPair
 
-#: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies.
-_MAX_TOKENS = 1000
+#: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies (a vocabulary of 10,000
+#: words: 40 MB for 1,000 tokens, which the process keeps after the check).
+_MAX_TOKENS = 250
 
 
 def mismatch_warning(

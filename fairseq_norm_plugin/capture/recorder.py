@@ -185,7 +185,9 @@ class BatchMaps:
         return {name: np.moveaxis(array, 0, batch_axes(name).index("B")) for name, array in self._means().items()}
 
     def _means(self) -> dict[str, NDArray[Any]]:
-        return {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
+        # a division of the arrays of one model would only copy them
+        means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
+        return {name: mean.cpu().numpy() for name, mean in means.items()}
 
 
 def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time.
 _WORK = 5e8
@@ -23,9 +24,15 @@ def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
         tokens: tokens of the batch, both sides.
     """
     before = torch.get_num_threads()
-    parameters = sum(parameter.numel() for model in models for parameter in model.parameters())
+    parameters = sum(map(_multiplied, models))
     torch.set_num_threads(max(1, min(before, int(tokens * parameters / _WORK))))
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _multiplied(model: nn.Module) -> int:
+    """The parameters that each token is multiplied by: all but embeddings, of which it only takes its row."""
+    looked_up = {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
+    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in looked_up)

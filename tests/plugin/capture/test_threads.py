@@ -24,6 +24,13 @@ def test_threads_that_a_pass_has_work_for(tokens: int, threads: int) -> None:
     assert torch.get_num_threads() == 3
 
 
+def test_embeddings_are_no_work() -> None:
+    """In a small model they are most parameters, and threads that wait for each other took 7 times as long."""
+    model = torch.nn.Sequential(torch.nn.Embedding(100_000, 10), torch.nn.Linear(10, 10))
+    with enough_threads([model], 10_000):
+        assert torch.get_num_threads() == 1
+
+
 def test_the_number_of_before_comes_back_after_an_error() -> None:
     with pytest.raises(ValueError, match="no"), enough_threads([torch.nn.Linear(1, 1)], 1):
         raise ValueError("no")
