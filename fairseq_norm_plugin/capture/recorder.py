@@ -119,6 +119,11 @@ class Recorder:
         """The captures to attach to the model's attentions."""
         return [*self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
 
+    @property
+    def reads_encoder(self) -> bool:
+        """Whether an encoder pass is needed for maps of the encoder."""
+        return bool(self._rollouts)
+
     def select(self, order: Sequence[int]) -> None:
         """Set the sentences of the batch that the next decoder pass has."""
         self._order = list(order)

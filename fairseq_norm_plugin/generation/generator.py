@@ -7,8 +7,8 @@ teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -110,13 +110,13 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
                 "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
                 "--print-alignment"
             )
-        with one_thread(models):
+        with one_thread(models), _kept_encoder_outs(self.model) as encoder_outs:
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
         if self.printed:
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
-            bos = kwargs.get("bos_token")
-            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, self.eos if bos is None else bos)
+            bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
+            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
         return hypotheses
 
     def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
@@ -124,6 +124,24 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
             for hypothesis in nbest:
                 map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
                 hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
+
+
+@contextmanager
+def _kept_encoder_outs(ensemble: Any) -> Iterator[list[Any]]:
+    """What the encoders of an ensemble return in the block, by model; fairseq's search throws it away."""
+    kept: list[Any] = []
+    forward = ensemble.forward_encoder
+
+    def keep(net_input: dict[str, Tensor]) -> Any:
+        outs = forward(net_input)
+        kept[:] = outs or []
+        return outs
+
+    ensemble.forward_encoder = keep
+    try:
+        yield kept
+    finally:
+        del ensemble.forward_encoder
 
 
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
@@ -200,10 +218,12 @@ def record_hypotheses(
     recorded: RecordedMaps,
     pad: int,
     bos: int,
+    encoder_outs: Sequence[Any] = (),
 ) -> None:
     """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps`` (:func:`forced_maps`)."""
     columns = real_positions(sample["net_input"]["src_tokens"], pad)
-    for rank, (present, batch) in enumerate(forced_maps(models, sample, hypotheses, recorded, pad, bos)):
+    found = forced_maps(models, sample, hypotheses, recorded, pad, bos, encoder_outs)
+    for rank, (present, batch) in enumerate(found):
         rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
         for i, sentence in zip(present, batch.sentences([columns[i] for i in present], rows)):
             hypotheses[i][rank][MAPS_KEY] = sentence
@@ -216,21 +236,25 @@ def forced_maps(
     recorded: RecordedMaps,
     pad: int,
     bos: int,
+    encoder_outs: Sequence[Any] = (),
 ) -> list[tuple[list[int], BatchMaps]]:
     """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
 
     This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
     ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
+    ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
+    unless maps of theirs are recorded.
     """
     net_input = sample["net_input"]
     ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
     # A sentence may have fewer hypotheses than the beam size.
     present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
     batches = [BatchMaps() for _ in ranks]
-    for model in models:
+    for number, model in enumerate(models):
         recorder = Recorder(model, recorded, sample)
         with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
-            encoder_out = model.encoder.forward_torchscript(net_input)
+            known = bool(encoder_outs) and not recorder.reads_encoder
+            encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
             for rank in ranks:
                 tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
                 inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
