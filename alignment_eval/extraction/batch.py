@@ -21,8 +21,8 @@ from alignment_eval.maps.ragged_words import RaggedMaps, RaggedSides
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS, combined, terms_of
 
-#: The cells that are worked on together: arrays of a megabyte stay in the caches.
-CELLS = 2**17
+#: The cells that are worked on together: arrays of half a megabyte stay in the caches.
+CELLS = 2**16
 
 Item = TypeVar("Item")
 
