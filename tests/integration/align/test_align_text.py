@@ -46,7 +46,7 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
 
 def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
     text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
-    maps = Direction.maps
+    maps = Direction.padded_maps
 
     def failing(self, pairs, *what):
         if 8 in pairs:
@@ -54,7 +54,7 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
         return maps(self, pairs, *what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Direction, "maps", failing)
+        patch.setattr(Direction, "padded_maps", failing)
         with pytest.raises(RuntimeError, match="the disk is full"):
             run("--window", 4, "--lexicon", 0, text=text)
     done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
