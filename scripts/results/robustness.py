@@ -28,8 +28,8 @@ from fairseq_norm_plugin.aligning.text import TokenPair
 LENGTHS = (10, 20, 30, 40)
 #: The method of 2020: the layer of the lowest AER on cmu150, norms, argmax with null.
 PAPER = {
-    FORWARD: ExtractionOptions("attn_n", heads=(MapName(1),), setting="awo", rule="kobayashi2020", null="allow"),
-    REVERSE: ExtractionOptions("attn_n", heads=(MapName(0),), setting="awi", rule="kobayashi2020", null="allow"),
+    way: ExtractionOptions("attn_n", heads=(MapName(0),), setting="awi", rule="kobayashi2020", null="allow")
+    for way in (FORWARD, REVERSE)
 }
 #: Which lines of the training text have no gold but a domain: pairs of each that are read.
 SAMPLED = 200

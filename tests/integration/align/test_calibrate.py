@@ -199,7 +199,7 @@ def test_empty_lines(call, tmp_path):
 
 
 def test_text_of_another_language_does_not_pass_for_a_formed_model(call):
-    done = call("calibrate", pairs=30, texts=[DEMO / "demo.en", DEMO / "demo.de"])
+    done = call("calibrate", pairs=60, texts=[DEMO / "demo.en", DEMO / "demo.de"])
     assert done.status == 0
     assert "or the text is not its languages'" in done.err
     assert "chosen by upper-layers" in done.out
