@@ -123,7 +123,7 @@ class Vocabulary:
         unknown = [number == self.dictionary.unk() for number in numbers]
         tokens = [self.dictionary[number] for number in numbers]
         plain = self._side(tokens, special)
-        marked = self._side(with_marks(tokens, unknown, self.mark), special)
+        marked = self._side(with_marks(tokens, unknown, self.mark), special) if any(unknown) else plain
         by_ids = Spelling(plain, sum(unknown), certain=plain.words.tolist() == marked.words.tolist())
         if text is None:
             return by_ids

@@ -21,7 +21,7 @@ class ContentHash:
     def __init__(self, size: int = 64) -> None:
         self._hash = hashlib.blake2b(digest_size=size)
 
-    def update(self, data: bytes) -> None:
+    def update(self, data: bytes | memoryview) -> None:
         """Add content."""
         self._hash.update(data)
 

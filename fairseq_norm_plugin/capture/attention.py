@@ -73,7 +73,8 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         if fused and self._needs_norms:
             assert value is not None
             values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
-        block = self._block(alpha.to(at_least_float32(output).dtype), query, values, output, incremental_state)
+        alpha = alpha.to(at_least_float32(output).dtype)
+        block = self._block(alpha, query, values, output, key_padding_mask, incremental_state)
         for capture in self.captures:
             capture.receive(self.site.number, block)
         if self.ends_pass:
@@ -118,6 +119,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         query: Tensor,
         projected: Sequence[Tensor],
         output: Tensor,
+        key_padding_mask: Optional[Tensor],
         incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]],
     ) -> Block:
         factor = None
@@ -129,7 +131,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             buffer = self._get_input_buffer(incremental_state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
             if _FACTOR_KEY not in buffer:  # it depends on the source only, so it is built once per sentence
-                factor = gram_factor(values, self.block_weights().gram_basis)
+                factor = gram_factor(values, self.block_weights().gram_basis, _real(key_padding_mask, values))
                 buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: its memory layout, kept by reordering
                 self._set_input_buffer(incremental_state, buffer)
             factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
@@ -140,6 +142,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             residual=at_least_float32(query if self.stream is None else self.stream).transpose(0, 1),
             output=at_least_float32(output).transpose(0, 1),
             known_factor=factor,
+            real=_real(key_padding_mask, values),
         )
 
     def train(self, mode: bool = True) -> NormAttention:
@@ -181,6 +184,16 @@ def _outputs(module: nn.Module, wanted: bool) -> Iterator[list[Tensor]]:
         yield found
     finally:
         hook.remove()
+
+
+def _real(padding: Optional[Tensor], values: Tensor) -> Optional[Tensor]:
+    """Which positions of ``values`` [B, S, …] are not padding, bool [B, S].
+
+    None: unknown (BART's search shares values among beams), or to be computed alike (a GPU would wait for the number).
+    """
+    if padding is None or padding.shape != values.shape[:2] or padding.device.type != "cpu":
+        return None
+    return ~padding.bool()
 
 
 def _share_values(values: Tensor, batch: int) -> Tensor:

@@ -150,7 +150,9 @@ class Recorder:
                 result[name] = torch.zeros_like(block.alpha[:, 0])
             elif name == "transformed_norm":
                 result[name] = (
-                    transformed_norms(block.factor) if whole else vector_norms(block.values, block.weights.gram_basis)
+                    transformed_norms(block.factor)
+                    if whole
+                    else vector_norms(block.values, block.weights.gram_basis, block.real)
                 )
             elif name not in result:
                 part, _, kind = name.partition("_")

@@ -32,7 +32,8 @@ VECTOR_CHUNK_BYTES = 8 * 2**20
 class Block:
     """One block in one forward pass; the leading axis B may be missing (:meth:`sentence`).
 
-    All tensors and maps have the same dtype, float32 or float64.  Padding is treated like any other position.
+    All tensors and maps have the same dtype, float32 or float64.  Padding is treated like any other position, unless
+    ``real`` is given.
 
     Attributes:
         weights: the block's parameters.
@@ -41,6 +42,8 @@ class Block:
         residual: the residual that is added to the attention's output, [B, T, D].
         output: the attention's output, b_O included, [B, T, D].
         known_factor: :attr:`factor` if it was built before (incremental decoding); then ``values`` is ignored.
+        real: which source positions are not padding, bool [B, S]: the norms of the others, to which no position
+            attends, are not computed, but zero.  None: all are computed.
     """
 
     weights: BlockWeights
@@ -49,23 +52,26 @@ class Block:
     residual: Tensor
     output: Tensor
     known_factor: Optional[Tensor] = None
+    real: Optional[Tensor] = None
 
     def sentence(self, index: int) -> Block:
         """Sentence ``index`` of the batch, without the batch axis."""
         names = ("alpha", "values", "residual", "output")
-        return replace(self, known_factor=None, **{name: getattr(self, name)[index] for name in names})
+        return replace(self, known_factor=None, real=None, **{name: getattr(self, name)[index] for name in names})
 
     @cached_property
     def factor(self) -> Tensor:
         """:func:`~fairseq_norm_plugin.maps.norms.gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
         if self.known_factor is not None:
             return self.known_factor
-        return gram_factor(self.values, self.weights.gram_basis)
+        return gram_factor(self.values, self.weights.gram_basis, self.real)
 
     @cached_property
     def norm_factor(self) -> Tensor:
         """The same for the vectors γ ⊙ (f − mean(f)), [B, S, H, H]; in a pre-norm layer :attr:`factor` itself."""
-        return self.factor if self.weights.norm is None else gram_factor(self.values, self.weights.norm_gram_basis)
+        if self.weights.norm is None:
+            return self.factor
+        return gram_factor(self.values, self.weights.norm_gram_basis, self.real)
 
     @cached_property
     def sum_norms(self) -> Tensor:

@@ -41,7 +41,7 @@ def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
     return torch.mm(weight.t(), weight).view(num_heads, -1, weight.size(1))
 
 
-def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
+def gram_factor(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) -> Tensor:
     """The lower-triangular factor L of each source token's Gram matrix (module docstring).
 
     Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
@@ -50,17 +50,25 @@ def gram_factor(values: Tensor, basis: Tensor) -> Tensor:
     Args:
         values: value vectors, [..., S, H, d].
         basis: :func:`head_gram_basis`, [H, d, H·d].
+        real: the source tokens whose factors are computed, bool [..., S]; those of the others are zero.  Default: all.
+            A GPU must wait for their number.
 
     Returns:
         [..., S, H, H]; S is innermost in memory, as :func:`layer_norms` reads it.
     """
     heads, head_dim = values.shape[-2:]
-    tokens = values.reshape(-1, heads, head_dim)
+    tokens = values.reshape(-1, heads, head_dim) if real is None else values[real]
     chunk = max(1, CHUNK_BYTES // (8 * heads * (2 * head_dim + heads)))
     dtype = values.dtype if values.dtype == torch.float64 else torch.float32
     parts = [_cholesky(_gram(part.double(), basis)).to(dtype) for part in torch.split(tokens, chunk)]
-    factor = torch.cat(parts).view(*values.shape[:-2], heads, heads)
+    factor = _placed(torch.cat(parts), values.shape[:-2], real)
     return factor.movedim(-3, -1).contiguous().movedim(-1, -3)
+
+
+def _placed(found: Tensor, shape: torch.Size, real: Optional[Tensor]) -> Tensor:
+    """What was ``found`` for the ``real`` source tokens, [N, …], at their places: [*shape, …], zeros elsewhere."""
+    inner = found.shape[1:]
+    return found.view(*shape, *inner) if real is None else found.new_zeros(*shape, *inner).index_put_((real,), found)
 
 
 def _gram(values: Tensor, basis: Tensor) -> Tensor:
@@ -100,7 +108,7 @@ def transformed_norms(factor: Tensor) -> Tensor:
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
-def vector_norms(values: Tensor, basis: Tensor) -> Tensor:
+def vector_norms(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) -> Tensor:
     """:func:`transformed_norms` without the factor, for less than a tenth of its time, where no layer norms are read.
 
     ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).
@@ -108,20 +116,21 @@ def vector_norms(values: Tensor, basis: Tensor) -> Tensor:
     Args:
         values: value vectors, [B, S, H, d].
         basis: :func:`head_gram_basis`, [H, d, H·d].
+        real: as for :func:`gram_factor`.
 
     Returns:
         [B, H, S], in float32 (float64 for float64 values).
     """
-    batch, source, heads, head_dim = values.shape
+    heads, head_dim = values.shape[-2:]
     squares = basis.view(heads, head_dim, heads, head_dim).diagonal(dim1=0, dim2=2).movedim(-1, 0)  # [H, d, d]
     chunk = max(1, CHUNK_BYTES // (16 * heads * head_dim))
     parts = []
-    for part in torch.split(values.reshape(-1, heads, head_dim), chunk):
+    for part in torch.split(values.reshape(-1, heads, head_dim) if real is None else values[real], chunk):
         vectors = part.double().transpose(0, 1)  # [H, N, d]
         parts.append(torch.bmm(vectors, squares).mul_(vectors).sum(-1))
     norms = torch.cat(parts, dim=1).clamp_min_(0).sqrt_()  # rounding may take ‖f‖² below 0
     dtype = values.dtype if values.dtype == torch.float64 else torch.float32
-    return norms.to(dtype).view(heads, batch, source).transpose(0, 1)
+    return _placed(norms.to(dtype).t(), values.shape[:2], real).transpose(1, 2)
 
 
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 from fairseq.modules import FairseqDropout
@@ -38,6 +38,7 @@ def run_signature(
     cfg: Any,
     plan: Plan,
     models: Sequence[nn.Module],
+    parameters: str,
     readers: Sequence[SideReader],
     input_options: Mapping[str, Any],
     generation: Any,
@@ -49,6 +50,7 @@ def run_signature(
         cfg: options of the task.
         plan: the sentences of the run.
         models: the models of the ensemble.
+        parameters: their :func:`model_hash`.
         readers: of source and target.
         input_options: more options of the task that change the input of the model.
         generation: fairseq's options of generation.
@@ -60,7 +62,7 @@ def run_signature(
     return {
         "version": __version__,
         "task": task,
-        "model": model_hash(models),
+        "model": parameters,
         "architecture": architecture_hash(models),
         "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
         "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
@@ -172,6 +174,7 @@ class ReadParameters:
 
     def __init__(self) -> None:
         self._hashed: Optional[ParameterHash] = None
+        self._memory: list[tuple[Any, ...]] = []
 
     def watch(self, model: Any) -> None:
         """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
@@ -180,10 +183,25 @@ class ReadParameters:
     def _add(self, model: nn.Module, _: object) -> None:
         self._hashed = self._hashed or ParameterHash(torch.float32)
         self._hashed.add_model(model)
+        self._memory += _memory(model)
 
     def hash(self, models: Sequence[nn.Module]) -> str:
         """The hash of the models that were read; of ``models`` as they are if none was."""
         return model_hash(models) if self._hashed is None else self._hashed.whole
+
+    def model_hash(self, models: Sequence[nn.Module]) -> str:
+        """:func:`model_hash` of ``models``; nothing is hashed again if they are in memory as they were read."""
+        memory = [entry for model in models for entry in _memory(model)]
+        as_read = memory == self._memory and all(dtype in (torch.float32, None) for *_, dtype in memory)
+        return self.hash(models) if as_read else model_hash(models)
+
+
+def _memory(model: nn.Module) -> list[tuple[Any, ...]]:
+    """Where the parameters and buffers of a model are, how often they were written, and their floating-point type."""
+    return [
+        (name, tensor.data_ptr(), tensor._version, tensor.dtype if tensor.is_floating_point() else None)
+        for name, tensor in sorted(model.state_dict().items())
+    ]
 
 
 def told_hash(parameters: str, frames: Frames) -> str:
@@ -223,9 +241,9 @@ def dictionary_hash(*dictionaries: Any) -> str:
     return digest.whole
 
 
-def _bytes(tensor: Tensor) -> bytes:
+def _bytes(tensor: Tensor) -> Union[bytes, memoryview]:
     data = tensor.detach().cpu().contiguous()
-    return data.view(torch.uint8).numpy().tobytes() if data.numel() else b""
+    return data.view(torch.uint8).numpy().data if data.numel() else b""
 
 
 def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:

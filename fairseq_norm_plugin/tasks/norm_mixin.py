@@ -162,7 +162,8 @@ class NormMixin:
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
         readers = side_readers(dataset, plan.size, self.vocabularies, options.texts, cut)
         name = type(self).__name__
-        signature = run_signature(name, self.cfg, plan, models, readers, self.input_options, args)
+        parameters = self._read.model_hash(models)
+        signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
         self._session = RecordingSession(plan, readers, options, signature, len(models))
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.

@@ -116,12 +116,33 @@ def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, ne
     assert given is None or torch.equal(given, weights)
 
 
+@pytest.mark.parametrize("left_pad", [False, True])
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_no_factor_is_computed_for_padding(build, make_sample, monkeypatch, left_pad, stepwise):
+    model, inputs = build(), make_sample(LENGTHS, left_pad_source=left_pad)["net_input"]
+    real = inputs["src_tokens"].ne(1)
+    factors = MapCapture(DECODER_CROSS, [0, 2], lambda block: block.factor)
+    with torch.no_grad(), capturing(norm_attentions(model), factors):
+        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        found = []
+        for known in (True, False):
+            if not known:
+                monkeypatch.setattr(attention_module, "_real", lambda *_: None)
+            state = {} if stepwise else None
+            model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state=state)
+            found.append(factors.take())
+    for factor, whole in zip(*found):
+        assert (whole[~real].diagonal(dim1=-2, dim2=-1) > 0).all()
+        assert not factor[~real].any()
+        torch.testing.assert_close(factor[real], whole[real], rtol=1e-6, atol=1e-7)
+
+
 def test_the_factor_is_built_once_a_sentence(build, make_sample, monkeypatch):
     model, inputs, built = build(), make_sample(LENGTHS)["net_input"], []
 
-    def counting(values, basis):
+    def counting(values, *args):
         built.append(values.size(0))
-        return gram_factor(values, basis)
+        return gram_factor(values, *args)
 
     monkeypatch.setattr(attention_module, "gram_factor", counting)
     capture, state = layer_capture("attn_n", 1, None), {}

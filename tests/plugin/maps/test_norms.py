@@ -215,6 +215,20 @@ def test_the_factor_is_in_float32_at_least(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_tokens_that_are_not_real_have_norm_zero_and_others_are_untouched(dtype, share):
+    _, values, w_o = random_case(4, batch=3, source=9, dtype=dtype)
+    basis = norms.head_gram_basis(w_o, 3)
+    real = torch.rand(3, 9, generator=torch.Generator().manual_seed(0)) < share
+    for compute in (norms.gram_factor, norms.vector_norms):
+        whole, found = compute(values, basis), compute(values, basis, real)
+        kept = real[:, None] if compute is norms.vector_norms else real[..., None, None]
+        torch.testing.assert_close(found, torch.where(kept, whole, 0.0))
+        assert found.dtype == whole.dtype
+    assert norms.gram_factor(values, basis, real).movedim(1, -1).is_contiguous()
+
+
 def test_the_factor_lies_in_memory_as_it_is_read():
     _, values, w_o = random_case(0)
     basis = norms.head_gram_basis(w_o, 3)
