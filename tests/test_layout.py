@@ -25,6 +25,7 @@ ELSEWHERE = {
     "fairseq_norm_plugin/align/cli.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/engine.py": "tests/integration/align/test_engines.py",
     "fairseq_norm_plugin/align/on_ray.py": "tests/integration/align/test_engines.py",
+    "fairseq_norm_plugin/align/precision.py": "tests/integration/align/test_precision.py",
     "fairseq_norm_plugin/align/windows.py": "tests/integration/align/test_engines.py",
     "fairseq_norm_plugin/api/batches.py": "tests/plugin/api/test_align_batch.py",
     "fairseq_norm_plugin/align/method.py": "tests/integration/align/test_align.py",

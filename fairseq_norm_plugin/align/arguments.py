@@ -20,6 +20,8 @@ from fairseq_norm_plugin.loading.weights import DTYPES
 from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
 from fairseq_norm_plugin.pipeline.text import WORDS
 
+#: ``--dtype auto`` looks at 8 bits for texts of this many pairs or more; shorter ones take some seconds in float32.
+LONG_TEXT = 2_000
 _NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
 
@@ -137,8 +139,13 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
     return group
 
 
-def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare batches and device; returns their group."""
+def add_speed_arguments(parser: argparse.ArgumentParser, auto: bool = False) -> argparse._ArgumentGroup:
+    """Declare batches and device; returns their group.
+
+    Args:
+        parser: the command line.
+        auto: whether the type may be chosen for a text (align.precision), which is then the default.
+    """
     group = parser.add_argument_group("speed and memory")
     group.add_argument(
         "--max-tokens",
@@ -151,10 +158,14 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     precision = group.add_mutually_exclusive_group()
     precision.add_argument(
         "--dtype",
-        choices=DTYPES,
-        default="float32",
+        choices=["auto", *DTYPES] if auto else DTYPES,
+        default="auto" if auto else "float32",
         help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
-        "(default: float32)",
+        + (
+            f"(default: auto: float32; int8 for {LONG_TEXT} pairs or more, where a sample has the same links)"
+            if auto
+            else "(default: float32)"
+        ),
     )
     for flag, dtype in (("--fp16", "float16"), ("--bf16", "bfloat16")):
         precision.add_argument(flag, dest="dtype", action="store_const", const=dtype, help=f"--dtype {dtype}")
@@ -239,7 +250,7 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
         bpe=args.bpe,
         source_words=args.source_words,
         target_words=args.target_words,
-        dtype=args.dtype,
+        dtype="float32" if args.dtype == "auto" else args.dtype,
         **_stated_options(args),
     )
     if not model.text.is_stated:

@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE and the parts of a stopped run")
-    group = add_speed_arguments(parser)
+    group = add_speed_arguments(parser, auto=True)
     group.add_argument(
         "--window",
         type=positive_integer,

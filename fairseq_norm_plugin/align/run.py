@@ -25,6 +25,7 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.engine import Way
 from fairseq_norm_plugin.align.method import choose_method
+from fairseq_norm_plugin.align.precision import choose_dtype
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> None:
         words = ((directions[0].words(source, 0), directions[0].words(target, 1)) for source, target in text)
         if warning := seen_warning(chosen.profile, words, text.size):
             warn_on_stderr(warning)
+    choose_dtype(args, models, chosen.method, lexicon, text)
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **lexicon_fields(args),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Optional
 
 import numpy as np
@@ -18,12 +19,17 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
+from fairseq_norm_plugin.aligning.threads import executors
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
 
 #: The tokens of source and target.
 PairSides = tuple[SentenceSide, SentenceSide]
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = (("source", "target"), ("reverse source", "reverse target"))
+#: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
+_CPU_TOKENS = 2000
+#: Batches that are read, or wait to be, while links are made of another.
+_AHEAD = 1
 
 
 def _ignore(news: object) -> None:
@@ -36,7 +42,7 @@ class Aligner:
     Args:
         method: how links are made from maps.
         directions: the source-target model, and the target-source model if ``method`` reads one.
-        max_tokens: tokens of a batch, pads included.
+        max_tokens: tokens of a batch, pads included; on a CPU, batches have 2,000 at most, because these are faster.
         lexicon: a lexicon that reweights the word maps of all pairs; then none is counted.
         on_count: called with a counted lexicon, before the first alignment is yielded.
         check_lexicon: check that ``lexicon`` matches the first pairs; not where they are not the first of the text.
@@ -75,7 +81,8 @@ class Aligner:
             direction.check(options)
         crossed = [zip(other.sides, directions[0].sides[::-1]) for other in directions[1:]]
         self._alike = [[one.cuts_as(other) for one, other in of] for of in crossed]
-        self._max_tokens = max_tokens
+        self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
+        self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
 
@@ -111,13 +118,22 @@ class Aligner:
         yield [(_not_aligned(id_, reason), None) for id_, reason in reasons.items()]
         ids = list(sides)
         lengths = np.array([[len(side.tokens) for of in sides[id_] for side in of] for id_ in ids], dtype=np.int64)
-        for rows in length_batches(lengths, self._max_tokens):
-            batch = {ids[row]: sides.pop(ids[row]) for row in rows}
-            forward, *reverse = [self._read_batch(k, batch) for k in range(len(self._directions))]
-            progress(len(batch))
-            yield [(forward[id_], reverse[0][id_] if reverse else None) for id_ in batch]
+        batches = [[ids[row] for row in rows] for rows in length_batches(lengths, self._max_tokens)]
+        for read in self._read_batches({id_: sides.pop(id_) for id_ in batch} for batch in batches):
+            progress(len(read))
+            yield read
         for direction, _ in self._directions:
             direction.forget()
+
+    def _read_batches(self, batches: Iterable[Mapping[int, list[PairSides]]]) -> Iterator[list[DirectedPair]]:
+        """Read the maps of batches; while one is read, links are made of the one before it."""
+        waiting: deque[list[Future[dict[int, DirectedLinks]]]] = deque()
+        with executors(len(self._directions), self._on_cpu) as threads:
+            for batch in batches:
+                waiting.append([one.submit(self._read_batch, which, batch) for which, one in enumerate(threads)])
+                if len(waiting) > _AHEAD:
+                    yield _pairs(waiting.popleft())
+            yield from map(_pairs, waiting)
 
     def _sides(self, pair: TokenPair) -> list[PairSides]:
         """The tokens of a pair in each direction; a text is cut once if both cut it alike."""
@@ -164,6 +180,12 @@ class Aligner:
             f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
             f"are those of its training"
         )
+
+
+def _pairs(read: Sequence[Future[dict[int, DirectedLinks]]]) -> list[DirectedPair]:
+    """The pairs of a batch, when all its directions are read."""
+    forward, *reverse = [direction.result() for direction in read]
+    return [(links, reverse[0][id_] if reverse else None) for id_, links in forward.items()]
 
 
 def _not_aligned(id_: int, reason: str) -> DirectedLinks:

@@ -30,7 +30,7 @@ def mismatch_warning(
         direction: the source-target model.
         max_tokens: tokens of a batch, pads included.
     """
-    lines, pairs = _sample(text, size, direction)
+    lines, pairs = sampled_pairs(text, size, direction)
     if len(pairs) < 2:
         return None
     verdict = judge_pairs(pairs, direction, max_tokens)
@@ -38,6 +38,23 @@ def mismatch_warning(
         return None  # the model is of the other direction, which was told when it was loaded
     stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
     return _message(verdict, stretch, len(pairs))
+
+
+def sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> tuple[list[int], list[TokenPair]]:
+    """The sampled lines, counted from 0, that have words on both sides and fit the model in both directions."""
+    wanted = set(sample_lines(size))
+    last = max(wanted, default=-1)
+    lines: list[int] = []
+    pairs: list[TokenPair] = []
+    for number, pair in enumerate(text):
+        if number in wanted and all(pair):
+            ways = (pair, (pair[1], pair[0]))
+            if all(direction.fits(direction.encode(way)) for way in ways):
+                lines.append(number)
+                pairs.append(pair)
+        if number == last:
+            break
+    return lines, pairs
 
 
 def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:
@@ -55,23 +72,6 @@ def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: in
     exchanged[backwards] = [scores[2 * count + i] for i in backwards]
     own, swapped = (np.array([scores[start + i] for i in range(count)]) for start in (0, count))
     return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(pairs))
-
-
-def _sample(text: Iterable[TokenPair], size: int, direction: Direction) -> tuple[list[int], list[TokenPair]]:
-    """The sampled lines, counted from 0, that have words on both sides and fit the model in both directions."""
-    wanted = set(sample_lines(size))
-    last = max(wanted, default=-1)
-    lines: list[int] = []
-    pairs: list[TokenPair] = []
-    for number, pair in enumerate(text):
-        if number in wanted and all(pair):
-            ways = (pair, (pair[1], pair[0]))
-            if all(direction.fits(direction.encode(way)) for way in ways):
-                lines.append(number)
-                pairs.append(pair)
-        if number == last:
-            break
-    return lines, pairs
 
 
 def _scores(direction: Direction, jobs: Mapping[int, EncodedPair], max_tokens: int) -> dict[int, float]:

@@ -65,6 +65,11 @@ class Direction:
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the models are."""
+        return torch.device(next(self._models[0].parameters()).device)
+
     def check(self, options: ExtractionOptions) -> None:
         """Check that the models have the maps that ``options`` name.
 
@@ -109,12 +114,9 @@ class Direction:
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
         sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
-        device = next(self._models[0].parameters()).device
-        sample["net_input"] = {
-            name: tensor.to(device) for name, tensor in sample["net_input"].items() if torch.is_tensor(tensor)
-        }
-        sample["target"] = None if sample["target"] is None else sample["target"].to(device)
-        return sample
+        moved = {name: of.to(self.device) for name, of in sample["net_input"].items() if torch.is_tensor(of)}
+        target = None if sample["target"] is None else sample["target"].to(self.device)
+        return {**sample, "net_input": moved, "target": target}
 
     def fits(self, pair: EncodedPair) -> bool:
         """Whether a pair is short enough for the models."""

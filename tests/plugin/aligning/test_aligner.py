@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
+import torch
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import join
@@ -33,9 +36,18 @@ def pairs():
     }
 
 
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    """With two, both directions run at once."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("max_tokens", [1, 26, 4000])
 @pytest.mark.parametrize("how", METHODS)
-def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_tokens):
+def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_tokens, threads):
     method, directions = METHODS[how], [make_direction(1), make_direction(2)]
     progress = []
     used = directions[: 1 if method.reverse is None else 2]
@@ -71,6 +83,27 @@ def test_unknown_subwords_are_counted(make_direction):
     assert dict(aligner.tokens) == {"source": 3, "target": 2}
     assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
     assert not aligner.unknown["target"]
+
+
+def test_an_error_of_a_pass_ends_the_run(make_direction, pairs, threads, monkeypatch):
+    directions = [make_direction(1), make_direction(2)]
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(directions[1], "padded_maps", fail)
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        list(Aligner(METHODS["joined"], directions, 26).align([pairs.items()]))
+    assert threading.active_count() == before
+
+
+def test_a_run_that_is_left_leaves_no_threads(make_direction, pairs, threads):
+    before = threading.active_count()
+    aligned = Aligner(METHODS["joined"], [make_direction(1), make_direction(2)], 1).align([pairs.items()])
+    assert {next(aligned).status for _ in range(3)} == {"empty", "longer than 64 tokens", "ok"}
+    aligned.close()  # type: ignore[attr-defined]  # it is a generator
+    assert threading.active_count() == before
 
 
 def test_nothing_to_align(make_direction):

@@ -1,0 +1,64 @@
+"""``norm-align --dtype auto``: 8 bits for long texts whose links they hardly change."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+
+import pytest
+import torch
+
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.options import ExtractionOptions
+from fairseq_norm_plugin.align import precision
+
+RUN = re.compile(r"^run:(\w+)", re.MULTILINE)
+
+
+@pytest.fixture
+def long(monkeypatch):
+    """The text of 12 pairs counts as long."""
+    monkeypatch.setattr(precision, "LONG_TEXT", 12)
+    return monkeypatch
+
+
+def test_a_long_text_is_aligned_in_8_bits(run, backward, long):
+    long.setattr(precision, "LEAST_EQUAL", 0.01)
+    both = ("--reverse-path", backward, "--overwrite")
+    auto, int8, float32 = (run("--dtype", name, *both) for name in ("auto", "int8", "float32"))
+    assert re.search(r"--dtype int8, since [\d.]+ % of the links of 12 sampled pairs are those of float32", auto.err)
+    assert auto.lines == int8.lines
+    assert RUN.search(auto.err)[1] == RUN.search(int8.err)[1] != RUN.search(float32.err)[1]
+
+
+def test_another_text_in_float32(run, long):
+    """Models whose links change keep float32, and nothing of 8 bits stays in them."""
+    long.setattr(precision, "LEAST_EQUAL", 1.01)
+    auto, float32 = run(), run("--dtype", "float32", "--overwrite")
+    assert re.search(r"--dtype float32, since in 8 bits only [\d.]+ % of the links of 12 sampled pairs", auto.err)
+    assert auto.lines == float32.lines
+    assert RUN.search(auto.err)[1] == RUN.search(float32.err)[1]
+
+
+def test_a_share_without_links(run, long):
+    """Where a sample has no links at all, nothing is known."""
+    long.setattr(precision, "_links", lambda *_: set())
+    assert "--dtype float32" in run().err
+
+
+@pytest.mark.parametrize("how", ["short", "gpu", "no x86", "ray", "stated"])
+def test_nothing_is_tried_elsewhere(run, monkeypatch, how):
+    monkeypatch.setattr(precision, "use_int8", None)
+    if how != "short":
+        monkeypatch.setattr(precision, "LONG_TEXT", 12)
+    if how == "no x86":
+        monkeypatch.setattr(precision, "has_int8", lambda: False)
+    if how in ("gpu", "ray"):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: how == "gpu")
+        args = Namespace(dtype="auto", cpu=False, engine="ray" if how == "ray" else "local", ray_address="host:6379")
+        precision.choose_dtype(args, [], AlignmentMethod(ExtractionOptions("attn_n", 0)), None, Namespace(size=12))
+        assert args.dtype == "float32"
+        return
+    done = run(*(("--dtype", "float32") if how == "stated" else ()))
+    assert done.status == 0, done.err
+    assert "--dtype" not in done.err
