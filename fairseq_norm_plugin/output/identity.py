@@ -190,7 +190,10 @@ class ReadParameters:
         return model_hash(models) if self._hashed is None else self._hashed.whole
 
     def model_hash(self, models: Sequence[nn.Module]) -> str:
-        """:func:`model_hash` of ``models``; nothing is hashed again if they are in memory as they were read."""
+        """:func:`model_hash` of ``models``; nothing is hashed again if they are in memory as they were read.
+
+        Writing to ``parameter.data``, as fairseq's optimisers do, goes unnoticed: not for models in training.
+        """
         memory = [entry for model in models for entry in _memory(model)]
         as_read = memory == self._memory and all(dtype in (torch.float32, None) for *_, dtype in memory)
         return self.hash(models) if as_read else model_hash(models)
