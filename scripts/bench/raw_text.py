@@ -1,6 +1,7 @@
 """Word alignments of raw text: ``norm-align`` with both bundled models by ``--dtype``, against commit d7107af.
 
-Each run is a process of its own, on one thread, and its imports are counted.  d7107af is unpacked from git and has its
+Each run is a process of its own, on one thread, and its imports are counted; the default also runs on all processors,
+where its time on the clock counts.  d7107af is unpacked from git and has its
 own default (other maps, and a lexicon).  The text is that of ``--text``, its first ``--pairs`` pairs; without it the
 demo's, again and again, where words are looked up less often than in other text.  ``--eflomal-python`` adds eflomal,
 both directions without symmetrisation, on all pairs of ``--text``, because it takes longer a pair of a short text.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
+import os
 import subprocess
 import sys
 import tarfile
@@ -24,7 +26,8 @@ from alignment_eval.files import write_bytes
 
 GROUP = "raw text"
 BASELINE = "d7107af"
-DTYPES = ("float32", "bfloat16", "int8")
+DTYPES = ("auto", "float32", "bfloat16", "int8")
+DEFAULT = DTYPES[0]
 _DEMO = Path("data/demo").resolve()
 
 
@@ -39,7 +42,8 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
         found = in_turns(ways, options.runs)
         yield from lines(found, options.pairs, Path(whole).name)
         if options.eflomal_python:
-            yield eflomal(options.eflomal_python, whole, folder, found["float32"], options)
+            yield eflomal(options.eflomal_python, whole, folder, found[DEFAULT], options)
+        yield all_processors({way: ways[way] for way in (BASELINE, DEFAULT)}, options)
 
 
 def first_pairs(file: Path, folder: Path, pairs: int) -> str:
@@ -65,13 +69,22 @@ def norm_align(text: Sequence[str], out: Path) -> list[str]:
     return [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
 
 
-def in_turns(ways: Mapping[str, Sequence[str]], runs: int) -> dict[str, list[Process]]:
+def in_turns(ways: Mapping[str, Sequence[str]], runs: int, threads: int = 1) -> dict[str, list[Process]]:
     """Run every command ``runs`` times, in turns."""
     found: dict[str, list[Process]] = {way: [] for way in ways}
     for _ in range(runs):
         for way, command in ways.items():
-            found[way].append(process(command))
+            found[way].append(process(command, {"OMP_NUM_THREADS": str(threads)}))
     return found
+
+
+def all_processors(ways: Mapping[str, Sequence[str]], options: argparse.Namespace) -> Comparison:
+    """The default of both commits on all processors."""
+    processors = len(os.sched_getaffinity(0))
+    found = in_turns(ways, options.runs, processors)
+    ours, theirs = ([1000 * run.wall / options.pairs for run in found[way]] for way in (DEFAULT, BASELINE))
+    note = f"{options.pairs} pairs, {processors} threads"
+    return Comparison(GROUP, "`norm-align`", BASELINE, "ms a pair", ours, theirs, "≤ 1/3", note)
 
 
 def lines(found: Mapping[str, Sequence[Process]], pairs: int, text: str) -> Iterator[Comparison]:
