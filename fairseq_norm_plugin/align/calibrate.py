@@ -32,7 +32,7 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
-from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 
 PROG = "norm-align calibrate"
@@ -131,7 +131,7 @@ def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Nam
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
+    if warning := mismatch_warning(sampled_pairs(text, text.size, direction), direction, args.max_tokens):
         warn_on_stderr(warning)
 
 

@@ -14,9 +14,7 @@ import torch
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align.arguments import LONG_TEXT
-from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.aligner import Aligner
-from fairseq_norm_plugin.aligning.checking import sampled_pairs
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.loading.int8 import has_int8, use_float32, use_int8
@@ -30,7 +28,8 @@ def choose_dtype(
     models: Sequence[NormModel],
     method: AlignmentMethod,
     lexicon: Optional[Lexicon],
-    text: Text,
+    size: int,
+    sample: Sequence[TokenPair],
 ) -> None:
     """Replace ``--dtype auto`` by a type, in ``args`` and in the models, which are loaded in float32.
 
@@ -43,23 +42,23 @@ def choose_dtype(
         models: the models of each direction.
         method: how links are made.
         lexicon: a lexicon that reweights all pairs.
-        text: the text to be aligned.
+        size: the number of pairs to be aligned.
+        sample: some of them.
     """
     if args.dtype != "auto":
         return
     args.dtype = "float32"
     elsewhere = args.engine == "ray" and bool(args.ray_address or os.environ.get("RAY_ADDRESS"))
     on_cpu = args.cpu or not (elsewhere or torch.cuda.is_available())
-    if not (on_cpu and has_int8()) or text.size < LONG_TEXT:
+    if not (on_cpu and has_int8()) or size < LONG_TEXT:
         return
-    _, pairs = sampled_pairs(text, text.size, models[0].direction)
     networks = list(itertools.chain.from_iterable(model.models for model in models))
-    exact = _links(args, models, method, lexicon, pairs)
+    exact = _links(args, models, method, lexicon, sample)
     for network in networks:
         use_int8(network)
-    found = _links(args, models, method, lexicon, pairs)
+    found = _links(args, models, method, lexicon, sample)
     equal = len(exact & found) / max(1, len(exact | found))
-    said = f"{100 * equal:.1f} % of the links of {len(pairs)} sampled pairs are those of float32"
+    said = f"{100 * equal:.1f} % of the links of {len(sample)} sampled pairs are those of float32"
     if exact and equal >= LEAST_EQUAL:
         args.dtype = "int8"
         print(f"norm-align: --dtype int8, since {said}", file=sys.stderr)

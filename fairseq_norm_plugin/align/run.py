@@ -28,7 +28,7 @@ from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.precision import choose_dtype
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.aligner import Aligner
-from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, write_pharaoh
@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> None:
     text = text.through(directions[0].pipelines)
     _write_tokens(args, text, directions[0])
     hashes = [model.identity for model in models]
-    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
+    sample = sampled_pairs(text, text.size, directions[0])
+    if warning := mismatch_warning(sample, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     chosen = choose_method(args, directions, hashes, text)
     if chosen.profile is not None:
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         words = ((directions[0].words(source, 0), directions[0].words(target, 1)) for source, target in text)
         if warning := seen_warning(chosen.profile, words, text.size):
             warn_on_stderr(warning)
-    choose_dtype(args, models, chosen.method, lexicon, text)
+    choose_dtype(args, models, chosen.method, lexicon, text.size, list(sample.values()))
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **lexicon_fields(args),

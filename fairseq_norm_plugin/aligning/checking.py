@@ -19,42 +19,43 @@ from fairseq_norm_plugin.aligning.text import TokenPair
 _MAX_TOKENS = 250
 
 
-def mismatch_warning(
-    text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000
-) -> Optional[str]:
-    """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
+def sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> dict[int, TokenPair]:
+    """Sample pairs of a text, by line, counted from 0: those that have words on both sides and fit the model both ways.
 
     Args:
-        text: the sentence pairs.
+        text: the sentence pairs, read up to the last of the sample.
         size: how many pairs there are.
         direction: the source-target model.
-        max_tokens: tokens of a batch, pads included.
     """
-    lines, pairs = sampled_pairs(text, size, direction)
-    if len(pairs) < 2:
-        return None
-    verdict = judge_pairs(pairs, direction, max_tokens)
-    if verdict.kind == "exchanged" and direction.trained:
-        return None  # the model is of the other direction, which was told when it was loaded
-    stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
-    return _message(verdict, stretch, len(pairs))
-
-
-def sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> tuple[list[int], list[TokenPair]]:
-    """The sampled lines, counted from 0, that have words on both sides and fit the model in both directions."""
     wanted = set(sample_lines(size))
     last = max(wanted, default=-1)
-    lines: list[int] = []
-    pairs: list[TokenPair] = []
+    sample = {}
     for number, pair in enumerate(text):
         if number in wanted and all(pair):
             ways = (pair, (pair[1], pair[0]))
             if all(direction.fits(direction.encode(way)) for way in ways):
-                lines.append(number)
-                pairs.append(pair)
+                sample[number] = pair
         if number == last:
             break
-    return lines, pairs
+    return sample
+
+
+def mismatch_warning(sample: Mapping[int, TokenPair], direction: Direction, max_tokens: int = 4000) -> Optional[str]:
+    """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
+
+    Args:
+        sample: :func:`sampled_pairs` of the text.
+        direction: the source-target model.
+        max_tokens: tokens of a batch, pads included.
+    """
+    if len(sample) < 2:
+        return None
+    verdict = judge_pairs(list(sample.values()), direction, max_tokens)
+    if verdict.kind == "exchanged" and direction.trained:
+        return None  # the model is of the other direction, which was told when it was loaded
+    lines = list(sample)
+    stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
+    return _message(verdict, stretch, len(sample))
 
 
 def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:

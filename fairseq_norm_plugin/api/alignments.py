@@ -18,7 +18,7 @@ from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, few_pairs_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligning.aligner import Aligner
-from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.mismatch import SAMPLE
 from fairseq_norm_plugin.aligning.profiles import find_profiles
@@ -111,8 +111,9 @@ class ProfileAligner:
         if chosen.reason != self._said:
             self._said = chosen.reason
             print(f"align: {chosen.reason}", file=sys.stderr)
+        first = self._directions[0]
         if len(pairs) >= SAMPLE and (
-            warning := mismatch_warning(pairs, len(pairs), self._directions[0], options.max_tokens)
+            warning := mismatch_warning(sampled_pairs(pairs, len(pairs), first), first, options.max_tokens)
         ):
             warn_on_stderr(warning)
         aligner = Aligner(chosen.method, self._directions, options.max_tokens, lexicon, _warn_of_few)

@@ -21,7 +21,7 @@ from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.formats.reading import ReadOptions, read_gold
 from alignment_eval.links.table import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import score
-from fairseq_norm_plugin.aligning.checking import mismatch_warning
+from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.text import TokenPair
 
 #: Upper limits of the length classes, in source words.
@@ -99,7 +99,9 @@ def damaged(models: Models, cased: Sequence[TokenPair], text: Text, gold: Sequen
         versions.append((f"{100 * share:.0f} % of lines shifted, {where}", shifted(pairs, share, where), gold))
     lines = []
     for what, version, right in versions:
-        warning = mismatch_warning(version, len(version), models.directions[FORWARD])
+        warning = mismatch_warning(
+            sampled_pairs(version, len(version), models.directions[FORWARD]), models.directions[FORWARD]
+        )
         made = text if version is pairs else Text.of(models, version)
         figures = [f"{100 * score(made.all(name), right).aer:.2f}" for name in (BOTH, BOTH + LEXICON)]
         wrong = [n for n, (pair, own) in enumerate(zip(version, pairs)) if pair[0] == own[0] and pair[1] != own[1]]

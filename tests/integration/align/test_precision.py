@@ -56,7 +56,7 @@ def test_nothing_is_tried_elsewhere(run, monkeypatch, how):
     if how in ("gpu", "ray"):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: how == "gpu")
         args = Namespace(dtype="auto", cpu=False, engine="ray" if how == "ray" else "local", ray_address="host:6379")
-        precision.choose_dtype(args, [], AlignmentMethod(ExtractionOptions("attn_n", 0)), None, Namespace(size=12))
+        precision.choose_dtype(args, [], AlignmentMethod(ExtractionOptions("attn_n", 0)), None, 12, [])
         assert args.dtype == "float32"
         return
     done = run(*(("--dtype", "float32") if how == "stated" else ()))
