@@ -161,8 +161,7 @@ class NormMixin:
             )
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
         readers = side_readers(dataset, plan.size, self.vocabularies, options.texts, cut)
-        name = type(self).__name__
-        parameters = self._read.model_hash(models)
+        name, parameters = type(self).__name__, self._read.model_hash(models)
         signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
         self._session = RecordingSession(plan, readers, options, signature, len(models))
         if self._session.finished:
