@@ -61,11 +61,12 @@ def choose_dtype(
     said = f"{100 * equal:.1f} % of the links of {len(sample)} sampled pairs are those of float32"
     if exact and equal >= LEAST_EQUAL:
         args.dtype = "int8"
-        print(f"norm-align: --dtype int8, since {said}", file=sys.stderr)
+        print(f"norm-align: --dtype int8, since {said} (--dtype float32: not)", file=sys.stderr)
         return
     for network in networks:
         use_float32(network)
-    print(f"norm-align: --dtype float32, since in 8 bits only {said}", file=sys.stderr)
+    least = f"{100 * LEAST_EQUAL:.0f} % are needed"
+    print(f"norm-align: --dtype float32, since in 8 bits only {said} ({least})", file=sys.stderr)
 
 
 def _links(

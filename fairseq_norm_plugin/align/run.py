@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         **chosen.fields,
     }
     manifest = _manifest(args, text, models, hashes, fields)
-    described = signature(run=manifest.signature_hash, sentences=text.size, **fields)
+    described = signature(run=manifest.signature_hash, sentences=text.size, **_type_field(args), **fields)
     way = Way(args, models, chosen.method, lexicon, on_count(args, described))
     with ExitStack() as stack:
         file = Path(args.output)
@@ -119,7 +119,7 @@ def _manifest(
     signed = {
         "version": __version__,
         "models": list(hashes),
-        **({} if args.dtype in ("float32", "int8") else {"dtype": args.dtype}),  # the architecture tells 8 bits
+        **_type_field(args),
         "architectures": [architecture_hash(model.models) for model in models],
         "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
         "pipelines": [_pipeline_fields(model.text) for model in models],
@@ -127,6 +127,11 @@ def _manifest(
         "extraction": fields,
     }
     return Manifest("alignments", signed, size=text.size, shard=0, shards=1)
+
+
+def _type_field(args: argparse.Namespace) -> dict[str, str]:
+    """The type that the models are computed in, unless it is float32."""
+    return {} if args.dtype == "float32" else {"dtype": args.dtype}
 
 
 def _pipeline_fields(text: TextSettings) -> dict[str, Value]:

@@ -13,6 +13,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from fairseq_norm_plugin.align import precision
 
 RUN = re.compile(r"^run:(\w+)", re.MULTILINE)
+RUN_LINE = re.compile(r"^run:.*", re.MULTILINE)
 
 
 @pytest.fixture
@@ -28,6 +29,8 @@ def test_a_long_text_is_aligned_in_8_bits(run, backward, long):
     auto, int8, float32 = (run("--dtype", name, *both) for name in ("auto", "int8", "float32"))
     assert re.search(r"--dtype int8, since [\d.]+ % of the links of 12 sampled pairs are those of float32", auto.err)
     assert auto.lines == int8.lines
+    assert "|dtype:int8|" in auto.err
+    assert "dtype" not in RUN_LINE.search(float32.err)[0]
     assert RUN.search(auto.err)[1] == RUN.search(int8.err)[1] != RUN.search(float32.err)[1]
 
 
