@@ -162,7 +162,7 @@ def add_speed_arguments(parser: argparse.ArgumentParser, auto: bool = False) -> 
         default="auto" if auto else "float32",
         help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
         + (
-            f"(default: auto: float32; int8 for {LONG_TEXT} pairs or more, where a sample keeps 98 % of its links)"
+            f"(default: auto: float32; int8 for {LONG_TEXT} pairs or more, where a sample keeps 98 %% of its links)"
             if auto
             else "(default: float32)"
         ),
