@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, one line for an error, and quietly if nobody reads its output any more."""
+"""How a command ends: its exit status, one line for an error or Ctrl-C, and quietly if nobody reads its output."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from alignment_eval.errors import InputError, UsageError
 
 #: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
+#: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
+STOPPED = 130
 
 
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
-    """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 141 nobody reads the output any more.
+    """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 130 Ctrl-C, 141 nobody reads the output.
 
     Args:
         name: the program, for messages; the subcommand is added.
@@ -31,6 +33,9 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
     except (InputError, UsageError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print(f"{name}: stopped by Ctrl-C", file=sys.stderr)
+        return STOPPED
     except BrokenPipeError:  # head or less has gone: no error of ours
         _discard_output(sys.stdout, sys.stderr)
         return CLOSED_PIPE

@@ -129,6 +129,12 @@ def ray_windows(
     with _session(args) as ray, _errors(ray):
         actors, each = _actors(args, ray.cluster_resources())
         rows = [{"job": pickle.dumps(job)} for job in jobs]
+        if len(rows) < actors:
+            print(
+                f"norm-align: only {len(rows)} of {actors} actors work, one for each window of {args.window} pairs; a "
+                f"smaller --window gives all of them work",
+                file=sys.stderr,
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # restarts cannot be limited in another way yet
             windows = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(

@@ -31,7 +31,7 @@ from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, write_pharaoh
+from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, check_not_begun, write_pharaoh
 from fairseq_norm_plugin.output.alignment_table import ENDING, write_table
 from fairseq_norm_plugin.output.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.output.shard_parts import IfExists
@@ -49,6 +49,9 @@ def run(args: argparse.Namespace) -> None:
     for file in args.tokens_out or ():
         check_new(file, args.overwrite or args.resume, parents=True)
     stream = is_stream(args.output)
+    existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
+    if not stream:
+        check_not_begun(Path(args.output), existing)
     table = args.output.endswith(ENDING)
     args.confidences |= table and args.symmetrize is None
     lexicon = given_lexicon(args)
@@ -83,7 +86,6 @@ def run(args: argparse.Namespace) -> None:
         file = Path(args.output)
         if stream:
             file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
-        existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
         write = partial(write_table, ids=text.ids(), confidences=args.confidences) if table else write_pharaoh
         writer = AlignmentParts(file, manifest, existing, write)
         stack.callback(writer.abandon)
@@ -94,6 +96,11 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(
                 f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
             ) from error
+        except KeyboardInterrupt:
+            written = sum(part.sentences for part in writer.manifest.parts)
+            if written and not stream:
+                print(f"norm-align: {written} sentences are kept: --resume continues this run", file=sys.stderr)
+            raise
         seconds = time.monotonic() - start
         if stream:
             with file.open(encoding="utf-8") as made:

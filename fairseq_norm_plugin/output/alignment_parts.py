@@ -19,7 +19,7 @@ from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records import merge
 from alignment_eval.records.manifest import CONTENTS, Manifest, finished_run, read_manifest, read_manifests
-from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, check_same_run, written_ids
+from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, already_begun, check_same_run, written_ids
 
 
 def parts_directory(alignments: Path) -> Path:
@@ -30,6 +30,18 @@ def parts_directory(alignments: Path) -> Path:
     """
     check_new(alignments, overwrite=True, parents=True)
     return alignments.with_name(f"{alignments.name}.parts")
+
+
+def check_not_begun(alignments: Path, existing: IfExists) -> None:
+    """Check, before the work, that no run of ``alignments`` was stopped, unless ``existing`` says what to do with it.
+
+    Raises:
+        InputError: one was, or its parts cannot be read.
+    """
+    directory = parts_directory(alignments)
+    for begun in read_manifests(directory, "alignments"):
+        if not (existing.resume or existing.overwrite):
+            raise already_begun(directory / begun.name, begun, existing)
 
 
 def manifest_file(alignments: Path) -> Path:

@@ -236,12 +236,18 @@ def begun_manifest(directory: Path, manifest: Manifest, existing: IfExists) -> O
         if other.shard == manifest.shard:
             begun = other
             if not (existing.resume or existing.overwrite):
-                state = "finished" if other.finished else f"begun ({len(other.parts)} parts)"
-                raise InputError(
-                    f"{where}: this shard is already {state}; give {existing.options[0]} to continue it, "
-                    f"{existing.options[1]} to start again, or name another place with {option}"
-                )
+                raise already_begun(where, other, existing)
     return begun
+
+
+def already_begun(where: Path, begun: Manifest, existing: IfExists) -> InputError:
+    """The error for earlier output, whose manifest is at ``where``."""
+    what = "run" if begun.shards == 1 else "shard"
+    state = "finished" if begun.finished else f"begun ({len(begun.parts)} parts)"
+    return InputError(
+        f"{where}: this {what} is already {state}; give {existing.options[0]} to continue it, {existing.options[1]} to "
+        f"start again, or name another place with {existing.output_option or CONTENTS[begun.content]}"
+    )
 
 
 def check_same_run(where: Path, other: Manifest, manifest: Manifest, option: str) -> None:

@@ -25,6 +25,14 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], error: Exceptio
     assert capsys.readouterr().err.splitlines() == expected
 
 
+def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(args: Namespace) -> None:
+        raise KeyboardInterrupt
+
+    assert exit_status("tool", lambda: Namespace(command="score"), run) == 130
+    assert capsys.readouterr().err == "tool score: stopped by Ctrl-C\n"
+
+
 def test_other_errors_are_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         exit_status("tool", Namespace, lambda args: 1 / 0)

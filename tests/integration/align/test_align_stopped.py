@@ -63,6 +63,28 @@ def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
     assert "--norm" not in done.err
 
 
+def test_a_stopped_run_is_refused_before_its_models_are_loaded(run, stopped, monkeypatch):
+    monkeypatch.setattr("fairseq_norm_plugin.align.run.load_models", None)
+    assert "this run is already begun" in run(*PAPER, "--window", 4).err
+
+
+def test_ctrl_c(run, monkeypatch, tmp_path):
+    maps = Direction.padded_maps
+
+    def interrupted(self, pairs, *what):
+        if 4 in pairs:  # the second window
+            raise KeyboardInterrupt
+        return maps(self, pairs, *what)
+
+    monkeypatch.setattr(Direction, "padded_maps", interrupted)
+    done = run(*PAPER, "--window", 4)
+    assert done.status == 130
+    last = ["norm-align: 4 sentences are kept: --resume continues this run", "norm-align: stopped by Ctrl-C"]
+    assert done.err.splitlines()[-2:] == last
+    done = run(*PAPER, "--window", 20, out=tmp_path / "other")
+    assert (done.status, "are kept" in done.err) == (130, False)
+
+
 def test_a_finished_run_counts_no_lexicon(run, tmp_path):
     options = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2)
     before = run(*options, "--save-lexicon", tmp_path / "lexicon")

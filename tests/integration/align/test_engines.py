@@ -127,6 +127,10 @@ def test_two_actors(run, corpus, tmp_path, ray):
     assert done.lines == expected, done.err
     assert "the lexicon is counted first, in this process, on 5 pairs" in done.err
     assert "Ray" not in done.err
+    assert "actors work" not in done.err
+    done = run(*PAPER, "--engine", "ray", "--actors", 2, "--overwrite")
+    assert done.lines == run(*PAPER, "--overwrite").lines
+    assert "only 1 of 2 actors work, one for each window of 10000 pairs" in done.err
     assert ray.is_initialized()
     done = run(*LEXICON, "--engine", "ray", "--actors", 3, "--overwrite")
     assert (done.status, "--actors 3: the cluster has 2 processors" in done.err) == (2, True)
