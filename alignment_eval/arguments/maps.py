@@ -14,8 +14,9 @@ from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 
 MAX_NORM = "max-norm"
+_FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
 #: The options that a profile replaces.
-_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null", "final_punctuation")
+_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null")
 
 
 def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
@@ -53,7 +54,11 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
         metavar="NULL",
         help=f"{', '.join(NULLS)}: may a word choose </s> or a tag, to stay unaligned? (default: by the rule)",
     )
-    add_final_punctuation_argument(group)
+    group.add_argument(
+        "--final-punctuation",
+        action=argparse.BooleanOptionalAction,
+        help=f"{_FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
+    )
     group.add_argument(
         "--profile",
         "--choice",
@@ -76,8 +81,7 @@ def add_reverse_heads(group: argparse._ActionsContainer) -> None:
 
 def add_final_punctuation_argument(group: argparse._ActionsContainer) -> None:
     """Declare ``--final-punctuation``."""
-    help_ = "link the final punctuation marks of both sides to each other and to nothing else"
-    group.add_argument("--final-punctuation", action="store_true", help=help_)
+    group.add_argument("--final-punctuation", action="store_true", help=_FINAL_PUNCTUATION)
 
 
 def layer_number(text: str) -> int | str:
@@ -94,7 +98,7 @@ def given_map_options(args: argparse.Namespace) -> list[str]:
         UsageError: there are some together with ``--profile``.
     """
     values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
-    given = [name for name, value in values.items() if value is not None and value is not False]
+    given = [name for name, value in values.items() if value is not None]
     if args.profile not in (None, "none") and given:
         raise UsageError(f"{given[0]} together with --profile, which names the maps: leave one of the two out")
     return given
@@ -114,7 +118,7 @@ def stated_options(args: argparse.Namespace, max_norm: int = 0) -> ExtractionOpt
         setting=args.setting,
         rule=args.rule,
         null=args.null,
-        final_punctuation=args.final_punctuation,
+        final_punctuation=bool(args.final_punctuation),
         heads=() if args.heads is None else parse_maps(args.heads),
         combine=args.combine or "mean",
     )

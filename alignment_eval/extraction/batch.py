@@ -118,10 +118,21 @@ def choose_links(links: Iterable[SentenceLinks | None]) -> None:
     """Choose the links of many pairs that are not chosen yet, where their rule can do so for all at once."""
     unread = [(each, *found) for each in links if isinstance(each, DeferredLinks) and (found := each.two_way)]
     for group in grouped(unread, lambda each: each[1].size):
-        cells, shape = joined_cells([scores for _, scores, _ in group])
-        nulls = shape.row_starts + shape.widths - 1
-        cells[nulls] = 0  # null is masked
-        picked = two_way_shares(cells, shape) >= np.repeat([least for *_, least in group], shape.sizes)
-        picked[nulls] = False
-        for (each, *_), matrix in zip(group, shape.views(picked)):
+        cells, shape = joined_cells([scores for _, scores, *_ in group])
+        barred = _barred(shape, [final for *_, final in group])
+        cells[barred] = 0
+        picked = two_way_shares(cells, shape) >= np.repeat([least for *_, least, _ in group], shape.sizes)
+        picked[barred] = False
+        for (each, *_, final), matrix in zip(group, shape.views(picked)):
+            if final:
+                matrix[-1] = False
+                matrix[-1, -2] = True
             each.choose(matrix[:, :-1].T)
+
+
+def _barred(shape: RaggedShape, final: Sequence[bool]) -> NDArray[np.intp]:
+    """Cells that cannot be linked: null, and the last source word, except in the last row, if it is ``final``."""
+    nulls = shape.row_starts + shape.widths - 1
+    others = np.repeat(final, shape.rows)
+    others[np.cumsum(shape.rows)[shape.rows > 0] - 1] = False
+    return np.concatenate([nulls, nulls[others] - 1])

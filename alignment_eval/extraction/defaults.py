@@ -1,8 +1,9 @@
 """Defaults for what is read from a model, chosen on cmu150 (docs/reproduction-tables.md); the same for every command.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, its upper layers are
-read.  Two directions are multiplied.  A lexicon of the text helps a single direction, or a model that is still forming.
-Two formed directions use none, so that a pair is aligned alone exactly as within a corpus.
+read.  The final punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often
+looks elsewhere.  Two directions are multiplied.  A lexicon of the text helps a single direction, or a model that is
+still forming.  Two formed directions use none, so that a pair is aligned alone exactly as within a corpus.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
         layers: the numbers of all layers.
     """
     names = tuple(MapName(layer) for layer in sorted(layers)[-2:])
-    return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={ALONE}")
+    return ExtractionOptions(KIND, heads=names, setting="awo", rule=f"two-way={ALONE}", final_punctuation=True)
 
 
 def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
     """The product of an AWI map and an AWO map that agree."""
-    return ExtractionOptions(kind, heads=tuple(maps), combine="product", setting="awo", rule=f"two-way={ALONE}")
+    rule = f"two-way={ALONE}"
+    return ExtractionOptions(
+        kind, heads=tuple(maps), combine="product", setting="awo", rule=rule, final_punctuation=True
+    )
 
 
 def has_formed(maps: ExtractionOptions) -> bool:

@@ -94,13 +94,16 @@ class DeferredLinks(WordLinks):
         return chosen.linked(source.word_count, target.word_count)
 
     @property
-    def two_way(self) -> tuple[NDArray[np.float64], float] | None:
-        """The word map and the least two-way share that alone decide about links that are not chosen yet."""
+    def two_way(self) -> tuple[NDArray[np.float64], float, bool] | None:
+        """What decides about links that are not chosen yet, if that is a least two-way share on the word map.
+
+        The word map, the share, and whether the final-punctuation rule applies.
+        """
         if "_read" not in self.__dict__:
             return None
-        units, _, options = self.__dict__["_read"]
+        units, sides, options = self.__dict__["_read"]
         least = rule_of(options.rule).two_way
-        return None if least is None or options.final_punctuation else (units, least)
+        return None if least is None else (units, least, _is_final(*sides, options))
 
     def choose(self, linked: NDArray[np.bool_]) -> None:
         """Set the links that the rule chooses."""
@@ -240,8 +243,11 @@ def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOpti
 
 
 def _choices(units: UnitMap, source: SentenceSide, target: SentenceSide, options: ExtractionOptions) -> Choices:
-    final = options.final_punctuation and ends_in_punctuation(source, target)
-    return apply_rule(rule_of(options.rule), units, options.null, final)
+    return apply_rule(rule_of(options.rule), units, options.null, _is_final(source, target, options))
+
+
+def _is_final(source: SentenceSide, target: SentenceSide, options: ExtractionOptions) -> bool:
+    return options.final_punctuation and ends_in_punctuation(source, target)
 
 
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:

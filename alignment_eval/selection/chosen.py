@@ -21,14 +21,14 @@ class Overrides:
         rule: an extraction rule.
         lexicon_passes: passes over a lexicon, 0 for none.
         both: how two directions become one.
-        final_punctuation: tie the final punctuation of both sides.
+        final_punctuation: whether the final punctuation of both sides is linked to each other only.
         lexicon_file: the file of a lexicon that is used; the text's own is then not counted (``lexicon_passes`` 0).
     """
 
     rule: str | None = None
     lexicon_passes: int | None = None
     both: BidirectionalOptions | None = None
-    final_punctuation: bool = False
+    final_punctuation: bool | None = None
     lexicon_file: str | None = None
 
 
@@ -95,8 +95,8 @@ def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMetho
     each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
     if overrides.rule is not None:
         each = [options.with_rule(overrides.rule) for options in each]
-    if overrides.final_punctuation:
-        each = [replace(options, final_punctuation=True) for options in each]
+    if overrides.final_punctuation is not None:
+        each = [replace(options, final_punctuation=overrides.final_punctuation) for options in each]
     return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
 
 

@@ -48,9 +48,8 @@ def test_options_that_are_stated(words: tuple[str, ...], options: ExtractionOpti
 
 
 def test_given_options_are_named() -> None:
-    assert given_map_options(parsed("--layer", "0", "--final-punctuation")) == [
-        *("--kind", "--layer", "--setting", "--rule", "--final-punctuation")
-    ]
+    given = given_map_options(parsed("--layer", "0", "--final-punctuation"))
+    assert given == ["--kind", "--layer", "--setting", "--rule"]
 
 
 def test_maps_of_the_other_direction() -> None:

@@ -64,9 +64,10 @@ def test_links_are_those_of_each_pair_alone(
 
 
 def test_final_punctuation_is_linked_in_a_batch_too(sentences: list[SentenceMaps]) -> None:
-    options = ExtractionOptions("attn_w", 1, rule="two-way=0.9", final_punctuation=True)
-    check(found := read_batch(padded(sentences), options), sentences, options)
-    assert (2, 2) in found[0].links
+    for least in (0, 0.2, 0.9):
+        options = ExtractionOptions("attn_w", 1, rule=f"two-way={least}", final_punctuation=True)
+        check(found := read_batch(padded(sentences), options), sentences, options)
+        assert {link for link in found[0].links if 2 in link} == {(2, 2)}
 
 
 def test_each_pair_keeps_its_maps(sentences: list[SentenceMaps]) -> None:

@@ -42,12 +42,14 @@ def test_the_lexicon(pairs: int | None, overrides: Overrides, passes: int, reaso
     assert reason in found.reason
 
 
-def test_rule_and_punctuation_are_those_that_are_stated() -> None:
-    overrides = Overrides(rule="two-way=0.6", final_punctuation=True)
+@pytest.mark.parametrize("final", [True, False, None])
+def test_rule_and_punctuation_are_those_that_are_stated(final: bool | None) -> None:
+    overrides = Overrides(rule="two-way=0.6", final_punctuation=final)
+    expected = ("two-way=0.6", final is not False)
     for profiles in ([FORWARD], BOTH):
         method = chosen_method(profiles, NAMES[: len(profiles)], None, overrides).method
         for options in (method.forward, method.reverse):
-            assert options is None or (options.rule, options.final_punctuation) == ("two-way=0.6", True)
+            assert options is None or (options.rule, options.final_punctuation) == expected
         assert method.forward.map_names == FORWARD.alone.forward.map_names
 
 

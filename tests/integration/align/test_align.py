@@ -41,7 +41,7 @@ def test_defaults(run, extracted):
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
         r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.25\|null:mask\|"
-        r"final_punctuation:no\|profile:upper-layers\|",
+        r"final_punctuation:yes\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
     )
