@@ -119,19 +119,17 @@ def choose_links(links: Iterable[SentenceLinks | None]) -> None:
     unread = [(each, *found) for each in links if isinstance(each, DeferredLinks) and (found := each.two_way)]
     for group in grouped(unread, lambda each: each[1].size):
         cells, shape = joined_cells([scores for _, scores, *_ in group])
-        barred = _barred(shape, [final for *_, final in group])
-        cells[barred] = 0
-        picked = two_way_shares(cells, shape) >= np.repeat([least for *_, least, _ in group], shape.sizes)
-        picked[barred] = False
-        for (each, *_, final), matrix in zip(group, shape.views(picked)):
+        cells[_barred(shape, [final for *_, final in group])] = 0
+        for (each, _, linked, final), shares in zip(group, shape.views(two_way_shares(cells, shape))):
+            matrix = linked(shares)[:, :-1]  # null is masked
             if final:
-                matrix[-1] = False
-                matrix[-1, -2] = True
-            each.choose(matrix[:, :-1].T)
+                matrix[:, -1] = matrix[-1] = False
+                matrix[-1, -1] = True
+            each.choose(matrix.T)
 
 
 def _barred(shape: RaggedShape, final: Sequence[bool]) -> NDArray[np.intp]:
-    """Cells that cannot be linked: null, and the last source word, except in the last row, if it is ``final``."""
+    """Cells that do not count in any sum: null, and the last source word, except in the last row, if it is final."""
     nulls = shape.row_starts + shape.widths - 1
     others = np.repeat(final, shape.rows)
     others[np.cumsum(shape.rows)[shape.rows > 0] - 1] = False

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
+from alignment_eval.extraction.rules import Choices, Linked, apply_rule, rule_of
 from alignment_eval.links.table import Link, Links
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import (
@@ -94,16 +94,16 @@ class DeferredLinks(WordLinks):
         return chosen.linked(source.word_count, target.word_count)
 
     @property
-    def two_way(self) -> tuple[NDArray[np.float64], float, bool] | None:
-        """What decides about links that are not chosen yet, if that is a least two-way share on the word map.
+    def two_way(self) -> tuple[NDArray[np.float64], Linked, bool] | None:
+        """What decides about links that are not chosen yet, if these are the two-way shares of the word map.
 
-        The word map, the share, and whether the final-punctuation rule applies.
+        The word map, what gives the links, and whether the final-punctuation rule applies.
         """
         if "_read" not in self.__dict__:
             return None
-        units, sides, options = self.__dict__["_read"]
-        least = rule_of(options.rule).two_way
-        return None if least is None else (units, least, _is_final(*sides, options))
+        units, (source, target), options = self.__dict__["_read"]
+        linked = rule_of(options.rule).two_way
+        return None if linked is None else (units, linked, _is_final(source, target, options))
 
     def choose(self, linked: NDArray[np.bool_]) -> None:
         """Set the links that the rule chooses."""

@@ -24,6 +24,11 @@ UNALIGNED = -1
 
 #: Maps scores [..., K, N], -inf where masked, to the columns that each row picks: [..., K, n], -1 for none.
 Pick = Callable[[NDArray[np.float64]], NDArray[np.intp]]
+#: Maps shares [..., K, N] to the cells that are linked: bool [..., K, N].
+Linked = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+#: :func:`grown` links from its share divided by this without support.
+SUPPORTED = 0.7
 
 
 @dataclass(frozen=True)
@@ -35,14 +40,14 @@ class Rule:
         units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
-        two_way: the least two-way share that it links, if it reads nothing else.
+        two_way: gives the cells that it links from their two-way shares, if it reads nothing else.
     """
 
     name: str
     units: str
     nulls: tuple[str, ...]
     pick: Pick
-    two_way: float | None = None
+    two_way: Linked | None = None
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,36 @@ def largest(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     return columns
 
 
-def at_least(
-    scores: NDArray[np.float64], threshold: float, shares: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+def at_least(shares: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """The cells whose share is at least ``least``."""
+    linked: NDArray[np.bool_] = shares >= least
+    return linked
+
+
+def grown(shares: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """The cells of large shares, and those of smaller ones, from ``least`` on, that have support.
+
+    Shares of ``least`` / :data:`SUPPORTED` are large.  A smaller one has support if neither its row nor its column has
+    a large one, or if one of them has none and a neighbour in the row or the column is large.  So links are added as
+    grow-diag-final-and adds them (Koehn, Och & Marcu 2003), but without the diagonal neighbours, and all at once.
+    """
+    large = at_least(shares, least / SUPPORTED)
+    free_rows, free_columns = ~large.any(axis=-1, keepdims=True), ~large.any(axis=-2, keepdims=True)
+    beside = np.zeros_like(large)
+    beside[..., 1:, :] |= large[..., :-1, :]
+    beside[..., :-1, :] |= large[..., 1:, :]
+    beside[..., 1:] |= large[..., :-1]
+    beside[..., :-1] |= large[..., 1:]
+    supported = (free_rows & free_columns) | (beside & (free_rows | free_columns))
+    return large | (at_least(shares, least) & supported)
+
+
+def pick_linked(
+    scores: NDArray[np.float64], shares: Callable[[NDArray[np.float64]], NDArray[np.float64]], linked: Linked
 ) -> NDArray[np.intp]:
-    """The columns whose ``shares`` are at least ``threshold``; masked columns do not count in any sum."""
+    """The columns that are ``linked`` by their ``shares``; masked columns do not count in any sum."""
     barred = scores == -np.inf
-    picked = (shares(np.where(barred, 0, scores)) >= threshold) & ~barred
+    picked = linked(shares(np.where(barred, 0, scores))) & ~barred
     columns: NDArray[np.intp] = np.where(picked, np.arange(scores.shape[-1]), UNALIGNED)
     return columns
 
@@ -131,7 +160,8 @@ def _threshold(value: str) -> Rule:
     The row includes null, unless null is masked.
     """
     least = _share("threshold", value)
-    return Rule(f"threshold={least!r}", "words", ("allow", "mask"), lambda scores: at_least(scores, least, row_shares))
+    pick = partial(pick_linked, shares=row_shares, linked=partial(at_least, least=least))
+    return Rule(f"threshold={least!r}", "words", ("allow", "mask"), pick)
 
 
 def _two_way(value: str) -> Rule:
@@ -139,9 +169,19 @@ def _two_way(value: str) -> Rule:
 
     Null is always masked, because it has no share of a column.
     """
-    least = _share("two-way", value)
-    pick = partial(at_least, threshold=least, shares=two_way_shares)
-    return Rule(f"two-way={least!r}", "words", ("mask",), pick, least)
+    return _by_two_way_shares("two-way", at_least, value)
+
+
+def _grow(value: str) -> Rule:
+    """As :func:`_two_way`, but shares that are not much larger need support (:func:`grown`)."""
+    return _by_two_way_shares("grow", grown, value)
+
+
+def _by_two_way_shares(name: str, linked: Callable[..., NDArray[np.bool_]], value: str) -> Rule:
+    least = _share(name, value)
+    of_shares = partial(linked, least=least)
+    pick = partial(pick_linked, shares=two_way_shares, linked=of_shares)
+    return Rule(f"{name}={least!r}", "words", ("mask",), pick, of_shares)
 
 
 def _share(rule: str, value: str) -> float:
@@ -168,6 +208,7 @@ _PLAIN: dict[str, Callable[[], Rule]] = {"kobayashi2020": _kobayashi2020, "shift
 _WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
     "threshold": ("SHARE", _threshold),
     "two-way": ("SHARE", _two_way),
+    "grow": ("SHARE", _grow),
     "top-k": ("COUNT", _top_k),
 }
 

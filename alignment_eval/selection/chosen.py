@@ -10,6 +10,7 @@ from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, Value
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.profile import Profile
 
 
@@ -136,11 +137,11 @@ def few_pairs_warning(pairs: int) -> str | None:
 
 
 def stated_passes(rule: str, both: BidirectionalOptions | None, given: int | None) -> int:
-    """Passes over a lexicon where maps are named by options: what is given, else the default with a two-way rule."""
+    """Passes over a lexicon where maps are named by options: what is given, else the default with two-way shares."""
     if given is not None:
         return given
     weighable = both is None or both.join in ("product", "average")
-    return PASSES if rule.startswith("two-way=") and weighable else 0
+    return PASSES if rule_of(rule).two_way is not None and weighable else 0
 
 
 def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> str | None:

@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.corpus import DirectedLinks, DirectedPair, align_corpus, read_direction
-from alignment_eval.extraction.defaults import ALONE, PRODUCT, both_directions, has_formed, one_direction
+from alignment_eval.extraction.defaults import (
+    ALONE,
+    PRODUCT,
+    both_directions,
+    has_formed,
+    one_direction,
+    share_rule,
+)
 from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps
@@ -103,7 +110,7 @@ class Calibration:
     @property
     def estimated(self) -> bool:
         """Whether the profile's share is not the default."""
-        return self.profile.streamed.forward.rule != f"two-way={ALONE}"
+        return self.profile.streamed.forward.rule != share_rule(ALONE)
 
     def with_share(self) -> Calibration:
         """The same with the share of the profile estimated on the pairs.

@@ -9,6 +9,7 @@ import torch
 
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
 from fairseq_norm_plugin.align.windows import Text
@@ -226,7 +227,7 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
-    elif args.join is None and args.symmetrize is None and not (args.rule or "two-way=").startswith("two-way="):
+    elif not (args.join or args.symmetrize or args.rule is None or rule_of(args.rule).two_way):
         raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
 
 

@@ -52,7 +52,7 @@ def check(found: Sequence[WordLinks], sentences: Sequence[SentenceMaps], options
 
 
 @pytest.mark.parametrize("maps", ["0.1:awi,1", "1", "0.2", "0:awi,1,1.1"])
-@pytest.mark.parametrize("rule", ["two-way=0.3", "kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"])
+@pytest.mark.parametrize("rule", ["two-way=0.3", "grow=0.3", "kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"])
 @pytest.mark.parametrize("combine", ["product", "mean"])
 def test_links_are_those_of_each_pair_alone(
     sentences: list[SentenceMaps], monkeypatch: pytest.MonkeyPatch, maps: str, rule: str, combine: str
@@ -64,8 +64,8 @@ def test_links_are_those_of_each_pair_alone(
 
 
 def test_final_punctuation_is_linked_in_a_batch_too(sentences: list[SentenceMaps]) -> None:
-    for least in (0, 0.2, 0.9):
-        options = ExtractionOptions("attn_w", 1, rule=f"two-way={least}", final_punctuation=True)
+    for rule in ("two-way=0", "two-way=0.2", "two-way=0.9", "grow=0", "grow=0.2"):
+        options = ExtractionOptions("attn_w", 1, rule=rule, final_punctuation=True)
         check(found := read_batch(padded(sentences), options), sentences, options)
         assert {link for link in found[0].links if 2 in link} == {(2, 2)}
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import choose, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, SUPPORTED, apply_rule, grown, rule_of
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import SETTINGS, UnitMap, word_map
+from alignment_eval.maps.words import SETTINGS, UnitMap, two_way_shares, word_map
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
@@ -120,6 +120,47 @@ def test_two_way_by_hand() -> None:
     assert np.argwhere(links(units, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
 
 
+def slow_grow(shares: np.ndarray, least: float) -> Pairs:
+    """Rule ``grow`` of two-way shares [Wt, Ws], written out cell by cell."""
+    cells = [(t, s) for t in range(shares.shape[0]) for s in range(shares.shape[1])]
+    large = {(t, s) for t, s in cells if shares[t, s] >= least / 0.7}
+    taken = set(large)
+    for t, s in cells:
+        free = [not any(row == t for row, _ in large), not any(column == s for _, column in large)]
+        beside = bool(large & {(t - 1, s), (t + 1, s), (t, s - 1), (t, s + 1)})
+        if shares[t, s] >= least and (all(free) or (any(free) and beside)):
+            taken.add((t, s))
+    return {(s, t) for t, s in taken}
+
+
+@given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
+def test_grow_is_that_of_the_slow_loop(shape: tuple[int, int, int, int], least: float) -> None:
+    units = random_units(*shape)
+    found = links(units, f"grow={least}", "mask")
+    for index in np.ndindex(2, 3):
+        expected = slow_grow(two_way_shares(units.scores[index][:, :-1]), least)
+        assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
+
+
+def test_grow_by_hand() -> None:
+    """From 0.3 on with support, from 0.43 on without."""
+    shares = np.array([[0.5, 0.4, 0.0, 0.35], [0.0, 0.0, 0.6, 0.4], [0.35, 0.3, 0.29, 0.0], [0.0, 0.0, 0.0, 0.3]])
+    # (0, 1) is beside (0, 0), and (1, 3) beside (1, 2): words without a link; (0, 3) and (2, 0) are beside none;
+    # (2, 1) and (3, 3) link words without a link; (2, 2) is too small
+    expected = [[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 1]]
+    np.testing.assert_array_equal(grown(shares, 0.3), np.array(expected, dtype=np.bool_))
+
+
+@given(shape=SHAPES, least=st.floats(0, 1), final=st.booleans())
+def test_grow_links_lie_between_those_of_two_way(shape: tuple[int, int, int, int], least: float, final: bool) -> None:
+    units = random_units(*shape)
+    final = final and shape[0] > 0 and shape[1] > 0
+    fewest = links(units, f"two-way={min(1, least / SUPPORTED)!r}", "mask", final) & (least <= SUPPORTED)
+    found = links(units, f"grow={least!r}", "mask", final)
+    assert not (fewest & ~found).any()
+    assert not (found & ~links(units, f"two-way={least!r}", "mask", final)).any()
+
+
 def test_rules_read_the_word_map(make_sentence: Factory) -> None:
     s = make_sentence(3, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
     maps = stacked_maps(s, "attn_n")
@@ -139,7 +180,7 @@ def test_rules_read_the_word_map(make_sentence: Factory) -> None:
     [
         (
             "argmax",
-            "unknown rule 'argmax' … one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE",
+            "unknown rule 'argmax' … one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE, grow=SHARE",
         ),
         ("argmax=2", "unknown rule 'argmax=2'"),
         ("threshold", "rule 'threshold' … threshold=SHARE"),
@@ -173,6 +214,6 @@ def test_empty_sides(make_side: Callable[..., SentenceSide]) -> None:
     for source, target in (("</s>", "x </s>"), ("a </s>", "</s>")):
         s = SentenceMaps(0, make_side(source), make_side(target), (0,))
         maps = np.ones((len(s.target.tokens), len(s.source.tokens)))
-        for rule in (*RULES, "threshold=0", "two-way=0", "top-k=3"):
+        for rule in (*RULES, "threshold=0", "two-way=0", "grow=0", "top-k=3"):
             linked = choose(maps, s, ExtractionOptions("attn_w", 0, setting="awo", rule=rule, final_punctuation=True))
             assert not linked.linked(s.source.word_count, s.target.word_count).any()

@@ -56,7 +56,7 @@ def test_the_method_by_the_size_of_the_text():
 
 def test_two_models():
     default = FORWARD.method_with(REVERSE, None)
-    assert (default.forward.rule, default.both.join) == ("two-way=0.4", "product")
+    assert (default.forward.rule, default.both.join) == ("grow=0.4", "product")
     chosen = replace(together(FORWARD, REVERSE), both=replace(default, lexicon_passes=1))
     assert chosen.method_with(REVERSE, FEWEST_PAIRS).lexicon_passes == 1
     assert chosen.method_with(REVERSE, 1).lexicon_passes == 0

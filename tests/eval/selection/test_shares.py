@@ -127,7 +127,7 @@ def test_sharp_maps_get_a_larger_share_than_diffuse_ones() -> None:
     of_sharp, of_diffuse = (float(one.streamed.forward.rule.partition("=")[2]) for one in (sharp, diffuse))
     assert of_sharp >= 0.4 > 0.25 >= of_diffuse
     assert sharp.alone == one_direction(FORMED.streamed.forward, lexicon=True, share=of_sharp)
-    assert sharp.alone.forward.rule == f"two-way={of_sharp + 0.05:.3g}"
+    assert sharp.alone.forward.rule == f"grow={of_sharp + 0.05:.3g}"
     assert sharp.alone.forward.maps == FORMED.alone.forward.maps
     middle = calibration(0.2).with_share().profile
     assert middle == FORMED
@@ -139,7 +139,7 @@ def test_the_default_remains_where_the_estimate_is_near(
 ) -> None:
     monkeypatch.setattr(module, "estimated_share", lambda pairs, method: estimate)
     made = calibration(0.2).with_share()
-    assert made.profile.streamed.forward.rule == f"two-way={chosen}"
+    assert made.profile.streamed.forward.rule == f"grow={chosen}"
     assert made.estimated == (chosen != 0.25)
 
 
