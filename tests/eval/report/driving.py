@@ -43,7 +43,10 @@ class Browser:
         self.until(lambda: all(part in self.text("#sentence-title") for part in parts))
 
     def press(self, keys: str) -> None:
-        self.driven.switch_to.active_element.send_keys(keys)
+        """As a keyboard does: to whatever has the focus now. An element held from before may have been drawn anew."""
+        from selenium.webdriver import ActionChains  # only where there is a browser
+
+        ActionChains(self.driven).send_keys(keys).perform()
 
     def choose_map(self, number: int) -> None:
         self.run("document.querySelector(`button.heat[data-map='${arguments[0]}']`).click()", number)
