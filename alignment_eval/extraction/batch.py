@@ -16,7 +16,14 @@ from alignment_eval.extraction.extract import DeferredLinks, SentenceLinks, Word
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.maps.padded import PaddedMaps
-from alignment_eval.maps.ragged import RaggedShape, counted, joined_cells, row_shares, two_way_shares
+from alignment_eval.maps.ragged import (
+    RaggedShape,
+    balanced_shares,
+    counted,
+    joined_cells,
+    row_shares,
+    two_way_shares,
+)
 from alignment_eval.maps.ragged_words import RaggedMaps, RaggedSides
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS, combined, terms_of
@@ -117,15 +124,17 @@ def join_word_maps(
 def choose_links(links: Iterable[SentenceLinks | None]) -> None:
     """Choose the links of many pairs that are not chosen yet, where their rule can do so for all at once."""
     unread = [(each, *found) for each in links if isinstance(each, DeferredLinks) and (found := each.two_way)]
-    for group in grouped(unread, lambda each: each[1].size):
-        cells, shape = joined_cells([scores for _, scores, *_ in group])
-        cells[_barred(shape, [final for *_, final in group])] = 0
-        for (each, _, linked, final), shares in zip(group, shape.views(two_way_shares(cells, shape))):
-            matrix = linked(shares)[:, :-1]  # null is masked
-            if final:
-                matrix[:, -1] = matrix[-1] = False
-                matrix[-1, -1] = True
-            each.choose(matrix.T)
+    for balanced, shares_of in ((False, two_way_shares), (True, balanced_shares)):
+        alike = [each for each in unread if each[2].balanced == balanced]
+        for group in grouped(alike, lambda each: each[1].size):
+            cells, shape = joined_cells([scores for _, scores, *_ in group])
+            cells[_barred(shape, [final for *_, final in group])] = 0
+            for (each, _, two_way, final), shares in zip(group, shape.views(shares_of(cells, shape))):
+                matrix = two_way.linked(shares)[:, :-1]  # null is masked
+                if final:
+                    matrix[:, -1] = matrix[-1] = False
+                    matrix[-1, -1] = True
+                each.choose(matrix.T)
 
 
 def _barred(shape: RaggedShape, final: Sequence[bool]) -> NDArray[np.intp]:

@@ -1,10 +1,11 @@
 """Defaults for what is read from a model, chosen on cmu150 (docs/reproduction-tables.md); the same for every command.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, its upper layers are
-read.  Two directions are multiplied.  Links are read by rule ``grow``, in which small two-way shares need support.  The
-final punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks
-elsewhere.  A lexicon of the text helps a single direction, or a model that is still forming.  Two formed directions use
-none, so that a pair is aligned alone exactly as within a corpus.
+read.  Two directions are multiplied.  Links are read by rule ``grow``, in which small two-way shares need support.
+Those of a single direction are read by ``balanced``, in which, besides, all source words weigh the same.  The final
+punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.
+A lexicon of the text helps a single direction, or a model that is still forming.  Two formed directions use none, so
+that a pair is aligned alone exactly as within a corpus.
 """
 
 from __future__ import annotations
@@ -28,8 +29,16 @@ PRODUCT = 0.4
 SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={PRODUCT}"
 
 
-def share_rule(share: float) -> str:
-    """The default rule, with a two-way share."""
+def single_rule(share: float) -> str:
+    """The default rule for the maps of one direction, with a two-way share."""
+    return f"balanced={share}"
+
+
+def product_rule(share: float) -> str:
+    """The default rule for the product of both directions, with a two-way share.
+
+    The words of each side are the target words of one direction, so all of them weigh the same already.
+    """
     return f"grow={share}"
 
 
@@ -40,12 +49,12 @@ def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
         layers: the numbers of all layers.
     """
     names = tuple(MapName(layer) for layer in sorted(layers)[-2:])
-    return ExtractionOptions(KIND, heads=names, setting="awo", rule=share_rule(ALONE), final_punctuation=True)
+    return ExtractionOptions(KIND, heads=names, setting="awo", rule=single_rule(ALONE), final_punctuation=True)
 
 
 def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
     """The product of an AWI map and an AWO map that agree."""
-    rule = share_rule(ALONE)
+    rule = single_rule(ALONE)
     return ExtractionOptions(
         kind, heads=tuple(maps), combine="product", setting="awo", rule=rule, final_punctuation=True
     )
@@ -60,14 +69,14 @@ def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = ALONE) 
     """The method for one model's maps, with a lexicon of the text or without; ``share`` is that without."""
     if lexicon:
         share = round(share + _LEXICON[has_formed(maps)], 2)
-    return AlignmentMethod(maps.with_rule(share_rule(share)), lexicon_passes=PASSES if lexicon else 0)
+    return AlignmentMethod(maps.with_rule(single_rule(share)), lexicon_passes=PASSES if lexicon else 0)
 
 
 def both_directions(
     forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = PRODUCT
 ) -> AlignmentMethod:
     """The method for the maps of two models: the product of both word maps."""
-    rule = share_rule(share)
+    rule = product_rule(share)
     return AlignmentMethod(
         forward.with_rule(rule),
         reverse.with_rule(rule),

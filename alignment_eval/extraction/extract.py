@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import Choices, Linked, apply_rule, rule_of
+from alignment_eval.extraction.rules import Choices, TwoWay, apply_rule, rule_of
 from alignment_eval.links.table import Link, Links
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import (
@@ -94,7 +94,7 @@ class DeferredLinks(WordLinks):
         return chosen.linked(source.word_count, target.word_count)
 
     @property
-    def two_way(self) -> tuple[NDArray[np.float64], Linked, bool] | None:
+    def two_way(self) -> tuple[NDArray[np.float64], TwoWay, bool] | None:
         """What decides about links that are not chosen yet, if these are the two-way shares of the word map.
 
         The word map, what gives the links, and whether the final-punctuation rule applies.
@@ -102,8 +102,8 @@ class DeferredLinks(WordLinks):
         if "_read" not in self.__dict__:
             return None
         units, (source, target), options = self.__dict__["_read"]
-        linked = rule_of(options.rule).two_way
-        return None if linked is None else (units, linked, _is_final(source, target, options))
+        two_way = rule_of(options.rule).two_way
+        return None if two_way is None else (units, two_way, _is_final(source, target, options))
 
     def choose(self, linked: NDArray[np.bool_]) -> None:
         """Set the links that the rule chooses."""

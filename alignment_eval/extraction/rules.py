@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.maps.words import UnitMap, row_shares, two_way_shares
+from alignment_eval.maps.words import UnitMap, balanced_shares, row_shares, two_way_shares
 
 #: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
 NULLS = ("allow", "mask")
@@ -33,6 +33,23 @@ SUPPORTED = 0.7
 
 
 @dataclass(frozen=True)
+class TwoWay:
+    """How links come from two-way shares alone.
+
+    Attributes:
+        linked: gives the cells that are linked from their shares.
+        balanced: whether these are :func:`alignment_eval.maps.words.balanced_shares`.
+    """
+
+    linked: Linked
+    balanced: bool = False
+
+    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The shares of ``scores`` [..., K, N]."""
+        return balanced_shares(scores) if self.balanced else two_way_shares(scores)
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rule with its parameter.
 
@@ -41,14 +58,14 @@ class Rule:
         units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
-        two_way: gives the cells that it links from their two-way shares, if it reads nothing else.
+        two_way: how it links by two-way shares, if it reads nothing else.
     """
 
     name: str
     units: str
     nulls: tuple[str, ...]
     pick: Pick
-    two_way: Linked | None = None
+    two_way: TwoWay | None = None
 
 
 @dataclass(frozen=True)
@@ -170,19 +187,24 @@ def _two_way(value: str) -> Rule:
 
     Null is always masked, because it has no share of a column.
     """
-    return _by_two_way_shares("two-way", at_least, value)
+    return _by_two_way_shares("two-way", value, at_least)
 
 
 def _grow(value: str) -> Rule:
     """As :func:`_two_way`, but shares that are not much larger need support (:func:`grown`)."""
-    return _by_two_way_shares("grow", grown, value)
+    return _by_two_way_shares("grow", value, grown)
 
 
-def _by_two_way_shares(name: str, linked: Callable[..., NDArray[np.bool_]], value: str) -> Rule:
+def _balanced(value: str) -> Rule:
+    """As :func:`_grow`, by shares in which all source words weigh the same: for the maps of one direction."""
+    return _by_two_way_shares("balanced", value, grown, balanced=True)
+
+
+def _by_two_way_shares(name: str, value: str, linked: Callable[..., NDArray[np.bool_]], balanced: bool = False) -> Rule:
     least = _share(name, value)
-    of_shares = partial(linked, least=least)
-    pick = partial(pick_linked, shares=two_way_shares, linked=of_shares)
-    return Rule(f"{name}={least!r}", "words", ("mask",), pick, of_shares)
+    two_way = TwoWay(partial(linked, least=least), balanced)
+    pick = partial(pick_linked, shares=two_way.shares, linked=two_way.linked)
+    return Rule(f"{name}={least!r}", "words", ("mask",), pick, two_way)
 
 
 def _share(rule: str, value: str) -> float:
@@ -210,6 +232,7 @@ _WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
     "threshold": ("SHARE", _threshold),
     "two-way": ("SHARE", _two_way),
     "grow": ("SHARE", _grow),
+    "balanced": ("SHARE", _balanced),
     "top-k": ("COUNT", _top_k),
 }
 

@@ -118,10 +118,20 @@ def row_shares(cells: NDArray[np.float64], shape: RaggedShape) -> NDArray[np.flo
     return np.divide(cells, sums, out=np.zeros(cells.shape), where=sums > 0)
 
 
+def column_shares(cells: NDArray[np.float64], shape: RaggedShape) -> NDArray[np.float64]:
+    """:func:`alignment_eval.maps.words.column_shares` of each matrix of ``cells`` [cells]."""
+    turned = shape.transposed
+    shares: NDArray[np.float64] = row_shares(cells.take(shape.columnwise), turned).take(turned.columnwise)
+    return shares
+
+
 def two_way_shares(cells: NDArray[np.float64], shape: RaggedShape) -> NDArray[np.float64]:
     """:func:`alignment_eval.maps.words.two_way_shares` of each matrix of ``cells`` [cells]."""
     rows = row_shares(cells, shape)
-    turned = shape.transposed
-    columns = row_shares(rows.take(shape.columnwise), turned).take(turned.columnwise)
-    shares: NDArray[np.float64] = np.sqrt(rows * columns)
+    shares: NDArray[np.float64] = np.sqrt(rows * column_shares(rows, shape))
     return shares
+
+
+def balanced_shares(cells: NDArray[np.float64], shape: RaggedShape) -> NDArray[np.float64]:
+    """:func:`alignment_eval.maps.words.balanced_shares` of each matrix of ``cells`` [cells]."""
+    return two_way_shares(column_shares(row_shares(cells, shape), shape), shape)

@@ -135,6 +135,11 @@ def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
 
 
+def column_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``scores`` [..., K, N] divided by the sums of their columns; 0 where a column sums to 0."""
+    return np.swapaxes(row_shares(np.swapaxes(scores, -1, -2)), -1, -2)
+
+
 def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share that each cell of ``scores`` [..., K, N] has of its row and of its column, from 0 to 1.
 
@@ -142,9 +147,17 @@ def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     sums.  It is large if two words take each other, and small for a source word that every target word takes a little.
     """
     rows = row_shares(scores)
-    columns = np.swapaxes(row_shares(np.swapaxes(rows, -1, -2)), -1, -2)
-    shares: NDArray[np.float64] = np.sqrt(rows * columns)
+    shares: NDArray[np.float64] = np.sqrt(rows * column_shares(rows))
     return shares
+
+
+def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """:func:`two_way_shares` after all rows of ``scores`` [..., K, N], and then all columns, are divided by their sums.
+
+    So all source words weigh the same.  In the map of one direction each target word gives 1 in all, but a source word
+    may get little from all of them, and still belong to one.
+    """
+    return two_way_shares(column_shares(row_shares(scores)))
 
 
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:

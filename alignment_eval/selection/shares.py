@@ -7,8 +7,8 @@ are expected to exist.  The expected F-measure is then (1 + β²) Σ_{a≥t} a /
 
 The default shares (:mod:`alignment_eval.extraction.defaults`) are near the best for all models that were trained to
 translate.  A model that was also trained to align draws sharper maps, and needs a larger share.  So the estimate counts
-only where it is far from the default.  Rule ``grow`` takes t as its least share.  docs/reproduction-tables.md has the
-measurements behind the constants.
+only where it is far from the default.  The default rules take t as their least share.  docs/reproduction-tables.md has
+the measurements behind the constants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedLinks, DirectedPair, align_corpus, read_direction
 from alignment_eval.extraction.defaults import (
     ALONE,
@@ -27,12 +27,12 @@ from alignment_eval.extraction.defaults import (
     both_directions,
     has_formed,
     one_direction,
-    share_rule,
+    single_rule,
 )
 from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.maps.words import two_way_shares
 from alignment_eval.selection.profile import Profile, together
 
 #: How much more recall weighs than precision; below 1: precision weighs more.
@@ -66,17 +66,23 @@ def best_share(shares: NDArray[np.float64]) -> float:
 
 
 def estimated_share(pairs: Iterable[DirectedPair], method: AlignmentMethod) -> float:
-    """:func:`best_share` of the word maps that a method reads its links from; its rule is not read.
+    """:func:`best_share` of the word maps that a method reads its links from; the share of its rule is not read.
 
     Args:
         pairs: sentence pairs as :func:`alignment_eval.extraction.corpus.align_corpus` takes them.
-        method: reads word maps.
+        method: reads word maps by a rule of two-way shares.
 
     Raises:
         InputError: as that function and :func:`best_share`.
+        UsageError: the rule reads no two-way shares.
     """
+    two_way = rule_of(method.forward.rule).two_way
+    if two_way is None:
+        raise UsageError(
+            f"rule {method.forward.rule} reads no two-way shares: expected one that does, such as two-way=0.3"
+        )
     maps = (pair.links.shares[:, :-1] for pair in align_corpus(pairs, method) if isinstance(pair.links, WordLinks))
-    return best_share(np.concatenate([np.empty(0), *(two_way_shares(one).ravel() for one in maps)]))
+    return best_share(np.concatenate([np.empty(0), *(two_way.shares(one).ravel() for one in maps)]))
 
 
 def rounded(share: float) -> float:
@@ -111,7 +117,7 @@ class Calibration:
     @property
     def estimated(self) -> bool:
         """Whether the profile's share is not the default."""
-        return self.profile.streamed.forward.rule != share_rule(ALONE)
+        return self.profile.streamed.forward.rule != single_rule(ALONE)
 
     def with_share(self) -> Calibration:
         """The same with the share of the profile estimated on the pairs.

@@ -51,8 +51,11 @@ def check(found: Sequence[WordLinks], sentences: Sequence[SentenceMaps], options
         np.testing.assert_array_equal(links.linked, expected.linked)
 
 
+RULES = ["two-way=0.3", "grow=0.3", "balanced=0.3", "kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]
+
+
 @pytest.mark.parametrize("maps", ["0.1:awi,1", "1", "0.2", "0:awi,1,1.1"])
-@pytest.mark.parametrize("rule", ["two-way=0.3", "grow=0.3", "kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("combine", ["product", "mean"])
 def test_links_are_those_of_each_pair_alone(
     sentences: list[SentenceMaps], monkeypatch: pytest.MonkeyPatch, maps: str, rule: str, combine: str
@@ -63,8 +66,16 @@ def test_links_are_those_of_each_pair_alone(
         check(read_batch(padded(sentences), options), sentences, options)
 
 
+def test_pairs_of_several_rules_are_read_each_by_its_own(sentences: list[SentenceMaps]) -> None:
+    each = [ExtractionOptions("attn_w", 1, rule=rule) for rule in ("grow=0.2", "balanced=0.2", "threshold=0.2")]
+    found = [read_batch(padded(sentences), options) for options in each]
+    choose_links(links for of_one in found for links in of_one)
+    for of_one, options in zip(found, each):
+        check(of_one, sentences, options)
+
+
 def test_final_punctuation_is_linked_in_a_batch_too(sentences: list[SentenceMaps]) -> None:
-    for rule in ("two-way=0", "two-way=0.2", "two-way=0.9", "grow=0", "grow=0.2"):
+    for rule in ("two-way=0", "two-way=0.2", "two-way=0.9", "grow=0", "grow=0.2", "balanced=0", "balanced=0.2"):
         options = ExtractionOptions("attn_w", 1, rule=rule, final_punctuation=True)
         check(found := read_batch(padded(sentences), options), sentences, options)
         assert {link for link in found[0].links if 2 in link} == {(2, 2)}

@@ -30,11 +30,11 @@ def test_the_maps_of_a_formed_model_and_of_another():
 @pytest.mark.parametrize(
     ("forward", "reverse", "pairs", "rule", "passes"),
     [
-        (FORMED, None, FEWEST_PAIRS, "grow=0.3", 2),
-        (FORMED, None, FEWEST_PAIRS - 1, "grow=0.25", 0),
-        (FORMED, None, None, "grow=0.25", 0),
-        (UPPER, None, FEWEST_PAIRS, "grow=0.35", 2),
-        (UPPER, None, 1, "grow=0.25", 0),
+        (FORMED, None, FEWEST_PAIRS, "balanced=0.3", 2),
+        (FORMED, None, FEWEST_PAIRS - 1, "balanced=0.25", 0),
+        (FORMED, None, None, "balanced=0.25", 0),
+        (UPPER, None, FEWEST_PAIRS, "balanced=0.35", 2),
+        (UPPER, None, 1, "balanced=0.25", 0),
         (FORMED, FORMED, 1, "grow=0.4", 0),
         (FORMED, FORMED, 10**6, "grow=0.4", 0),  # one pair as within a million
         (FORMED, UPPER, FEWEST_PAIRS, "grow=0.4", 2),
@@ -58,7 +58,7 @@ def test_shares_do_not_depend_on_what_was_given_before():
 
 
 def test_a_stated_share():
-    assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "grow=0.4"
-    assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "grow=0.45"
+    assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "balanced=0.4"
+    assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "balanced=0.45"
     both = both_directions(FORMED, UPPER, lexicon=False, share=0.5)
     assert (both.forward.rule, both.reverse.rule) == ("grow=0.5", "grow=0.5")

@@ -12,7 +12,7 @@ from alignment_eval.extraction.extract import choose, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, SUPPORTED, apply_rule, grown, rule_of
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import SETTINGS, UnitMap, two_way_shares, word_map
+from alignment_eval.maps.words import SETTINGS, UnitMap, balanced_shares, two_way_shares, word_map
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
@@ -140,6 +140,28 @@ def test_grow_is_that_of_the_slow_loop(shape: tuple[int, int, int, int], least: 
     for index in np.ndindex(2, 3):
         expected = slow_grow(two_way_shares(units.scores[index][:, :-1]), least)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
+
+
+@given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
+def test_balanced_is_grow_by_balanced_shares(shape: tuple[int, int, int, int], least: float) -> None:
+    units = random_units(*shape)
+    found = links(units, f"balanced={least}", "mask")
+    for index in np.ndindex(2, 3):
+        expected = slow_grow(balanced_shares(units.scores[index][:, :-1]), least)
+        assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
+
+
+def test_balanced_by_hand() -> None:
+    """The second source word gets little from all target words, but most of it from the second."""
+    units = UnitMap(np.array([[6.0, 2, 5], [4, 4, 5]]), np.arange(2), np.array([0, 1, -1]))
+    # shares of the rows 3/4 1/4 / 1/2 1/2, of their columns 3/5 1/3 / 2/5 2/3, of its rows 9/14 5/14 / 3/8 5/8
+    first, second = 9 / 14 + 3 / 8, 5 / 14 + 5 / 8
+    columns = [[9 / 14 / first, 5 / 14 / second], [3 / 8 / first, 5 / 8 / second]]
+    shares = np.sqrt(np.array([[9 / 14, 5 / 14], [3 / 8, 5 / 8]]) * columns)
+    np.testing.assert_allclose(balanced_shares(units.scores[:, :-1]), shares, rtol=1e-12)
+    np.testing.assert_allclose(balanced_shares(units.scores[:, :-1] * [[2], [3]]), shares, rtol=1e-12)
+    assert np.argwhere(links(units, "grow=0.44", "mask")).tolist() == [[0, 0], [0, 1], [1, 1]]
+    assert np.argwhere(links(units, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
 
 
 def test_grow_by_hand() -> None:

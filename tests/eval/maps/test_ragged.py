@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from alignment_eval.maps import words
-from alignment_eval.maps.ragged import RaggedShape, joined_cells, row_shares, two_way_shares
+from alignment_eval.maps.ragged import RaggedShape, balanced_shares, joined_cells, row_shares, two_way_shares
 
 #: Rows and columns of each matrix, and a seed.
 SHAPES = st.tuples(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=5), st.integers(0, 2**32 - 1))
@@ -30,6 +30,13 @@ def slow_two_way(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         column = math.fsum(row[j] for row in rows)
         result[i, j] = math.sqrt(rows[i][j] * rows[i][j] / column) if column else 0.0
     return result
+
+
+def slow_balanced(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    rows = [[cell / math.fsum(row) if math.fsum(row) else 0.0 for cell in row] for row in matrix]
+    sums = [math.fsum(column) for column in zip(*rows)]
+    evened = [[cell / of if of else 0.0 for cell, of in zip(row, sums)] for row in rows]
+    return slow_two_way(np.array(evened).reshape(matrix.shape))
 
 
 @given(shapes=SHAPES)
@@ -62,9 +69,11 @@ def test_shares_are_those_of_each_matrix_alone(shapes: Given) -> None:
     """Exactly, so that the links of a pair do not depend on the pairs beside it."""
     given_matrices = matrices(shapes)
     cells, shape = joined_cells(given_matrices)
-    rows, both = (shape.views(shares(cells, shape)) for shares in (row_shares, two_way_shares))
-    for matrix, of_rows, two_way in zip(given_matrices, rows, both):
+    found = (shape.views(shares(cells, shape)) for shares in (row_shares, two_way_shares, balanced_shares))
+    for matrix, of_rows, two_way, balanced in zip(given_matrices, *found):
         np.testing.assert_array_equal(of_rows, words.row_shares(matrix))
         if matrix.size:
             np.testing.assert_array_equal(two_way, words.two_way_shares(matrix))
             np.testing.assert_allclose(two_way, slow_two_way(matrix), rtol=1e-12)
+            np.testing.assert_array_equal(balanced, words.balanced_shares(matrix))
+            np.testing.assert_allclose(balanced, slow_balanced(matrix), rtol=1e-12)

@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedLinks
 from alignment_eval.extraction.defaults import both_directions, one_direction
 from alignment_eval.extraction.extract import word_map_links
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import two_way_shares
+from alignment_eval.maps.words import balanced_shares, two_way_shares
 from alignment_eval.selection import shares as module
 from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import Profile, calibrated
@@ -78,6 +78,8 @@ def test_without_word_pairs() -> None:
             best_share(np.array(nothing))
     with pytest.raises(InputError, match="no word pair"):
         estimated_share([], FORMED.streamed)
+    with pytest.raises(UsageError, match="rule kobayashi2020 reads no two-way shares"):
+        estimated_share([], AlignmentMethod(FORMED.streamed.forward.with_rule("kobayashi2020")))
 
 
 @given(st.floats(0, 1))
@@ -114,7 +116,7 @@ def maps(pairs: list[DirectedLinks]) -> list[NDArray[np.float64]]:
 
 def test_the_estimate_is_that_of_the_maps_that_links_are_read_from() -> None:
     forward, back = read(0.4), read(0.3, seed=1)
-    cells = np.concatenate([two_way_shares(one).ravel() for one in maps(forward)])
+    cells = np.concatenate([balanced_shares(one).ravel() for one in maps(forward)])
     assert estimated_share([(one, None) for one in forward], FORMED.streamed) == pytest.approx(best_share(cells))
     products = [two_way_shares(one * other.T).ravel() for one, other in zip(maps(forward), maps(back))]
     both = both_directions(FORMED.streamed.forward, REVERSE.streamed.forward, lexicon=False)
@@ -127,7 +129,7 @@ def test_sharp_maps_get_a_larger_share_than_diffuse_ones() -> None:
     of_sharp, of_diffuse = (float(one.streamed.forward.rule.partition("=")[2]) for one in (sharp, diffuse))
     assert of_sharp >= 0.4 > 0.25 >= of_diffuse
     assert sharp.alone == one_direction(FORMED.streamed.forward, lexicon=True, share=of_sharp)
-    assert sharp.alone.forward.rule == f"grow={of_sharp + 0.05:.3g}"
+    assert sharp.alone.forward.rule == f"balanced={of_sharp + 0.05:.3g}"
     assert sharp.alone.forward.maps == FORMED.alone.forward.maps
     middle = calibration(0.2).with_share().profile
     assert middle == FORMED
@@ -139,7 +141,7 @@ def test_the_default_remains_where_the_estimate_is_near(
 ) -> None:
     monkeypatch.setattr(module, "estimated_share", lambda pairs, method: estimate)
     made = calibration(0.2).with_share()
-    assert made.profile.streamed.forward.rule == f"grow={chosen}"
+    assert made.profile.streamed.forward.rule == f"balanced={chosen}"
     assert made.estimated == (chosen != 0.25)
 
 

@@ -137,7 +137,7 @@ def test_the_figure_is_that_of_the_share_that_was_chosen(call, models, capsys, t
     done = call("calibrate", *GOLD)
     assert "two-way share 0.4 (estimated; default 0.25), with a lexicon 0.45\n" in done.out
     profile = json.loads((models / "checkpoint.pt.align.json").read_text())
-    assert profile["streamed"]["forward"]["rule"] == "grow=0.4"
+    assert profile["streamed"]["forward"]["rule"] == "balanced=0.4"
     found, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
     assert found == profile["figure"]
 
