@@ -58,6 +58,32 @@ def stripped(state: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "extra_state": {}, "task_state": {}, "last_optimizer_state": None}
 
 
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state of a checkpoint.
+
+    Raises:
+        InputError: the file is none that fairseq-train saved.
+    """
+    # only for your own checkpoints: fairseq stores options as Python objects, which weights_only would refuse
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=False)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give a file that fairseq-train saved") from error
+    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
+        raise InputError(f"{path}: no checkpoint ({error}); give a file that fairseq-train saved") from error
+    if missing := [key for key in ("cfg", "model") if not isinstance(state, dict) or key not in state]:
+        raise InputError(
+            f"{path}: not a fairseq checkpoint (it has no {', '.join(missing)}); give a file that fairseq-train saved"
+        )
+    return state
+
+
+def write_checkpoint(state: dict[str, Any], out: Path) -> None:
+    """Write a state under a temporary name, then rename it."""
+    with new_file(out) as path, path.open("wb") as file:  # given a path, torch would store its name in the file
+        torch.save(state, file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
@@ -65,18 +91,7 @@ def main() -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace OUT")
     args = parser.parse_args()
     check_new(args.out, args.overwrite)
-    # only for your own checkpoints: fairseq stores options as Python objects, which weights_only would refuse
-    try:
-        state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
-    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        raise InputError(f"{args.checkpoint}: no checkpoint ({error}); give a file that fairseq-train saved") from error
-    if missing := [key for key in ("cfg", "model") if not isinstance(state, dict) or key not in state]:
-        raise InputError(
-            f"{args.checkpoint}: not a fairseq checkpoint (it has no {', '.join(missing)}); give a file that "
-            f"fairseq-train saved"
-        )
-    with new_file(args.out) as path, path.open("wb") as file:  # given a path, torch would store its name in the file
-        torch.save(stripped(state), file)
+    write_checkpoint(stripped(read_checkpoint(args.checkpoint)), args.out)
 
 
 if __name__ == "__main__":
