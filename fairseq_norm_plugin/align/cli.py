@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--join",
         choices=JOINS,
-        help="mutual links, or the rule on average or product of both word maps (with two-way or grow: product)",
+        help="mutual links, or the rule on average or product of both word maps (with two-way shares: product)",
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
     group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
