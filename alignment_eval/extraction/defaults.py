@@ -25,21 +25,30 @@ ALONE = 0.25
 _LEXICON = {True: 0.05, False: 0.1}
 #: The two-way share for the product of both directions.
 PRODUCT = 0.4
+#: The default rules: for one direction, and for the joined word maps of both.
+_SINGLE, _JOINED = "balanced=", "grow="
 #: The default rules where options name the maps but not the rule.
 SINGLE_RULE, PRODUCT_RULE = "two-way=0.3", f"two-way={PRODUCT}"
 
 
 def single_rule(share: float) -> str:
     """The default rule for the maps of one direction, with a two-way share."""
-    return f"balanced={share}"
+    return f"{_SINGLE}{share}"
 
 
-def product_rule(share: float) -> str:
-    """The default rule for the product of both directions, with a two-way share.
+def joined_rule(share: float) -> str:
+    """The default rule for the joined word maps of both directions, with a two-way share.
 
     The words of each side are the target words of one direction, so all of them weigh the same already.
     """
-    return f"grow={share}"
+    return f"{_JOINED}{share}"
+
+
+def joined(options: ExtractionOptions) -> ExtractionOptions:
+    """The options for one direction, with the default rule for joined word maps where they have that for one."""
+    if not options.rule.startswith(_SINGLE):
+        return options
+    return options.with_rule(joined_rule(float(options.rule[len(_SINGLE) :])))
 
 
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
@@ -76,7 +85,7 @@ def both_directions(
     forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = PRODUCT
 ) -> AlignmentMethod:
     """The method for the maps of two models: the product of both word maps."""
-    rule = product_rule(share)
+    rule = joined_rule(share)
     return AlignmentMethod(
         forward.with_rule(rule),
         reverse.with_rule(rule),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES, joined
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, Value
 from alignment_eval.extraction.rules import rule_of
@@ -73,7 +73,9 @@ def chosen_method(
     counted = pairs if given is None else (FEWEST_PAIRS if given or overrides.lexicon_file else None)
     forward, *rest = profiles
     if rest and overrides.both is not None and overrides.both.join != "product":
-        method = AlignmentMethod(forward.streamed.forward, rest[0].streamed.forward, overrides.both)
+        each = [profile.streamed.forward for profile in profiles]
+        each = [joined(options) for options in each] if overrides.both.join == "average" else each
+        method = AlignmentMethod(each[0], each[1], overrides.both)
     else:
         method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
     method = _overridden(method, overrides)

@@ -62,6 +62,9 @@ def test_two_directions() -> None:
     mutual = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("mutual"))).method
     assert (mutual.both, mutual.lexicon_passes) == (BidirectionalOptions("mutual"), 0)
     assert mutual.reverse == REVERSE.streamed.forward
+    assert mutual.forward.rule == "balanced=0.25"
+    average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method
+    assert (average.forward.rule, average.reverse.rule) == ("grow=0.25", "grow=0.25")  # of the mean of both directions
 
 
 def test_a_profile_of_one_direction_does_not_serve_two() -> None:
