@@ -40,7 +40,7 @@ def test_defaults(run, extracted):
     done = run()
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:grow=0.25\|null:mask\|"
+        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.25\|null:mask\|"
         r"final_punctuation:yes\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
@@ -51,11 +51,12 @@ def test_defaults(run, extracted):
 def test_defaults_of_both_directions(run, extracted, records, backward):
     done = run("--reverse-path", backward)
     product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
-    product[product.index("grow=0.25")] = "grow=0.4"
+    product[product.index("balanced=0.25")] = "grow=0.4"
     assert done.lines == extracted(*product)
     assert "|lexicon:" not in done.err
-    for options in (("--join", "mutual"), ("--join", "average"), ("--symmetrize", "union")):
-        assert "|rule:grow=0.25|" in run("--reverse-path", backward, *options, "--overwrite").err
+    single, joined = "balanced=0.25", "grow=0.25"
+    for options, rule in (("--join mutual", single), ("--join average", joined), ("--symmetrize union", single)):
+        assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
 @pytest.mark.parametrize(
