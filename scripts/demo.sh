@@ -68,5 +68,5 @@ align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/both.pharaoh"
 
 say "heatmaps and tables: $OUT/sweep/ ($(ls "$OUT/sweep" | wc -l) files)"
 for links in "hyp: one layer" "both: both models, the default"; do
-    echo "${links#*: }: $(align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/${links%%:*}.pharaoh" 2>/dev/null | sed -n 1p)"
+    echo "${links#*: }, 60 pairs: $(align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/${links%%:*}.pharaoh" 2>/dev/null | sed -n 1p)"
 done
