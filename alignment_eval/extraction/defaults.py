@@ -4,8 +4,8 @@ If the alignment of a model has formed, two of its maps are multiplied; if it is
 read.  Two directions are multiplied.  Links are read by rule ``grow``, in which small two-way shares need support.
 Those of a single direction are read by ``balanced``, in which, besides, all source words weigh the same.  The final
 punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.
-A lexicon of the text helps a single direction, or a model that is still forming.  Two formed directions use none, so
-that a pair is aligned alone exactly as within a corpus.
+A lexicon of the text helps a model that is still forming, or has formed but is weak; a single direction uses it, too.
+Two formed directions use none, so that a pair is aligned alone exactly as within a corpus.
 """
 
 from __future__ import annotations
