@@ -21,6 +21,8 @@ from fairseq_norm_plugin.loading.int8 import has_int8, use_float32, use_int8
 
 #: The share of links that must be equal.  The bundled models have 99 %, at the same AER (docs/benchmarks.md).
 LEAST_EQUAL = 0.98
+#: Tokens of a batch of the sample: float32 takes more memory than the 8 bits that follow, and the process keeps it.
+_SAMPLE_TOKENS = 500
 
 
 def choose_dtype(
@@ -78,6 +80,7 @@ def _links(
 ) -> set[tuple[int, int, int]]:
     """The links of ``pairs``: number of the pair, source and target word."""
     directions = [model.direction for model in models]
-    aligner = Aligner(method, directions, args.max_tokens, lexicon, check_lexicon=False)
+    tokens = min(args.max_tokens, _SAMPLE_TOKENS)
+    aligner = Aligner(method, directions, tokens, lexicon, check_lexicon=False)
     aligned = aligner.align([enumerate(pairs)])
     return {(pair.id, *link) for pair in aligned if pair.links is not None for link in pair.links.links}

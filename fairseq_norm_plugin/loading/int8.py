@@ -8,7 +8,7 @@ layer norms, softmax and maps stay in float32.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq.modules import MultiheadAttention
@@ -19,6 +19,7 @@ from alignment_eval.errors import UsageError
 _LARGEST = 127  # of 8 bits with a sign
 _LARGEST_INPUT = 63  # of 7 bits with a sign, because some CPUs add two products in 16 bits
 _TINY = torch.finfo(torch.float32).tiny
+_KEPT = "scaled_for_8_bits"
 
 
 class Int8Linear(nn.Linear):
@@ -38,13 +39,32 @@ class Int8Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """The product of ``input`` [..., inputs] with the weights, and the bias: float32 [..., outputs]."""
-        largest = input.abs().amax(dim=-1, keepdim=True).clamp_min_(_TINY)
+        scaled, largest = _scaled(input)
         # inputs are rounded as unsigned numbers with this zero; weights are scaled inside
         product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            input / largest, 1 / _LARGEST_INPUT, _LARGEST_INPUT + 1, self.packed
+            scaled, 1 / _LARGEST_INPUT, _LARGEST_INPUT + 1, self.packed
         )
-        product.mul_(largest)
-        return product if self.bias is None else product.add_(self.bias)
+        if self.bias is None:
+            return product.mul_(largest)
+        return torch.addcmul(self.bias, product, largest)  # out= would fail where gradients are on
+
+
+def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
+    """Each token of ``input`` divided by its largest value, and these values.
+
+    Both stay with the tensor until it changes: queries, keys and values are products of the same one.
+    """
+    version = None if input.is_inference() else input._version  # inference mode counts no changes
+    kept: Optional[tuple[int, Tensor, Tensor]] = getattr(input, _KEPT, None)
+    if kept is not None and kept[0] == version:
+        return kept[1:]
+    # two passes over the numbers take half the time of abs(), which writes them all anew
+    largest = torch.maximum(input.amax(dim=-1, keepdim=True), input.amin(dim=-1, keepdim=True).neg_())
+    largest.clamp_min_(_TINY)
+    scaled = input / largest
+    if version is not None:
+        setattr(input, _KEPT, (version, scaled, largest))
+    return scaled, largest
 
 
 def has_int8() -> bool:

@@ -64,3 +64,36 @@ def test_nan_in_a_token_shows_as_nan():
         found = linear(torch.tensor([[1.0] * 8, [1.0] * 7 + [float("nan")]]))
     assert found[1].isnan().all()
     assert found[0].isfinite().all()
+
+
+@torch.no_grad()
+def test_products_of_one_tensor_share_its_scaling_until_it_changes(monkeypatch):
+    torch.manual_seed(2)
+    keys, values = in_8_bits(64, 48), in_8_bits(64, 32)
+    inputs = torch.randn(5, 3, 64)
+    alone = values(inputs.clone())
+    found = keys(inputs)
+    scaled = []
+    monkeypatch.setattr(torch.Tensor, "amax", lambda *_args, **_names: scaled.append(1))
+    assert torch.equal(values(inputs), alone)  # nothing is scaled again
+    monkeypatch.undo()
+    inputs[0] *= 3
+    assert torch.equal(keys(inputs), keys(inputs.clone()))
+    assert not torch.equal(keys(inputs)[0], found[0])
+
+
+def test_in_inference_mode_a_changed_tensor_is_scaled_again():
+    linear = in_8_bits(8, 4)
+    with torch.inference_mode():
+        inputs = torch.randn(2, 8)
+        before = linear(inputs)
+        inputs[0] *= 3
+        assert not torch.equal(linear(inputs)[0], before[0])
+
+
+def test_with_gradients_on_the_product_is_the_same():
+    linear = in_8_bits(8, 4)
+    inputs = torch.randn(2, 8, requires_grad=True)
+    with torch.no_grad():
+        alone = linear(inputs.clone())
+    assert torch.equal(linear(inputs).detach(), alone)
