@@ -3,7 +3,7 @@
 usage: strip_checkpoint.py CHECKPOINT OUT [--overwrite]
 
 The task becomes fairseq's own ``translation`` and the criterion ``guided_alignment`` fairseq's own for translation, so
-that stock fairseq can load it; options of this plugin and paths are removed.
+that stock fairseq can load it; options of this plugin and paths are removed.  The names of guided maps stay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from text_files import exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.files import check_new, new_file
 
-PREFIXES = ("aer_", "norm_", "guided_")
+PREFIXES = ("aer_", "norm_")
 CRITERION = "label_smoothed_cross_entropy"
 
 

@@ -62,7 +62,7 @@ def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
 
 
 def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
-    """The product of an AWI map and an AWO map that agree."""
+    """The product of maps of which some are read in AWI and some in AWO, and which agree."""
     rule = single_rule(ALONE)
     return ExtractionOptions(
         kind, heads=tuple(maps), combine="product", setting="awo", rule=rule, final_punctuation=True

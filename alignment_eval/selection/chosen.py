@@ -111,6 +111,8 @@ def _described(profile: Profile, maps: ExtractionOptions, alone: bool) -> str:
             f"maps {maps.map_names}, the upper layers: its alignment has not formed "
             f"(agreement {100 * profile.figure:.0f} %)"
         )
+    if profile.chosen_by == "training":
+        return f"maps {maps.map_names}, which it was trained to align with"
     of_both = profile.chosen_by == "gold" and profile.both is not None  # the figure of both says nothing of one alone
     name = "AER" if profile.chosen_by == "gold" else profile.chosen_by
     figure = "" if profile.figure is None or (alone and of_both) else f" ({name} {100 * profile.figure:.1f} %)"
@@ -124,7 +126,7 @@ def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides) -
         return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
     few = pairs is not None and pairs < FEWEST_PAIRS
     if overrides.lexicon_passes is None and method.both is None and few:
-        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}: the links are worse"
+        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}: each pair stands alone"
     return "without a lexicon: each pair stands alone"
 
 

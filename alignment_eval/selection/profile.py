@@ -27,7 +27,7 @@ from alignment_eval.extraction.defaults import (
     wants_lexicon,
 )
 from alignment_eval.extraction.method import AlignmentMethod, StoredMethod
-from alignment_eval.extraction.options import Value
+from alignment_eval.extraction.options import MapName, Value
 from alignment_eval.files import ContentHash
 from alignment_eval.schema.foreign import Count, ForeignFile
 from alignment_eval.selection.agreement import Agreement
@@ -37,7 +37,7 @@ VERSION = 1
 #: What is appended to a checkpoint's name.
 SUFFIX = ".align.json"
 #: How a profile may have been chosen -> the name of its figure.
-FIGURES = {"agreement": "dice", "gold": "aer", "upper-layers": "dice"}
+FIGURES = {"agreement": "dice", "gold": "aer", "training": "dice", "upper-layers": "dice"}
 
 _ADVICE = "run norm-align calibrate again, or pass --profile none"
 
@@ -121,8 +121,15 @@ class Profile:
         return json.dumps({"profile": VERSION, **content}, indent=1, ensure_ascii=False)
 
 
-def calibrated(agreement: Agreement | None, layers: Sequence[int], model: str, text: str, pairs: int) -> Profile:
-    """The profile of a model by the agreement of its own maps.
+def calibrated(
+    agreement: Agreement | None,
+    layers: Sequence[int],
+    model: str,
+    text: str,
+    pairs: int,
+    guided: Sequence[MapName] = (),
+) -> Profile:
+    """The profile of a model by its training to align, or by the agreement of its own maps.
 
     Args:
         agreement: the two maps that agree most; None where no two could be compared.
@@ -130,14 +137,18 @@ def calibrated(agreement: Agreement | None, layers: Sequence[int], model: str, t
         model: hash of the model.
         text: hash of the words of the sentence pairs that were compared.
         pairs: how many there were.
+        guided: the maps that the model was trained to align with, in AWI and in AWO; empty if it was not.
     """
-    formed = agreement is not None and agreement.formed
-    maps = product_of(agreement.maps) if agreement is not None and formed else upper_layers(layers)
+    chosen_by, maps = "upper-layers", upper_layers(layers)
+    if guided:
+        chosen_by, maps = "training", product_of(guided)
+    elif agreement is not None and agreement.formed:
+        chosen_by, maps = "agreement", product_of(agreement.maps)
     return Profile(
         model,
         alone=one_direction(maps, lexicon=True),
         streamed=one_direction(maps, lexicon=False),
-        chosen_by="agreement" if formed else "upper-layers",
+        chosen_by=chosen_by,
         figure=None if agreement is None else agreement.dice,
         pairs=pairs,
         text=text,
@@ -233,7 +244,7 @@ class _StoredProfile(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     alone: StoredMethod
     streamed: StoredMethod
-    chosen_by: Literal["agreement", "gold", "upper-layers"]
+    chosen_by: Literal["agreement", "gold", "training", "upper-layers"]
     figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
     pairs: Count
     text: str

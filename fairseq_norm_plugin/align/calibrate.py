@@ -37,8 +37,8 @@ from fairseq_norm_plugin.aligning.direction import Direction
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
-Choose the maps that a model aligns with: the two that agree most on sentence pairs.  The two-way share that they are
-read by is estimated on the same pairs.  No gold is needed.
+Choose the maps that a model aligns with: the two that agree most on sentence pairs, or those that it was trained to
+align with (--guided-maps).  The two-way share that they are read by is estimated on the same pairs.  No gold is needed.
 
 The first {PAIRS} different pairs of the text are read; {FEWEST_PAIRS} are enough.  With --dev-gold all pairs are read,
 and the maps of the lowest AER on that gold are chosen; the share is estimated without it.  The choice becomes a
@@ -137,10 +137,11 @@ def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Nam
 
 def _report(file: Path | str, profile: Profile, enough_words: bool) -> None:
     maps = profile.streamed.forward.map_names
-    print(
-        f"{file}: maps {maps}, chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}; "
-        f"{_shares(profile)}"
-    )
+    if profile.chosen_by == "training":
+        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
+    else:
+        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)};"
+    print(f"{file}: maps {maps}, {chosen} {_shares(profile)}")
     if not enough_words:
         print(
             f"norm-align calibrate: the default share, because the pairs have fewer than {FEWEST_WORDS} words of both "

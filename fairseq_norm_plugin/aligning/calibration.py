@@ -48,7 +48,9 @@ def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
-    """The profile of a model by the agreement of its own maps; of its upper layers if the pairs are too few.
+    """The profile of a model by its training to align, else by the agreement of its own maps.
+
+    If the pairs are too few to compare maps on, it reads the upper layers.
 
     Args:
         direction: the model.
@@ -57,12 +59,13 @@ def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_
         max_tokens: tokens of a batch, pads included.
     """
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
+    guided = direction.guided
     if len(encoded) < FEWEST_PAIRS:
-        return Calibration(calibrated(None, range(direction.layers), model, "", len(encoded)))
+        return Calibration(calibrated(None, range(direction.layers), model, "", len(encoded), guided))
     sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
-    agreement = choose_by_agreement(sentences)
+    agreement = None if guided else choose_by_agreement(sentences)
     text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
-    profile = calibrated(agreement, range(direction.layers), model, text, len(encoded))
+    profile = calibrated(agreement, range(direction.layers), model, text, len(encoded), guided)
     return Calibration.of(profile, sentences).with_share()
 
 

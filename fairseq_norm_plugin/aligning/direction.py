@@ -36,9 +36,10 @@ class Direction:
         frames: the special tokens around the sides; default: ``</s>`` after them.
         profile: where its profile is; default: beside the checkpoint.
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
+        guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
 
     Attributes:
-        name, pipelines, frames, profile, trained: as given, or their defaults.
+        name, pipelines, frames, profile, trained, guided: as given, or their defaults.
         sides: encode source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
@@ -53,15 +54,16 @@ class Direction:
         frames: Optional[Frames] = None,
         profile: Optional[Path] = None,
         trained: Optional[tuple[str, str]] = None,
+        guided: Sequence[MapName] = (),
     ) -> None:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
         self.sides = side_encoders(pipelines, dictionaries, self.frames)
-        self.profile = profile or profile_path(name)
-        self.name = name
+        self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
+        self.guided = tuple(guided)
         self.layers = layers_and_heads(self._models)[0]
         self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
 
@@ -142,8 +144,7 @@ class Direction:
         with enough_threads(self._models, count_tokens(pairs)):
             ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
         sentences = [SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers) for id_ in ids]
-        columns = [columns.start for columns in real_positions(src_tokens, pad)]
-        return PaddedMaps(sentences, columns, batch.padded())
+        return PaddedMaps(sentences, [real.start for real in real_positions(src_tokens, pad)], batch.padded())
 
     def maps(
         self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
@@ -173,5 +174,4 @@ class Direction:
             lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
         pads = target == self._dictionaries[1].pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
-        sums: list[float] = of_tokens.double().sum(-1).tolist()
-        return dict(zip(sample["id"].tolist(), sums))
+        return dict(zip(sample["id"].tolist(), of_tokens.double().sum(-1).tolist()))

@@ -53,5 +53,5 @@ def find_profiles(
             pairs = usable_pairs(text, directions)
         mine = [(pair[1], pair[0]) if exchanged else pair for pair in pairs]
         found.append(calibrate(direction, mine, model, max_tokens))
-        sources.append("the text itself")
+        sources.append("its checkpoint" if direction.guided else "the text itself")
     return profiles_together(found), sources

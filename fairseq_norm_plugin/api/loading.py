@@ -13,10 +13,12 @@ from typing import Any, Optional, Union
 import torch
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.extraction.options import MapName
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.checkpoints import fairseq_errors
 from fairseq_norm_plugin.loading.files import ModelFiles, find_files
+from fairseq_norm_plugin.loading.guided import guided_maps
 from fairseq_norm_plugin.loading.languages import (
     STATED,
     Languages,
@@ -178,21 +180,24 @@ def _load_direction(
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
         print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
-    models = []
+    models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if DTYPES[stated.dtype] == torch.float32 else ParameterHash(torch.float32)
     see = None if hashed is None else hashed.add
     for parts in files.members:
         state = state or read_parts(parts)
         trained = state["cfg"].task
+        options.append(state["cfg"])
         with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
             models.append(build_model(task, state, parts[0], stated.dtype, see))
         state = {}
     parameters = None if hashed is None else hashed.whole
-    model = _norm_model(task, models, settings, languages, files, parameters, _other_languages(trained, languages))
+    guided = guided_maps(options)
+    other_languages = _other_languages(trained, languages)
+    model = _norm_model(task, models, settings, languages, files, parameters, guided, other_languages)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         other = setup_task(cfg.task, languages.exchanged)
-        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters)
+        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters, guided)
     return model
 
 
@@ -202,7 +207,8 @@ def _norm_model(
     settings: TextSettings,
     languages: Languages,
     files: ModelFiles,
-    parameters: Optional[str] = None,
+    parameters: Optional[str],
+    guided: Sequence[MapName],
     trained: Optional[tuple[str, str]] = None,
 ) -> NormModel:
     frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
@@ -212,7 +218,7 @@ def _norm_model(
     )
     both = pipelines(settings, (languages.source, languages.target), (source, target))
     profile = profile_file(files.checkpoints, task.told_direction)
-    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained)
+    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained, guided)
     return NormModel(task, models, direction, (source, target), settings, parameters)
 
 

@@ -20,6 +20,7 @@ AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
 FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
 REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
 YOUNG = calibrated(replace(AGREEMENT, dice=0.39), range(3), "m3", "t", 100)
+GUIDED = calibrated(None, range(3), "m4", "t", 100, [MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2)])
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize(
     "profile",
-    [FORWARD, YOUNG, calibrated(None, [0], "m", "t", 30), together(FORWARD, REVERSE), together(FORWARD, YOUNG)],
+    [FORWARD, YOUNG, GUIDED, calibrated(None, [0], "m", "t", 30), together(FORWARD, REVERSE), together(FORWARD, YOUNG)],
 )
 def test_what_is_written_is_read(write, profile):
     assert read_profile(write(profile.to_json()), profile.model) == profile
@@ -46,6 +47,9 @@ def test_what_is_chosen():
     assert (YOUNG.chosen_by, YOUNG.figure) == ("upper-layers", 0.39)
     assert YOUNG.alone.forward.map_names == "1,2"
     assert calibrated(None, [0], "m", "t", 30).figure is None
+    assert (GUIDED.chosen_by, GUIDED.figure) == ("training", None)
+    assert GUIDED.streamed.forward.map_names == "0.0:awi,1.0:awi,2"
+    assert GUIDED.streamed.forward.combine == "product"
 
 
 def test_the_method_by_the_size_of_the_text():

@@ -108,4 +108,5 @@ def test_the_criterion_of_guided_training_becomes_fairseqs(both, monkeypatch):
     cfg = runpy.run_path(str(ROOT / "scripts" / "strip_checkpoint.py"))["stripped"](state)["cfg"]
     assert dict(cfg["criterion"]) == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.25}
     assert cfg["model"].criterion == "label_smoothed_cross_entropy"
-    assert "guided" not in repr(cfg)
+    assert "guided_alignment" not in repr(cfg)
+    assert cfg["model"].guided_maps == "0.0:awi"  # norm-align reads them

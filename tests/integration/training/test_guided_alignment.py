@@ -118,3 +118,19 @@ def test_guided_models_generate_align_and_calibrate(trained, guided, norm, tmp_p
     for command in (["calibrate", *model, "-o", profile], [*model, "--profile", profile, "-o", tmp_path / "links"]):
         assert cli.main([str(word) for word in command]) == 0, capsys.readouterr().err
     assert any(line.split() for line in (tmp_path / "links").read_text().splitlines())
+
+
+def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(trained, guided, tmp_path, capsys):
+    words = (*OURS, "0.0,0.1,1:awo")
+    path = trained("reads its own", *words, data=guided / "bin", task="translation_norm", arch="transformer", updates=4)
+    text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
+    model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
+    profile = tmp_path / "profile"
+    assert cli.main([str(word) for word in ["calibrate", *model, "-o", profile]]) == 0
+    assert "maps 0.0:awi,0.1:awi,1, which it was trained to align with; on " in capsys.readouterr().out
+    assert cli.main([str(word) for word in [*model, "--profile", profile, "-o", tmp_path / "links"]]) == 0
+    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
+    assert "maps 0.0:awi,0.1:awi,1, which it was trained to align with (" in said
+    assert cli.main([str(word) for word in [*model, "-o", tmp_path / "links"]]) == 0  # on the text itself
+    assert "|profile:training|" in (said := capsys.readouterr().err)
+    assert "which it was trained to align with (its checkpoint)" in said

@@ -20,7 +20,7 @@ TEXT = [(["a"], ["x", "y"])]
 @pytest.fixture
 def directions(tmp_path):
     names = [str(tmp_path / name) for name in ("forward.pt", "reverse.pt")]
-    return [SimpleNamespace(name=name, profile=profile_path(name)) for name in names]
+    return [SimpleNamespace(name=name, profile=profile_path(name), guided=()) for name in names]
 
 
 @pytest.fixture
