@@ -16,12 +16,12 @@ from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.parquet_text import ParquetText
 from fairseq_norm_plugin.aligning.text import ParallelText
 from fairseq_norm_plugin.api import NormModel, load
+from fairseq_norm_plugin.loading.dtypes import DTYPES
 from fairseq_norm_plugin.loading.languages import STATED
-from fairseq_norm_plugin.loading.weights import DTYPES
 from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
 from fairseq_norm_plugin.pipeline.text import WORDS
 
-#: ``--dtype auto`` looks at 8 bits for texts of this many pairs or more; shorter ones take some seconds in float32.
+#: ``--dtype auto`` looks at a faster type for texts of this many pairs or more; shorter ones take seconds in float32.
 LONG_TEXT = 2_000
 _NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
@@ -163,7 +163,8 @@ def add_speed_arguments(parser: argparse.ArgumentParser, auto: bool = False) -> 
         default="auto" if auto else "float32",
         help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
         + (
-            f"(default: auto: float32; int8 for {LONG_TEXT} pairs or more, where a sample keeps 98 %% of its links)"
+            f"(default: auto: float32; for {LONG_TEXT} pairs or more the processor's fastest type, where a sample "
+            f"keeps 98 %% of its links)"
             if auto
             else "(default: float32)"
         ),

@@ -33,7 +33,7 @@ from fairseq_norm_plugin.align.arguments import load_models
 from fairseq_norm_plugin.align.windows import line_of
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.memory import keep_freed_memory
+from fairseq_norm_plugin.aligning.memory import keep_few_programs, keep_freed_memory
 from fairseq_norm_plugin.aligning.separately import FAILED, align_separately
 from fairseq_norm_plugin.aligning.spans import Span
 from fairseq_norm_plugin.output.alignment_parts import AlignmentLine
@@ -85,6 +85,7 @@ class WindowAligner:
     def _directions(self) -> list[Direction]:
         """The models, loaded for the first window."""
         keep_freed_memory()
+        keep_few_programs()
         return [model.direction for model in load_models(self._args)]
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:

@@ -1,4 +1,4 @@
-"""Choose the type that a text is aligned in: 8 bits for a long text, where they give nearly the links of float32."""
+"""Choose the type that a text is aligned in: a faster one for a long text, if it gives nearly the links of float32."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fairseq_norm_plugin.align.arguments import LONG_TEXT
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.loading.int8 import has_int8, use_float32, use_int8
+from fairseq_norm_plugin.loading.dtypes import fastest_dtype, use_dtype
 
-#: The share of links that must be equal.  The bundled models have 99 %, at the same AER (docs/benchmarks.md).
+#: The share of links that must be equal.  The bundled models have 99 % in 8 bits, at the same AER (docs/benchmarks.md).
 LEAST_EQUAL = 0.98
-#: Tokens of a batch of the sample: float32 takes more memory than the 8 bits that follow, and the process keeps it.
+#: Tokens of a batch of the sample: float32 takes more memory than the type that follows, and the process keeps it.
 _SAMPLE_TOKENS = 500
 
 
@@ -35,9 +35,9 @@ def choose_dtype(
 ) -> None:
     """Replace ``--dtype auto`` by a type, in ``args`` and in the models, which are loaded in float32.
 
-    It is ``int8`` on an x86 processor for a text of :data:`LONG_TEXT` pairs or more, if a sample of the pairs has the
-    same links as in float32, but for 2 %; else ``float32``, as for any text on a GPU, or on a Ray cluster that is not
-    started here, since it may have GPUs, unless ``--cpu`` is given.
+    It is the type that the processor computes fastest, for a text of :data:`LONG_TEXT` pairs or more, if a sample of
+    the pairs has the same links as in float32, but for 2 %; else ``float32``, as for any text on a GPU, or on a Ray
+    cluster that is not started here, since it may have GPUs, unless ``--cpu`` is given.
 
     Args:
         args: the command line.
@@ -52,23 +52,22 @@ def choose_dtype(
     args.dtype = "float32"
     elsewhere = args.engine == "ray" and bool(args.ray_address or os.environ.get("RAY_ADDRESS"))
     on_cpu = args.cpu or not (elsewhere or torch.cuda.is_available())
-    if not (on_cpu and has_int8()) or size < LONG_TEXT:
+    fastest = fastest_dtype()
+    if not on_cpu or fastest == "float32" or size < LONG_TEXT:
         return
-    networks = list(itertools.chain.from_iterable(model.models for model in models))
     exact = _links(args, models, method, lexicon, sample)
-    for network in networks:
-        use_int8(network)
+    undo = [use_dtype(network, fastest) for network in itertools.chain.from_iterable(model.models for model in models)]
     found = _links(args, models, method, lexicon, sample)
     equal = len(exact & found) / max(1, len(exact | found))
     said = f"{100 * equal:.1f} % of the links of {len(sample)} sampled pairs are those of float32"
     if exact and equal >= LEAST_EQUAL:
-        args.dtype = "int8"
-        print(f"norm-align: --dtype int8, since {said} (--dtype float32: not)", file=sys.stderr)
+        args.dtype = fastest
+        print(f"norm-align: --dtype {fastest}, since {said} (--dtype float32: not)", file=sys.stderr)
         return
-    for network in networks:
-        use_float32(network)
+    for undo_one in undo:
+        undo_one()
     least = f"{100 * LEAST_EQUAL:.0f} % are needed"
-    print(f"norm-align: --dtype float32, since in 8 bits only {said} ({least})", file=sys.stderr)
+    print(f"norm-align: --dtype float32, since in {fastest} only {said} ({least})", file=sys.stderr)
 
 
 def _links(

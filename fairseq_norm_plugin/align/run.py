@@ -30,7 +30,7 @@ from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.memory import keep_freed_memory
+from fairseq_norm_plugin.aligning.memory import keep_few_programs, keep_freed_memory
 from fairseq_norm_plugin.api import NormModel
 from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, check_not_begun, write_pharaoh
 from fairseq_norm_plugin.output.alignment_table import ENDING, write_table
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> None:
         InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
     """
     keep_freed_memory()
+    keep_few_programs()
     check_new(args.output, args.overwrite or args.resume, parents=True)
     for file in args.tokens_out or ():
         check_new(file, args.overwrite or args.resume, parents=True)

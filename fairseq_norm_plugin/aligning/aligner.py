@@ -29,7 +29,7 @@ _SIDES = (("source", "target"), ("reverse source", "reverse target"))
 #: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
 _CPU_TOKENS = 2000
 #: Batches that are read, or wait to be, while links are made of another.
-_AHEAD = 1
+_AHEAD = 2
 
 
 def _ignore(news: object) -> None:

@@ -17,6 +17,7 @@ from alignment_eval.extraction.options import MapName
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.checkpoints import fairseq_errors
+from fairseq_norm_plugin.loading.dtypes import DTYPES
 from fairseq_norm_plugin.loading.files import ModelFiles, find_files
 from fairseq_norm_plugin.loading.guided import guided_maps
 from fairseq_norm_plugin.loading.languages import (
@@ -27,7 +28,7 @@ from fairseq_norm_plugin.loading.languages import (
     trained_pairs,
 )
 from fairseq_norm_plugin.loading.subwords import text_settings
-from fairseq_norm_plugin.loading.weights import DTYPES, build_model, read_parts
+from fairseq_norm_plugin.loading.weights import build_model, read_parts
 from fairseq_norm_plugin.output.identity import ParameterHash
 from fairseq_norm_plugin.output.profile import profile_file
 from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines

@@ -21,15 +21,9 @@ from torch.overrides import TorchFunctionMode
 from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoint_sizes import check_sizes
 from fairseq_norm_plugin.checkpoints import read_checkpoint
+from fairseq_norm_plugin.loading.dtypes import DTYPES
 from fairseq_norm_plugin.loading.int8 import use_int8
 
-#: The types that a model can be computed in -> that of its parameters; with ``int8`` only its products have 8 bits.
-DTYPES = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "int8": torch.float32,
-}
 #: Numbers that are copied at once.
 _CHUNK = 1 << 24
 _PAGE = 4096
@@ -80,7 +74,7 @@ def build_model(
         task: the task.
         state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
-        dtype: one of :data:`DTYPES`.
+        dtype: one of :data:`~fairseq_norm_plugin.loading.dtypes.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
 

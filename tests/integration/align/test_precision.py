@@ -1,4 +1,4 @@
-"""``norm-align --dtype auto``: 8 bits for long texts whose links they hardly change."""
+"""``norm-align --dtype auto``: the processor's fastest type for long texts whose links it hardly changes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions
 from fairseq_norm_plugin.align import precision
+from fairseq_norm_plugin.loading.int8 import has_int8
 
 RUN = re.compile(r"^run:(\w+)", re.MULTILINE)
 RUN_LINE = re.compile(r"^run:.*", re.MULTILINE)
@@ -23,22 +24,33 @@ def long(monkeypatch):
     return monkeypatch
 
 
-def test_a_long_text_is_aligned_in_8_bits(run, backward, long):
+@pytest.fixture(params=["bfloat16", "int8"])
+def fastest(request, monkeypatch):
+    """The type that this processor computes fastest, as it were."""
+    if request.param == "int8" and not has_int8():
+        pytest.skip("torch has no products in 8 bits on this processor")
+    monkeypatch.setattr(precision, "fastest_dtype", lambda: request.param)
+    return request.param
+
+
+def test_a_long_text_is_aligned_in_the_fastest_type(run, backward, long, fastest):
     long.setattr(precision, "LEAST_EQUAL", 0.01)
     both = ("--reverse-path", backward, "--overwrite")
-    auto, int8, float32 = (run("--dtype", name, *both) for name in ("auto", "int8", "float32"))
-    assert re.search(r"--dtype int8, since [\d.]+ % of the links of 12 sampled pairs are those of float32", auto.err)
-    assert auto.lines == int8.lines
-    assert "|dtype:int8|" in auto.err
+    auto, stated, float32 = (run("--dtype", name, *both) for name in ("auto", fastest, "float32"))
+    assert re.search(
+        rf"--dtype {fastest}, since [\d.]+ % of the links of 12 sampled pairs are those of float32", auto.err
+    )
+    assert auto.lines == stated.lines
+    assert f"|dtype:{fastest}|" in auto.err
     assert "dtype" not in RUN_LINE.search(float32.err)[0]
-    assert RUN.search(auto.err)[1] == RUN.search(int8.err)[1] != RUN.search(float32.err)[1]
+    assert RUN.search(auto.err)[1] == RUN.search(stated.err)[1] != RUN.search(float32.err)[1]
 
 
-def test_another_text_in_float32(run, long):
-    """Models whose links change keep float32, and nothing of 8 bits stays in them."""
+def test_another_text_in_float32(run, long, fastest):
+    """Models whose links change keep float32, and nothing of the other type stays in them."""
     long.setattr(precision, "LEAST_EQUAL", 1.01)
     auto, float32 = run(), run("--dtype", "float32", "--overwrite")
-    assert re.search(r"--dtype float32, since in 8 bits only [\d.]+ % of the links of 12 sampled pairs", auto.err)
+    assert re.search(rf"--dtype float32, since in {fastest} only [\d.]+ % of the links of 12 sampled pairs", auto.err)
     assert auto.lines == float32.lines
     assert RUN.search(auto.err)[1] == RUN.search(float32.err)[1]
 
@@ -49,13 +61,12 @@ def test_a_share_without_links(run, long):
     assert "--dtype float32" in run().err
 
 
-@pytest.mark.parametrize("how", ["short", "gpu", "no x86", "ray", "stated"])
+@pytest.mark.parametrize("how", ["short", "gpu", "other processor", "ray", "stated"])
 def test_nothing_is_tried_elsewhere(run, monkeypatch, how):
-    monkeypatch.setattr(precision, "use_int8", None)
+    monkeypatch.setattr(precision, "use_dtype", None)
+    monkeypatch.setattr(precision, "fastest_dtype", lambda: "float32" if how == "other processor" else "int8")
     if how != "short":
         monkeypatch.setattr(precision, "LONG_TEXT", 12)
-    if how == "no x86":
-        monkeypatch.setattr(precision, "has_int8", lambda: False)
     if how in ("gpu", "ray"):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: how == "gpu")
         args = Namespace(dtype="auto", cpu=False, engine="ray" if how == "ray" else "local", ray_address="host:6379")
