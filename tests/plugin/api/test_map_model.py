@@ -109,8 +109,8 @@ def test_a_list_gives_what_each_pair_gives(model, max_tokens):
         assert (maps.source.tokens, maps.target.tokens) == (alone.source.tokens, alone.target.tokens)
         assert maps.score == pytest.approx(alone.score, abs=1e-5)
         for kind in ("attn_w", "attn_n"):
-            np.testing.assert_allclose(maps.head_maps(kind), alone.head_maps(kind), atol=1e-5)
-            np.testing.assert_allclose(maps.layer_maps(kind), alone.layer_maps(kind), atol=1e-5)
+            np.testing.assert_allclose(maps.head_maps(kind), alone.head_maps(kind), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(maps.layer_maps(kind), alone.layer_maps(kind), rtol=1e-5, atol=1e-5)
 
 
 def test_a_list_of_own_translations(model):
@@ -118,7 +118,7 @@ def test_a_list_of_own_translations(model):
     for maps, source in zip(found, SOURCES):
         alone = model.maps(source, beam=2)
         assert maps.target.tokens == alone.target.tokens
-        np.testing.assert_allclose(maps.layer_maps("attn_n"), alone.layer_maps("attn_n"), atol=1e-5)
+        np.testing.assert_allclose(maps.layer_maps("attn_n"), alone.layer_maps("attn_n"), rtol=1e-5, atol=1e-5)
 
 
 def test_kinds_that_merge_subwords_in_a_list(model):
