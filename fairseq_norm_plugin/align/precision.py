@@ -64,7 +64,7 @@ def choose_dtype(
         args.dtype = fastest
         print(f"norm-align: --dtype {fastest}, since {said} (--dtype float32: not)", file=sys.stderr)
         return
-    for undo_one in undo:
+    for undo_one in reversed(undo):  # both directions may have one network
         undo_one()
     least = f"{100 * LEAST_EQUAL:.0f} % are needed"
     print(f"norm-align: --dtype float32, since in {fastest} only {said} ({least})", file=sys.stderr)

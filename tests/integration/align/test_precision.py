@@ -76,3 +76,18 @@ def test_nothing_is_tried_elsewhere(run, monkeypatch, how):
     done = run(*(("--dtype", "float32") if how == "stated" else ()))
     assert done.status == 0, done.err
     assert "--dtype" not in done.err
+
+
+def test_one_network_for_both_directions(long, fastest):
+    """A multilingual model may read both; then it is changed twice."""
+    answers = iter([{(0, 0, 0)}, set()])
+    long.setattr(precision, "_links", lambda *_: next(answers))
+    network = torch.nn.ModuleDict({"layers": torch.nn.ModuleDict({"a": torch.nn.Linear(4, 3)})})
+    network = torch.nn.ModuleDict({"decoder": network})
+    given = torch.randn(2, 4)
+    exact = network["decoder"]["layers"]["a"](given)
+    args = Namespace(dtype="auto", cpu=True, engine="local", ray_address=None)
+    method = AlignmentMethod(ExtractionOptions("attn_n", 0))
+    precision.choose_dtype(args, [Namespace(models=[network])] * 2, method, None, 12, [])
+    assert args.dtype == "float32"
+    assert torch.equal(network["decoder"]["layers"]["a"](given), exact)
