@@ -4,8 +4,8 @@ If the alignment of a model has formed, two of its maps are multiplied; if it is
 read.  Two directions are multiplied.  Links are read by rule ``grow``, in which small two-way shares need support.
 Those of a single direction are read by ``balanced``, in which, besides, all source words weigh the same.  The final
 punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.
-A lexicon of the text helps a model that is still forming, or has formed but is weak; a single direction uses it, too.
-Two formed directions use none, so that a pair is aligned alone exactly as within a corpus.
+A lexicon of the text is counted for a model that is still forming.  Formed models use none, so that a pair is aligned
+alone exactly as within a corpus.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ def joined(options: ExtractionOptions) -> ExtractionOptions:
     """The options for one direction, with the default rule for joined word maps where they have that for one."""
     if not options.rule.startswith(_SINGLE):
         return options
-    return options.with_rule(joined_rule(float(options.rule[len(_SINGLE) :])))
+    return options.with_rule(joined_rule(_share(options)))
+
+
+def _share(options: ExtractionOptions) -> float:
+    return float(options.rule[len(_SINGLE) :])
 
 
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
@@ -94,15 +98,14 @@ def both_directions(
     )
 
 
-def wants_lexicon(forward: ExtractionOptions, reverse: ExtractionOptions | None, pairs: int | None) -> bool:
-    """Whether to align a text of ``pairs`` sentence pairs (None: unknown) with its own lexicon."""
+def with_lexicon(method: AlignmentMethod) -> AlignmentMethod:
+    """The method with a lexicon, if it is one for one direction without: the default rule takes a larger share then."""
+    if method.lexicon_passes or method.reverse is not None or not method.forward.rule.startswith(_SINGLE):
+        return method
+    return one_direction(method.forward, lexicon=True, share=_share(method.forward))
+
+
+def wants_lexicon(maps: Sequence[ExtractionOptions], pairs: int | None) -> bool:
+    """Whether to count a lexicon on a text of ``pairs`` sentence pairs (None: unknown), by the maps of each model."""
     enough = pairs is not None and pairs >= FEWEST_PAIRS
-    return enough and not (reverse is not None and has_formed(forward) and has_formed(reverse))
-
-
-def method_for(forward: ExtractionOptions, reverse: ExtractionOptions | None, pairs: int | None) -> AlignmentMethod:
-    """The default method for the maps of one model or two and a text of ``pairs`` sentence pairs (None: unknown)."""
-    lexicon = wants_lexicon(forward, reverse, pairs)
-    if reverse is None:
-        return one_direction(forward, lexicon)
-    return both_directions(forward, reverse, lexicon)
+    return enough and not all(map(has_formed, maps))

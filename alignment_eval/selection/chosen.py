@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES, joined
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, joined, with_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, Value
-from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.profile import Profile
 
 
@@ -70,7 +69,8 @@ def chosen_method(
         UsageError: the stated options contradict each other.
     """
     given = overrides.lexicon_passes
-    counted = pairs if given is None else (FEWEST_PAIRS if given or overrides.lexicon_file else None)
+    wanted = bool(given or overrides.lexicon_file)
+    counted = pairs if given is None else (FEWEST_PAIRS if wanted else None)
     forward, *rest = profiles
     if rest and overrides.both is not None and overrides.both.join != "product":
         each = [profile.streamed.forward for profile in profiles]
@@ -78,7 +78,7 @@ def chosen_method(
         method = AlignmentMethod(each[0], each[1], overrides.both)
     else:
         method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
-    method = _overridden(method, overrides)
+    method = _overridden(with_lexicon(method) if wanted else method, overrides)
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
@@ -87,7 +87,7 @@ def chosen_method(
         f"{_described(profile, maps, len(profiles) == 1)} ({source})"
         for profile, maps, source in zip(profiles, read, sources)
     ]
-    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, overrides)]), fields, forward)
+    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, overrides, forward)]), fields, forward)
 
 
 def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
@@ -119,13 +119,13 @@ def _described(profile: Profile, maps: ExtractionOptions, alone: bool) -> str:
     return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
 
 
-def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides) -> str:
+def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
     if overrides.lexicon_file is not None:
         return f"with the lexicon of {overrides.lexicon_file}: each pair stands alone"
     if method.lexicon_passes:
         return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
     few = pairs is not None and pairs < FEWEST_PAIRS
-    if overrides.lexicon_passes is None and method.both is None and few:
+    if overrides.lexicon_passes is None and method.both is None and few and forward.alone.lexicon_passes:
         return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}: each pair stands alone"
     return "without a lexicon: each pair stands alone"
 
@@ -138,14 +138,6 @@ def few_pairs_warning(pairs: int) -> str | None:
         f"the lexicon was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
         f"text with norm-align --save-lexicon, and give it with --lexicon-file (lexicon_file in Python)"
     )
-
-
-def stated_passes(rule: str, both: BidirectionalOptions | None, given: int | None) -> int:
-    """Passes over a lexicon where maps are named by options: what is given, else the default with two-way shares."""
-    if given is not None:
-        return given
-    weighable = both is None or both.join in ("product", "average")
-    return PASSES if rule_of(rule).two_way is not None and weighable else 0
 
 
 def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> str | None:

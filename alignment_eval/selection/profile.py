@@ -17,17 +17,17 @@ import msgspec
 from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.bidirectional import Words
 from alignment_eval.extraction.defaults import (
+    ALONE,
     FEWEST_PAIRS,
     PRODUCT,
     both_directions,
-    method_for,
     one_direction,
     product_of,
     upper_layers,
     wants_lexicon,
 )
 from alignment_eval.extraction.method import AlignmentMethod, StoredMethod
-from alignment_eval.extraction.options import MapName, Value
+from alignment_eval.extraction.options import ExtractionOptions, MapName, Value
 from alignment_eval.files import ContentHash
 from alignment_eval.schema.foreign import Count, ForeignFile
 from alignment_eval.selection.agreement import Agreement
@@ -48,7 +48,7 @@ class Profile:
 
     Attributes:
         model: hash of the model, as records carry it.
-        alone: the method for this model with a lexicon of the text, for texts of enough pairs.
+        alone: the method for this model and texts of enough pairs, with a lexicon of the text or without.
         streamed: the method for this model without a lexicon, for single pairs and while translating.
         reverse_model: hash of the model of the other direction that ``both`` was chosen for; None without.
         both: the method for the two models; None without.
@@ -83,7 +83,8 @@ class Profile:
         if self.both is not None and self.reverse_model == reverse.model:
             few = pairs is None or pairs < FEWEST_PAIRS
             return replace(self.both, lexicon_passes=0) if few else self.both
-        return method_for(self.streamed.forward, reverse.streamed.forward, pairs)
+        maps = self.streamed.forward, reverse.streamed.forward
+        return both_directions(*maps, wants_lexicon(maps, pairs))
 
     def of_reverse(self, model: str, name: str) -> Profile:
         """The profile of the model of the other direction, as far as this one of two knows it.
@@ -102,7 +103,7 @@ class Profile:
             )
         alone = streamed = AlignmentMethod(self.both.reverse)
         if self.both.both is not None and self.both.both.join == "product":  # whose rule is not that of one direction
-            alone, streamed = (one_direction(self.both.reverse, lexicon=lexicon) for lexicon in (True, False))
+            alone, streamed = by_default(self.both.reverse)
         return replace(self, model=model, alone=alone, streamed=streamed, reverse_model=None, both=None)
 
     def seen(self, pairs: Iterable[Words]) -> int:
@@ -144,10 +145,11 @@ def calibrated(
         chosen_by, maps = "training", product_of(guided)
     elif agreement is not None and agreement.formed:
         chosen_by, maps = "agreement", product_of(agreement.maps)
+    alone, streamed = by_default(maps)
     return Profile(
         model,
-        alone=one_direction(maps, lexicon=True),
-        streamed=one_direction(maps, lexicon=False),
+        alone=alone,
+        streamed=streamed,
         chosen_by=chosen_by,
         figure=None if agreement is None else agreement.dice,
         pairs=pairs,
@@ -163,10 +165,11 @@ def calibrated_by_gold(found: MapsByGold, model: str, gold: str) -> Profile:
         model: hash of the model.
         gold: hash of the gold.
     """
+    alone, streamed = by_default(found.maps)
     return Profile(
         model,
-        alone=one_direction(found.maps, lexicon=True),
-        streamed=one_direction(found.maps, lexicon=False),
+        alone=alone,
+        streamed=streamed,
         chosen_by="gold",
         figure=found.aer,
         pairs=len(found.words) + len(found.skipped),
@@ -176,10 +179,20 @@ def calibrated_by_gold(found: MapsByGold, model: str, gold: str) -> Profile:
     )
 
 
+def by_default(maps: ExtractionOptions, share: float = ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
+    """The default methods for one model's maps: for texts of enough pairs, and for single pairs.
+
+    Args:
+        maps: the maps.
+        share: the two-way share without a lexicon.
+    """
+    return one_direction(maps, wants_lexicon([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
+
+
 def together(forward: Profile, reverse: Profile, share: float = PRODUCT) -> Profile:
     """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
     maps = forward.streamed.forward, reverse.streamed.forward
-    both = both_directions(*maps, wants_lexicon(*maps, FEWEST_PAIRS), share)
+    both = both_directions(*maps, wants_lexicon(maps, FEWEST_PAIRS), share)
     return replace(forward, reverse_model=reverse.model, both=both)
 
 

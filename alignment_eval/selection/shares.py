@@ -26,14 +26,13 @@ from alignment_eval.extraction.defaults import (
     PRODUCT,
     both_directions,
     has_formed,
-    one_direction,
     single_rule,
 )
 from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.profile import Profile, together
+from alignment_eval.selection.profile import Profile, by_default, together
 
 #: How much more recall weighs than precision; below 1: precision weighs more.
 BETA = 0.8
@@ -131,7 +130,7 @@ class Calibration:
         share = estimated_share(((pair, None) for pair in self.pairs.values()), self.profile.streamed)
         if abs(share - ALONE) < FAR:
             return self
-        alone, streamed = (one_direction(maps, lexicon, rounded(share)) for lexicon in (True, False))
+        alone, streamed = by_default(maps, rounded(share))
         return replace(self, profile=replace(self.profile, alone=alone, streamed=streamed))
 
 

@@ -166,7 +166,9 @@ def _figure(profile: Profile) -> str:
 
 def _shares(profile: Profile) -> str:
     """The two-way shares of a profile, and whether they are estimated."""
-    shares = f"two-way share {_share(profile.streamed, ALONE)}, with a lexicon {_value(profile.alone)}"
+    shares = f"two-way share {_share(profile.streamed, ALONE)}"
+    if profile.alone.lexicon_passes:
+        shares += f", with a lexicon {_value(profile.alone)}"
     return shares if profile.both is None else f"{shares}, both models {_share(profile.both, PRODUCT)}"
 
 

@@ -114,7 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
     group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
-    add_lexicon_arguments(parser, f"{PASSES} for one direction and {FEWEST_PAIRS} pairs or more, else 0")
+    add_lexicon_arguments(
+        parser,
+        f"{PASSES} where the alignment of a model has not formed and the text has {FEWEST_PAIRS} pairs or more, else 0",
+    )
     group = parser.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"),

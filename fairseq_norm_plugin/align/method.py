@@ -12,7 +12,7 @@ from alignment_eval.arguments.maps import reverse_options, stated_options, state
 from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method, stated_passes
+from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.profiles import find_profiles
@@ -69,4 +69,4 @@ def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalO
         args.heads = ",".join(map(str, default_layers(layers)))
     forward = stated_options(args)
     reverse = None if both is None else reverse_options(args, forward)
-    return AlignmentMethod(forward, reverse, both, stated_passes(args.rule, both, given_passes(args)))
+    return AlignmentMethod(forward, reverse, both, given_passes(args) or 0)

@@ -93,10 +93,10 @@ def ours(folder: Path) -> list[tuple[str, str, str, Path, bool]]:
     names = {
         "both": "both models, pair by pair (default)",
         "both-lexicon": "both models, lexicon of the text",
-        "en-de-lexicon": "English-German alone, lexicon (default)",
-        "de-en-lexicon": "German-English alone, lexicon (default)",
-        "en-de": "English-German alone, pair by pair",
-        "de-en": "German-English alone, pair by pair",
+        "en-de-lexicon": "English-German alone, lexicon of the text",
+        "de-en-lexicon": "German-English alone, lexicon of the text",
+        "en-de": "English-German alone, pair by pair (default)",
+        "de-en": "German-English alone, pair by pair (default)",
         "en-de-2020": "English-German, norms of the best layer (2020)",
         "de-en-2020": "German-English, norms of the best layer (2020)",
     }

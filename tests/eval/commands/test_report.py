@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from alignment_eval.extraction.defaults import one_direction
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.selection.agreement import Agreement
@@ -72,7 +74,8 @@ def test_the_alignment_by_a_profile(
     """Its links are the lines of ``extract`` without options, a lexicon of the text included; its figure is theirs."""
     sentences = [make_sentence(k) for k in range(32)]
     sentences[5] = make_sentence(5, status="too long")
-    profile = calibrated(Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99), (0, 1), "synthetic", "t", 99).to_json()
+    chosen = calibrated(Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99), (0, 1), "synthetic", "t", 99)
+    profile = replace(chosen, alone=one_direction(chosen.streamed.forward, lexicon=True)).to_json()
     (tmp_path / "p").write_text(profile)
     records = make_records(tmp_path / "run", sentences, **({"profile": profile} if carried else {}))
     gold, given = tmp_path / "gold", () if carried else ("--profile", tmp_path / "p")

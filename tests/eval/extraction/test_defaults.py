@@ -6,13 +6,16 @@ import pytest
 
 from alignment_eval.extraction.defaults import (
     FEWEST_PAIRS,
+    PASSES,
     both_directions,
     has_formed,
-    method_for,
     one_direction,
     product_of,
     upper_layers,
+    wants_lexicon,
+    with_lexicon,
 )
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import MapName, parse_maps
 
 FORMED = product_of([MapName(0, 0, "awi"), MapName(2, None, "awo")])
@@ -28,28 +31,38 @@ def test_the_maps_of_a_formed_model_and_of_another():
 
 
 @pytest.mark.parametrize(
-    ("forward", "reverse", "pairs", "rule", "passes"),
+    ("maps", "pairs", "wanted"),
     [
-        (FORMED, None, FEWEST_PAIRS, "balanced=0.3", 2),
-        (FORMED, None, FEWEST_PAIRS - 1, "balanced=0.25", 0),
-        (FORMED, None, None, "balanced=0.25", 0),
-        (UPPER, None, FEWEST_PAIRS, "balanced=0.35", 2),
-        (UPPER, None, 1, "balanced=0.25", 0),
-        (FORMED, FORMED, 1, "grow=0.4", 0),
-        (FORMED, FORMED, 10**6, "grow=0.4", 0),  # one pair as within a million
-        (FORMED, UPPER, FEWEST_PAIRS, "grow=0.4", 2),
-        (UPPER, FORMED, None, "grow=0.4", 0),
+        ([FORMED], 10**6, False),  # one pair as within a million
+        ([FORMED, FORMED], 10**6, False),
+        ([UPPER], FEWEST_PAIRS, True),
+        ([FORMED, UPPER], FEWEST_PAIRS, True),
+        ([UPPER, FORMED], FEWEST_PAIRS, True),
+        ([UPPER], FEWEST_PAIRS - 1, False),
+        ([UPPER], None, False),
     ],
 )
-def test_the_method_by_text_and_models(forward, reverse, pairs, rule, passes):
-    method = method_for(forward, reverse, pairs)
-    assert (method.forward.rule, method.lexicon_passes) == (rule, passes)
-    assert method.forward.maps == forward.maps
-    if reverse is None:
-        assert method.both is None
-    else:
-        assert (method.reverse.maps, method.reverse.rule) == (reverse.maps, rule)
-        assert method.both.join == "product"
+def test_a_lexicon_by_text_and_models(maps, pairs, wanted):
+    assert wants_lexicon(maps, pairs) == wanted
+
+
+@pytest.mark.parametrize(("maps", "without", "rule"), [(FORMED, 0.25, "balanced=0.3"), (UPPER, 0.25, "balanced=0.35")])
+def test_a_lexicon_takes_a_larger_share(maps, without, rule):
+    with_one = with_lexicon(one_direction(maps, lexicon=False, share=without))
+    assert with_one == one_direction(maps, lexicon=True, share=without)
+    assert (with_one.forward.rule, with_one.forward.maps, with_one.lexicon_passes) == (rule, maps.maps, PASSES)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        one_direction(FORMED, lexicon=True),
+        both_directions(FORMED, FORMED, lexicon=False),
+        AlignmentMethod(FORMED.with_rule("two-way=0.25")),
+    ],
+)
+def test_other_shares_stay_with_a_lexicon(method):
+    assert with_lexicon(method) == method
 
 
 def test_shares_do_not_depend_on_what_was_given_before():

@@ -15,30 +15,41 @@ from alignment_eval.selection.chosen import (
     few_pairs_warning,
     require_both,
     seen_warning,
-    stated_passes,
 )
-from alignment_eval.selection.profile import calibrated, together
+from alignment_eval.selection.profile import Profile, calibrated, together
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
 FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
 REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
+YOUNG = calibrated(None, range(3), "m3", "t", 100)
 BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize(
-    ("pairs", "overrides", "passes", "reason"),
+    ("profile", "pairs", "overrides", "passes", "rule", "reason"),
     [
-        (FEWEST_PAIRS, Overrides(), PASSES, "with a lexicon of the text"),
-        (FEWEST_PAIRS - 1, Overrides(), 0, f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}"),
-        (None, Overrides(), 0, "without a lexicon: each pair stands alone"),
-        (FEWEST_PAIRS, Overrides(lexicon_passes=0), 0, "without a lexicon: each pair stands alone"),
-        (1, Overrides(lexicon_passes=1), 1, "with a lexicon of the text"),
-        (1, Overrides(lexicon_passes=0, lexicon_file="x"), 0, "with the lexicon of x"),
+        (FORWARD, FEWEST_PAIRS, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
+        (FORWARD, 1, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
+        (FORWARD, 1, Overrides(lexicon_passes=1), 1, "balanced=0.3", "with a lexicon of the text"),
+        (FORWARD, 1, Overrides(lexicon_passes=0, lexicon_file="x"), 0, "balanced=0.3", "with the lexicon of x"),
+        (YOUNG, FEWEST_PAIRS, Overrides(), PASSES, "balanced=0.35", "with a lexicon of the text"),
+        (
+            YOUNG,
+            FEWEST_PAIRS - 1,
+            Overrides(),
+            0,
+            "balanced=0.25",
+            f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}",
+        ),
+        (YOUNG, None, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
+        (YOUNG, FEWEST_PAIRS, Overrides(lexicon_passes=0), 0, "balanced=0.25", "without a lexicon: each pair"),
     ],
 )
-def test_the_lexicon(pairs: int | None, overrides: Overrides, passes: int, reason: str) -> None:
-    found = chosen_method([FORWARD], NAMES[:1], pairs, overrides)
-    assert found.method.lexicon_passes == passes
+def test_the_lexicon(
+    profile: Profile, pairs: int | None, overrides: Overrides, passes: int, rule: str, reason: str
+) -> None:
+    found = chosen_method([profile], NAMES[:1], pairs, overrides)
+    assert (found.method.lexicon_passes, found.method.forward.rule) == (passes, rule)
     assert reason in found.reason
 
 
@@ -71,21 +82,6 @@ def test_a_profile_of_one_direction_does_not_serve_two() -> None:
     require_both(together(FORWARD, REVERSE), "p.json")
     with pytest.raises(UsageError, match=r"--profile p\.json: is of one direction.*--reverse-path"):
         require_both(replace(FORWARD, both=None), "p.json")
-
-
-@pytest.mark.parametrize(
-    ("rule", "join", "given", "passes"),
-    [
-        ("two-way=0.3", None, None, PASSES),
-        ("two-way=0.3", "product", None, PASSES),
-        ("two-way=0.3", "mutual", None, 0),
-        ("kobayashi2020", None, None, 0),
-        ("kobayashi2020", "mutual", 3, 3),
-        ("two-way=0.3", None, 0, 0),
-    ],
-)
-def test_passes_where_maps_are_named(rule: str, join: str | None, given: int | None, passes: int) -> None:
-    assert stated_passes(rule, BidirectionalOptions(join) if join else None, given) == passes
 
 
 def test_warnings() -> None:

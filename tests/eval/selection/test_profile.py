@@ -53,9 +53,11 @@ def test_what_is_chosen():
 
 
 def test_the_method_by_the_size_of_the_text():
-    assert FORWARD.method(FEWEST_PAIRS).lexicon_passes
+    assert YOUNG.method(FEWEST_PAIRS).lexicon_passes
     for few in (None, 1, FEWEST_PAIRS - 1):
-        assert not FORWARD.method(few).lexicon_passes
+        assert not YOUNG.method(few).lexicon_passes
+    for formed in (FORWARD, GUIDED):
+        assert formed.method(FEWEST_PAIRS) == formed.method(None) == formed.streamed
 
 
 def test_two_models():

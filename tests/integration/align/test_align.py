@@ -81,7 +81,7 @@ def test_no_lexicon_unless_the_default_way(run, options, backward):
 def test_defaults_one_by_one(run, extracted):
     changed = ("--kind", "attn_w", "--heads", "1", "--setting", "awo", "--rule", "two-way=0.2")
     done = run("--kind", "attn_w", "--layer", 1, "--rule", "two-way=0.2")
-    assert done.lines == extracted(*changed, "--lexicon", 2)
+    assert done.lines == extracted(*changed)
 
 
 def test_confidences(run, extracted):

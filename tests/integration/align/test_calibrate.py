@@ -72,7 +72,7 @@ def test_profiles_are_those_that_are_bundled(call, models):
         assert mine == bundled
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
-    assert "two-way share 0.25 (default), with a lexicon 0.3, both models 0.4 (default)" in done.out
+    assert "two-way share 0.25 (default), both models 0.4 (default)" in done.out
     assert "fewer than 2000 words of both sides" in done.err
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
@@ -135,7 +135,7 @@ def test_the_figure_is_that_of_the_share_that_was_chosen(call, models, capsys, t
     monkeypatch.setattr(shares, "FEWEST_WORDS", 1000)
     monkeypatch.setattr(shares, "estimated_share", lambda pairs, method: 0.39)
     done = call("calibrate", *GOLD)
-    assert "two-way share 0.4 (estimated; default 0.25), with a lexicon 0.45\n" in done.out
+    assert "two-way share 0.4 (estimated; default 0.25)\n" in done.out
     profile = json.loads((models / "checkpoint.pt.align.json").read_text())
     assert profile["streamed"]["forward"]["rule"] == "balanced=0.4"
     found, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
