@@ -11,13 +11,14 @@ from typing import Optional
 
 import torch
 
+from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align.arguments import LONG_TEXT
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.text import TokenPair
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.loading.dtypes import fastest_dtype, use_dtype
+from fairseq_norm_plugin.loading.dtypes import fastest_dtype, is_emulated, use_dtype
 
 #: The share of links that must be equal.  The bundled models have 99 % in 8 bits, at the same AER (docs/benchmarks.md).
 LEAST_EQUAL = 0.98
@@ -47,11 +48,16 @@ def choose_dtype(
         size: the number of pairs to be aligned.
         sample: some of them.
     """
+    elsewhere = args.engine == "ray" and bool(args.ray_address or os.environ.get("RAY_ADDRESS"))
+    on_cpu = args.cpu or not (elsewhere or torch.cuda.is_available())
+    if on_cpu and is_emulated(args.dtype):
+        warn_on_stderr(
+            f"--dtype {args.dtype}: this processor has no instructions for it and takes many times as long as for "
+            f"float32; leave the option out, which takes the fastest type"
+        )
     if args.dtype != "auto":
         return
     args.dtype = "float32"
-    elsewhere = args.engine == "ray" and bool(args.ray_address or os.environ.get("RAY_ADDRESS"))
-    on_cpu = args.cpu or not (elsewhere or torch.cuda.is_available())
     fastest = fastest_dtype()
     if not on_cpu or fastest == "float32" or size < LONG_TEXT:
         return

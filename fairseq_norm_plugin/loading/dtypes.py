@@ -29,8 +29,18 @@ def fastest_dtype() -> str:
     """
     if not has_int8():
         return "float32"
-    has_amx: Any = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    return "bfloat16" if has_amx() else "int8"
+    return "bfloat16" if _supports("amx_tile") else "int8"
+
+
+def is_emulated(dtype: str) -> bool:
+    """Whether this processor has no instructions for ``dtype``, and then takes many times as long as for float32."""
+    known = dtype == "bfloat16" and has_int8() and hasattr(torch.cpu, "_is_avx512_bf16_supported")
+    return known and not (_supports("avx512_bf16") or _supports("amx_tile"))
+
+
+def _supports(instructions: str) -> bool:
+    look: Any = getattr(torch.cpu, f"_is_{instructions}_supported", lambda: False)
+    return bool(look())
 
 
 def use_dtype(model: nn.Module, dtype: str) -> Callable[[], None]:

@@ -91,3 +91,11 @@ def test_one_network_for_both_directions(long, fastest):
     precision.choose_dtype(args, [Namespace(models=[network])] * 2, method, None, 12, [])
     assert args.dtype == "float32"
     assert torch.equal(network["decoder"]["layers"]["a"](given), exact)
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_a_type_without_instructions_is_told(run, monkeypatch, emulated):
+    monkeypatch.setattr(precision, "is_emulated", lambda dtype: emulated and dtype == "bfloat16")
+    told = "--dtype bfloat16: this processor has no instructions for it"
+    assert (told in run("--dtype", "bfloat16", "--cpu").err) == emulated
+    assert told not in run("--overwrite").err

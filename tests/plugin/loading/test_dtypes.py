@@ -24,6 +24,20 @@ def test_a_torch_that_does_not_tell_of_matrix_units(monkeypatch):
     assert dtypes.fastest_dtype() == "int8"
 
 
+@pytest.mark.parametrize(
+    ("x86", "avx512", "amx", "emulated"),
+    [(True, False, False, True), (True, True, False, False), (True, False, True, False), (False, False, False, False)],
+)
+def test_a_type_without_instructions(monkeypatch, x86, avx512, amx, emulated):
+    monkeypatch.setattr(dtypes, "has_int8", lambda: x86)
+    for name, has in (("avx512_bf16", avx512), ("amx_tile", amx)):
+        monkeypatch.setattr(torch.cpu, f"_is_{name}_supported", lambda has=has: has, raising=False)
+    assert dtypes.is_emulated("bfloat16") == emulated
+    assert not any(map(dtypes.is_emulated, ("auto", "float32", "int8")))
+    monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
+    assert not dtypes.is_emulated("bfloat16")  # this torch does not tell
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
 def test_another_type_and_back(tmp_path, dtype):
     if dtype == "int8" and not has_int8():
