@@ -18,9 +18,10 @@ from alignment_eval.selection.chosen import (
 )
 from alignment_eval.selection.profile import Profile, calibrated, together
 
-AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
+AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.6, 100)
 FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
 REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
+WEAK = calibrated(replace(AGREEMENT, dice=0.5), range(3), "m4", "t", 100)
 YOUNG = calibrated(None, range(3), "m3", "t", 100)
 BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
 
@@ -51,6 +52,16 @@ def test_the_lexicon(
     found = chosen_method([profile], NAMES[:1], pairs, overrides)
     assert (found.method.lexicon_passes, found.method.forward.rule) == (passes, rule)
     assert reason in found.reason
+
+
+def test_a_weak_model_is_told_of_the_lexicon() -> None:
+    def told(profiles: list[Profile], passes: int | None = None) -> bool:
+        chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(lexicon_passes=passes))
+        return "--lexicon 2 may help" in chosen.reason
+
+    assert told([WEAK])
+    assert not any(map(told, ([FORWARD], [YOUNG], [WEAK, WEAK])))
+    assert not any(told([WEAK], passes) for passes in (0, 2))
 
 
 @pytest.mark.parametrize("final", [True, False, None])
