@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from experiment_steps import DEV, LEXICON_KINDS, MORE, TEST, Experiment
+from experiment_steps import DEV, TEST, Experiment
 from experiment_tables import tables
 
 from alignment_eval.files import write_lines
@@ -23,9 +23,10 @@ from alignment_eval.links.symmetrize import METHODS, VARIANTS
 
 DIRECTIONS = ("de-en", "en-de")
 THRESHOLDS = [f"threshold={share}" for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)]
-TWO_WAY = [f"two-way={share}" for share in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)]
-NO_LEXICON: list[list[str]] = [[]]
-PASSES = [["--lexicon", "1"], ["--lexicon", "2"]]
+SHARES = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+TWO_WAY, GROW, BALANCED = ([f"{rule}={share}" for share in SHARES] for rule in ("two-way", "grow", "balanced"))
+FINAL = "--final-punctuation"
+BOTH_KINDS = ["attn_w", "attn_n", "alti_rollout"]
 PAPER = {"rule": "kobayashi2020", "null": "allow"}
 SYMMETRISED = [
     (method, variant)
@@ -46,13 +47,13 @@ def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
     """A cell of a sweep as options of ``align-eval extract``."""
     head = [] if pd.isna(row["head"]) else ["--head", str(int(row["head"]))]
     words = ["--kind", row.kind, "--layer", str(int(row.layer)), *head, "--setting", row.setting, "--rule", row["rule"]]
-    return [*words, "--null", row.null, *(["--final-punctuation"] if final_punctuation else [])]
+    return [*words, "--null", row.null, *([FINAL] if final_punctuation else [])]
 
 
 def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
     """Ablation rows of one direction: key, description, options of ``extract``; each chosen on the development set."""
     dev = experiment.sweep(direction, DEV)
-    punctuated = experiment.sweep(direction, DEV, "--final-punctuation")
+    punctuated = experiment.sweep(direction, DEV, FINAL)
     paper = {"level": "layer", **PAPER}
     layers = {"level": "layer", "rule": "kobayashi2020"}
     found: list[tuple[str, str, list[object]]] = [
@@ -83,7 +84,7 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
         "set-threshold": ("set of maps, any kind, threshold", ["--rules", *THRESHOLDS]),
         "set-punctuation": (
             "set of maps, any kind, threshold, final punctuation",
-            ["--rules", *THRESHOLDS, "--final-punctuation"],
+            ["--rules", *THRESHOLDS, FINAL],
         ),
         "set-two-way-norms": ("norms, set of maps, two-way", ["--kinds", "attn_n", "--rules", *TWO_WAY]),
         "set-two-way": ("set of maps, any kind, two-way", ["--rules", *TWO_WAY]),
@@ -92,24 +93,11 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
             ["--kinds", "attn_n", "--rules", *TWO_WAY, "--mix-settings"],
         ),
     }
+    for rule, values in (("two-way", TWO_WAY), ("grow", GROW), ("balanced", BALANCED)):
+        options = ["--kinds", "attn_n", "--rules", *values, "--mix-settings", FINAL]
+        chosen[f"set-mixed-{rule}"] = (f"the same, {rule}, final punctuation", options)
     for name, (words, options) in chosen.items():
         found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
-    return found
-
-
-def with_lexicon(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
-    """Ablation rows of one direction that have a lexicon; as :func:`directional`."""
-    found: list[tuple[str, str, list[object]]] = []
-    for kinds, what in ((["attn_w"], "weights"), (["attn_n"], "norms"), (LEXICON_KINDS, "any kind")):
-        variants = {
-            f"lexicon-{kind}-{rule.partition('=')[2]}-{passes}": [
-                *chosen_maps(experiment, direction, kind),
-                *("--rule", rule, "--lexicon", passes),
-            ]
-            for kind, rule, passes in itertools.product(kinds, TWO_WAY, (1, 2))
-        }
-        name = best_on_dev(experiment, direction, variants)
-        found.append((name, f"{what}, set of maps of AWO and AWI, two-way, lexicon", variants[name]))
     return found
 
 
@@ -135,13 +123,6 @@ def best_on_dev(experiment: Experiment, direction: str, variants: dict[str, list
     return min(figures, key=figures.__getitem__)
 
 
-def compared_norms(experiment: Experiment, direction: str) -> list[tuple[str, str, list[object]]]:
-    """The row of :func:`directional` that the others are compared with, alone."""
-    dev = experiment.sweep(direction, DEV)
-    norms = cell(dev, kind="attn_n", setting="awo", level="layer", **PAPER)
-    return [("norms", "norms, best layer, AWO", [*extraction(norms)])]
-
-
 def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
     """Rows that need both models: key, description, links of each set."""
     found = []
@@ -151,13 +132,14 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         options = ["--choice", agreement, "--join", join, "--reverse"]
         paths = {g: experiment.links(f"agreement-{join}", "de-en", g, *options, reverse[g]) for g in (TEST, DEV)}
         found.append((f"agreement-{join}", f"maps chosen by agreement, without gold, {join}", paths))
-    for what, join, rules, extras in (
-        ("mean of both directions' word maps, threshold", "average", THRESHOLDS, NO_LEXICON),
-        ("the same, final punctuation", "average", THRESHOLDS, [["--final-punctuation"]]),
-        ("product of both directions' word maps, two-way", "product", TWO_WAY, NO_LEXICON),
+    for what, join, rules, extra in (
+        ("mean of both directions' word maps, threshold", "average", THRESHOLDS, []),
+        ("the same, final punctuation", "average", THRESHOLDS, [FINAL]),
+        ("product of both directions' word maps, two-way", "product", TWO_WAY, []),
+        ("the same, final punctuation", "product", TWO_WAY, [FINAL]),
+        ("the same, grow, final punctuation", "product", GROW, [FINAL]),
     ):
-        found.append(joined(experiment, what, join, rules, extras, LEXICON_KINDS))
-    found.append(both_with_lexicon(experiment))
+        found.append(joined(experiment, what, join, rules, extra))
     for name in (
         "norms-masked",
         "punctuation",
@@ -166,24 +148,20 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
         "set-punctuation",
         "set-two-way",
         "set-mixed-norms",
+        "set-mixed-balanced",
     ):
         found.append(symmetrised(experiment, name))
     return found
 
 
-def both_with_lexicon(experiment: Experiment) -> tuple[str, str, dict[str, Path]]:
-    """The row of both models with a lexicon; as :func:`both_directions`."""
-    return joined(experiment, "product, two-way, lexicon", "product", TWO_WAY, PASSES, LEXICON_KINDS)
-
-
 def joined(
-    experiment: Experiment, what: str, join: str, rules: list[str], extras: list[list[str]], kinds: list[str]
+    experiment: Experiment, what: str, join: str, rules: list[str], extra: list[str]
 ) -> tuple[str, str, dict[str, Path]]:
     """The best way on the development set to read links from the word maps of both directions, made one by ``join``."""
     reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
     variants = {}
-    for kind, rule, extra, combine in itertools.product(kinds, rules, extras, ("mean", "product")):
-        name = "-".join([join, kind, combine, rule.partition("=")[2], *(word.strip("-") for word in extra)])
+    for kind, rule, combine in itertools.product(BOTH_KINDS, rules, ("mean", "product")):
+        name = "-".join([join, kind, combine, rule.replace("=", "-"), *(word.strip("-") for word in extra)])
         options = both_chosen_maps(experiment, kind, combine)
         variants[name] = [*options, "--rule", rule, "--null", "mask", "--join", join, *extra, "--reverse"]
     best = best_on_dev(experiment, "de-en", {name: [*options, reverse[DEV]] for name, options in variants.items()})
@@ -195,37 +173,6 @@ def both_chosen_maps(experiment: Experiment, kind: str, combine: str) -> list[ob
     """:func:`chosen_maps` of both directions, combined in one way."""
     one, other = (chosen_maps(experiment, direction, kind)[3] for direction in DIRECTIONS)
     return ["--kind", kind, "--heads", one, "--reverse-heads", other, "--setting", "awo", "--combine", combine]
-
-
-def beside_more(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
-    """Rows whose lexicon also counts further text: norms of one direction, and of both."""
-    found = []
-    pairs = f"{experiment.size(MORE) - experiment.size(TEST) - experiment.size(DEV):,} more pairs"
-    reverse = ["--join", "product", "--reverse", experiment.records("en-de", MORE)]
-    one = chosen_maps(experiment, "de-en", "attn_n")
-    both = [*both_chosen_maps(experiment, "attn_n", str(one[-1])), *reverse]
-    for name, what, options in (
-        ("one", "norms, set of maps of AWO and AWI, two-way", one),
-        ("both", "product, two-way", both),
-    ):
-        words = [["--rule", rule, "--lexicon", 2] for rule in TWO_WAY]
-        names = [f"more-{name}-{rule.partition('=')[2]}" for rule in TWO_WAY]
-        with ThreadPoolExecutor(2) as pool:
-            paths = pool.map(lambda key, way, o=options: experiment.links_beside_more(key, *o, *way), names, words)
-            variants = dict(zip(TWO_WAY, paths))
-        best = min(variants, key=lambda rule: experiment.score(variants[rule][DEV], DEV)["aer"])
-        found.append((f"more-{name}", f"{what}, lexicon of {pairs} beside them", variants[best]))
-    return found
-
-
-def trained_on_text(experiment: Experiment) -> list[tuple[str, str, dict[str, Path]]]:
-    """The main rows, from models that have seen the text of both sets in training."""
-    norms = extraction(cell(experiment.sweep("de-en", DEV), kind="attn_n", level="layer", setting="awo", **PAPER))
-    paths = {gold: experiment.links("transductive-norms", "de-en", gold, *norms) for gold in (TEST, DEV)}
-    found = [("transductive-norms", "norms, best layer, AWO", paths)]
-    for what, extras in (("product, two-way", NO_LEXICON), ("product, two-way, lexicon", PASSES)):
-        found.append(joined(experiment, what, "product", TWO_WAY, extras, ["attn_n"]))
-    return [(name, f"text in training: {what}", paths) for name, what, paths in found]
 
 
 def symmetrised(experiment: Experiment, name: str) -> tuple[str, str, dict[str, Path]]:
@@ -289,15 +236,6 @@ def main() -> None:
     parser.add_argument("--forward", type=Path, required=True, metavar="CHECKPOINT", help="German to English")
     parser.add_argument("--reverse", type=Path, required=True, metavar="CHECKPOINT", help="English to German")
     parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="DIR", help="dictionaries and codes")
-    parser.add_argument("--more", metavar="PREFIX", help="further text for the lexicon: PREFIX.de, PREFIX.en")
-    parser.add_argument(
-        "--transductive",
-        nargs=2,
-        type=Path,
-        metavar="CHECKPOINT",
-        help="models of both directions that have seen the text of the gold sets",
-    )
-    parser.add_argument("--only-lexicon", action="store_true", help="only rows with a lexicon, and what they need")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     experiment = Experiment(args, args.forward, args.reverse, args.out)
@@ -305,34 +243,19 @@ def main() -> None:
     experiment.binarise()
 
     def one(direction: str) -> list[tuple[str, str, dict[str, Path]]]:
-        if args.only_lexicon:
-            found = compared_norms(experiment, direction)
-        else:
-            experiment.sweep(direction, TEST)
-            experiment.mixing(direction)
-            found = directional(experiment, direction)
+        experiment.sweep(direction, TEST)
+        experiment.mixing(direction)
         return [
             (name, what, {gold: experiment.links(name, direction, gold, *options) for gold in (TEST, DEV)})
-            for name, what, options in [*found, *with_lexicon(experiment, direction)]
+            for name, what, options in directional(experiment, direction)
         ]
 
     with ThreadPoolExecutor(len(DIRECTIONS)) as pool:
         for direction, found in zip(DIRECTIONS, pool.map(one, DIRECTIONS)):
             for name, what, paths in found:
                 rows.add(experiment, name, what, direction, paths)
-    both = [both_with_lexicon(experiment)] if args.only_lexicon else both_directions(experiment)
-    for name, what, paths in both:
+    for name, what, paths in both_directions(experiment):
         rows.add(experiment, name, what, "both", paths)
-    if args.more:
-        with ThreadPoolExecutor(len(DIRECTIONS)) as pool:
-            list(pool.map(lambda direction: experiment.records(direction, MORE), DIRECTIONS))
-        for name, what, paths in beside_more(experiment):
-            rows.add(experiment, name, what, "de-en" if name == "more-one" else "both", paths)
-    if args.transductive:
-        forward, reverse = args.transductive
-        other = Experiment(args, forward, reverse, args.out / "transductive")
-        for name, what, paths in trained_on_text(other):
-            rows.add(other, name, what, "de-en" if name == "transductive-norms" else "both", paths)
     if args.baselines:
         for direction, what, path in published(experiment, args.baselines):
             rows.add(experiment, "eflomal", what, direction, {TEST: path})

@@ -19,10 +19,7 @@ from alignment_eval.files import write_bytes
 
 TEST, DEV = "vilar508", "cmu150"
 FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
-#: Both sets one after the other, and further text behind them.
-MORE = "more"
-SUBSETS = {TEST: "test", DEV: "test1", MORE: "test2"}
-LEXICON_KINDS = ["attn_w", "attn_n", "alti_rollout"]
+SUBSETS = {TEST: "test", DEV: "test1"}
 KINDS = "attn_w,attn_n,attn_n_merged,attnres_n,attnresln_n,alti,alti_rollout"
 
 
@@ -33,7 +30,6 @@ class Experiment:
         self.args = args
         self.out = out
         self.models = {"de-en": forward, "en-de": reverse}
-        self.kinds = ",".join(LEXICON_KINDS) if getattr(args, "only_lexicon", False) else KINDS
 
     def run(self, words: Sequence[object], makes: Path | None = None, stdout: Path | None = None) -> str:
         """Run a command unless ``makes`` exists; its output goes to ``stdout`` or is returned."""
@@ -56,12 +52,8 @@ class Experiment:
         path = self.out / "text" / f"{gold}.{language}"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            if gold == MORE:
-                parts = [self.text(TEST, language), self.text(DEV, language), Path(f"{self.args.more}.{language}")]
-            else:
-                parts = [self.args.gold / gold / FILES[gold][("de", "en").index(language)]]
-            text = "".join(part.read_text(encoding="utf-8").lower() for part in parts)
-            write_bytes(path, text.encode())
+            text = (self.args.gold / gold / FILES[gold][("de", "en").index(language)]).read_text(encoding="utf-8")
+            write_bytes(path, text.lower().encode())
         return path
 
     def size(self, gold: str) -> int:
@@ -78,12 +70,11 @@ class Experiment:
     def binarise(self) -> Path:
         """The sets in subwords, binarised with the models' dictionaries."""
         folder = self.out / "bin"
-        sets = [*FILES, *([MORE] if self.args.more else [])]
-        for gold, language in itertools.product(sets, ("de", "en")):
+        for gold, language in itertools.product(FILES, ("de", "en")):
             words = ["subword-nmt", "apply-bpe", "--codes", self.args.data / "codes.bpe"]
             words += ["--input", self.text(gold, language), "--output", self.out / "text" / f"{gold}.bpe.{language}"]
             self.run(words, makes=self.out / "text" / f"{gold}.bpe.{language}")
-        tests = ",".join(str(self.out / "text" / f"{gold}.bpe") for gold in sets)
+        tests = ",".join(str(self.out / "text" / f"{gold}.bpe") for gold in FILES)
         words = ["fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tests, "--destdir", folder]
         words += ["--srcdict", self.args.data / "dict.de.txt", "--tgtdict", self.args.data / "dict.en.txt"]
         self.run(words, makes=folder)
@@ -96,7 +87,7 @@ class Experiment:
         words = ["fairseq-generate", self.binarise(), "-s", source, "-t", target, "--path", self.models[direction]]
         words += ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference", "--cpu"]
         words += ["--gen-subset", SUBSETS[gold], "--max-tokens", 4000, "--norm-records", folder]
-        self.run([*words, "--norm-record-kinds", "attn_n" if gold == MORE else self.kinds], makes=folder)
+        self.run([*words, "--norm-record-kinds", KINDS], makes=folder)
         return folder
 
     def mixing(self, direction: str) -> Path:
@@ -132,17 +123,6 @@ class Experiment:
         words = ["align-eval", "extract", self.records(direction, gold), *extra, "--output", path]
         self.run(words, makes=path)
         return path
-
-    def links_beside_more(self, name: str, *extra: object) -> dict[str, Path]:
-        """Links of German to English that have a lexicon of :data:`MORE`, by gold set."""
-        words = [*extra, "--lexicon-pairs", self.size(MORE)]
-        lines = self.links(name, "de-en", MORE, *words).read_text(encoding="utf-8").splitlines(keepends=True)
-        ends = {TEST: self.size(TEST), DEV: self.size(TEST) + self.size(DEV)}
-        found = {}
-        for gold, first in ((TEST, 0), (DEV, ends[TEST])):
-            found[gold] = self.out / "links" / f"de-en-{name}-{gold}.pharaoh"
-            write_bytes(found[gold], "".join(lines[first : ends[gold]]).encode())
-        return found
 
     def compare(self, baseline: Path, links: Path, direction: str) -> dict[str, Any]:
         """What differs from a baseline on the test set, with paired tests."""

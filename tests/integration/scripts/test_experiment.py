@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,10 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
     import experiment
-    import experiment_steps
     import experiment_tables
 
-    return experiment, experiment_tables, experiment_steps
+    return experiment, experiment_tables
 
 
 @pytest.fixture
@@ -55,24 +53,6 @@ def test_the_table_of_layers_has_their_mean_and_the_best_head(scripts, sweep):
     assert lines[3] == "| AWO | norms | allow | 60.00 | 50.00 | 55.00 | 95.00 (0, 1) |"
 
 
-def test_links_of_each_set_are_cut_from_those_of_the_text_with_more(scripts, tmp_path, monkeypatch):
-    steps = scripts[2]
-    for gold, (source, _, _) in steps.FILES.items():
-        (tmp_path / gold).mkdir()
-        (tmp_path / gold / source).write_text({"vilar508": "A b\nc\n", "cmu150": "d\n"}[gold])
-    (tmp_path / "more.de").write_text("e\nf\ng\n")
-    args = SimpleNamespace(gold=tmp_path, more=tmp_path / "more")
-    run = steps.Experiment(args, tmp_path, tmp_path, tmp_path / "out")
-    assert run.text("more", "de").read_text() == "a b\nc\nd\ne\nf\ng\n"
-    assert [run.size(name) for name in ("vilar508", "cmu150", "more")] == [2, 1, 6]
-    monkeypatch.setattr(steps.Experiment, "records", lambda self, direction, gold: f"{direction}-{gold}")
-    whole = tmp_path / "out/links/de-en-x-more.pharaoh"
-    whole.parent.mkdir()
-    whole.write_text("0-0 1-0\n\n2-0\n3-0\n4-0\n5-0\n")  # it is there, so no command is run
-    paths = run.links_beside_more("x", "--layer", 1)
-    assert {gold: path.read_text() for gold, path in paths.items()} == {"vilar508": "0-0 1-0\n\n", "cmu150": "2-0\n"}
-
-
 def test_a_choice_of_one_map_has_no_steps(scripts, tmp_path):
     tables = scripts[1]
     (tmp_path / "choices").mkdir()
@@ -97,8 +77,7 @@ def test_the_whole_experiment_on_the_demo(command, bin_directory, tmp_path):
             (tmp_path / gold / name).write_bytes((demo / file).read_bytes())
     out = tmp_path / "out"
     words = ["scripts/results/experiment.py", "--gold", tmp_path, "--forward", demo / "checkpoint.pt"]
-    words += ["--reverse", demo / "checkpoint.pt", "--out", out, "--more", demo / "demo"]
-    words += ["--transductive", demo / "checkpoint.pt", demo / "checkpoint.pt"]
+    words += ["--reverse", demo / "checkpoint.pt", "--out", out]
     result = command(bin_directory / "python", *words, PATH=f"{bin_directory}:/usr/bin:/bin")
     rows = {(row["direction"], row["row"]): row for row in json.loads((out / "rows.json").read_text(encoding="utf-8"))}
     norms = rows["de-en", "norms"]
