@@ -4,7 +4,9 @@ import sys
 
 from fairseq_norm_plugin.console import set_up
 from fairseq_norm_plugin.root_logger import kept_root_logger
+from fairseq_norm_plugin.waiting_threads import let_waiting_threads_sleep
 
+let_waiting_threads_sleep(sys.orig_argv)
 set_up(sys.argv[0])
 
 with kept_root_logger():

@@ -7,6 +7,8 @@ OUT=${OUT:-out/demo}
 OUT=${OUT%/}
 DEMO=data/demo
 MARK=.made-by-demo.sh
+# on a busy machine OpenMP's threads hold each other up unless those that wait sleep; norm-align sets this itself
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 # OUT may come from the environment and mean something else
 if [[ -L $OUT || ( -e $OUT && ! -f $OUT/$MARK && -n $(ls -A "$OUT") ) ]]; then
     echo "demo.sh: $OUT: already exists and is not of an earlier demo; choose another OUT or remove it" >&2
