@@ -106,7 +106,7 @@ def chosen_maps(experiment: Experiment, direction: str, kind: str) -> list[objec
     choice = experiment.choice(
         f"two-way-{kind}-mixed", direction, "--kinds", kind, "--mix-settings", "--rules", *TWO_WAY
     )
-    chosen = json.loads(choice.read_text(encoding="utf-8"))["extraction"]
+    chosen = json.loads(choice.read_text(encoding="utf-8"))["alone"]["forward"]
     # each with its setting: a single map has that of the choice, the other direction's may have another
     heads = [name if ":" in name else f"{name}:{chosen['setting']}" for name in chosen["heads"].split(",")]
     return ["--kind", kind, "--heads", ",".join(heads), "--setting", "awo", "--combine", chosen["combine"]]
