@@ -28,3 +28,8 @@ def let_waiting_threads_sleep(words: Sequence[str]) -> None:
     """
     if is_own_command(words):
         os.environ.setdefault(_POLICY, "passive")
+
+
+def waiting_threads_sleep() -> bool:
+    """Whether the environment says so."""
+    return os.environ.get(_POLICY, "").lower() == "passive"

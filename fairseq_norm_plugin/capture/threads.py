@@ -9,8 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-#: Tokens times parameters that are worth a thread: some hundredths of a second of its time.
-_WORK = 5e8
+from fairseq_norm_plugin.waiting_threads import waiting_threads_sleep
+
+#: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
+#: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
+_WORK, _WORK_SPINNING = 5e8, 1e10
 
 
 @contextmanager
@@ -25,7 +28,8 @@ def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
     """
     before = torch.get_num_threads()
     parameters = sum(map(_multiplied, models))
-    torch.set_num_threads(max(1, min(before, int(tokens * parameters / _WORK))))
+    work = _WORK if waiting_threads_sleep() else _WORK_SPINNING
+    torch.set_num_threads(max(1, min(before, int(tokens * parameters / work))))
     try:
         yield
     finally:

@@ -9,7 +9,8 @@ from fairseq_norm_plugin.capture.threads import enough_threads
 
 
 @pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
+def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -22,6 +23,17 @@ def test_threads_that_a_pass_has_work_for(tokens: int, threads: int) -> None:
     with enough_threads(models, tokens):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize("policy", ["active", None])
+def test_threads_that_spin_while_they_wait_need_more_work(monkeypatch: pytest.MonkeyPatch, policy: str | None) -> None:
+    if policy:
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    else:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    for tokens, threads in ((19_999, 1), (20_000, 2)):
+        with enough_threads([torch.nn.Linear(1000, 1000, bias=False)], tokens):
+            assert torch.get_num_threads() == threads
 
 
 def test_embeddings_are_no_work() -> None:
