@@ -29,6 +29,7 @@ from fairseq_norm_plugin.loading.languages import (
 )
 from fairseq_norm_plugin.loading.subwords import text_settings
 from fairseq_norm_plugin.loading.weights import build_model, read_parts
+from fairseq_norm_plugin.other_direction import direction_warning, other_languages
 from fairseq_norm_plugin.output.identity import ParameterHash
 from fairseq_norm_plugin.output.profile import profile_file
 from fairseq_norm_plugin.pipeline.settings import TextSettings, exchanged_options, pipelines
@@ -194,8 +195,9 @@ def _load_direction(
         state = {}
     parameters = None if hashed is None else hashed.whole
     guided = guided_maps(options)
-    other_languages = _other_languages(trained, languages)
-    model = _norm_model(task, models, settings, languages, files, parameters, guided, other_languages)
+    told = is_told_languages(trained)
+    others = None if told else other_languages(trained, (languages.source, languages.target))
+    model = _norm_model(task, models, settings, languages, files, parameters, guided, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         other = setup_task(cfg.task, languages.exchanged)
         model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters, guided)
@@ -266,22 +268,13 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def _other_languages(trained: Any, languages: Languages) -> Optional[tuple[str, str]]:
-    """The languages of a checkpoint's task, if it is told none by tags and is used for others."""
-    source, target = (getattr(trained, name, None) for name in ("source_lang", "target_lang"))
-    others = (source, target) != (languages.source, languages.target)
-    return (source, target) if source and target and others and not is_told_languages(trained) else None
-
-
 def _warn_of_languages(model: NormModel) -> None:
-    """Warn of models of another direction; with a joint dictionary, nothing else would show it."""
-    other = [(each.direction.name, each.direction.trained, each.task.cfg) for each in model.both]
-    said = [(f"{name} was trained from {of[0]} to {of[1]}", of, cfg) for name, of, cfg in other if of]
-    if len(said) == 2 and said[0][1] == said[1][1][::-1]:
-        warn_on_stderr(f"{said[0][0]}, and {said[1][0]}: the two models are exchanged; exchange their paths")
+    """Warn of models of another direction."""
+    used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.both]
+    other = [(of.name, of.trained, pair) for of, pair in used if of.trained]
+    if len(other) == 2 and other[0][1] == other[1][1][::-1]:
+        said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
+        warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")
         return
-    for trained, _, cfg in said:
-        warn_on_stderr(
-            f"{trained}, but is used from {cfg.source_lang} to {cfg.target_lang}: its maps mean little then; give a "
-            f"model of that direction, or exchange -s and -t and the two texts"
-        )
+    for name, trained, pair in other:
+        warn_on_stderr(direction_warning(name, trained, pair))

@@ -17,6 +17,7 @@ from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints import check_vocabulary
 from fairseq_norm_plugin.generation.generator import Hypotheses, carry_maps
 from fairseq_norm_plugin.options import check_command, check_outputs, resolve, vocabularies
+from fairseq_norm_plugin.other_direction import warn_of_run
 from fairseq_norm_plugin.output.identity import ReadParameters, run_signature
 from fairseq_norm_plugin.output.profile import profile_of_run
 from fairseq_norm_plugin.output.run import Plan
@@ -30,9 +31,8 @@ logger = logging.getLogger(__name__)
 class NormMixin:
     """Adds maps to a translation task; list it before the task's own class.
 
-    This relies on the call order of fairseq-generate: ``build_model``, ``load_dataset``, ``get_batch_iterator``,
-    ``build_generator``, then ``inference_step`` for each batch, with no hook at the end.  So the plan of a run is made
-    with the iterator, its session is opened with the generator, and the step with the last sentence finishes it.
+    fairseq-generate calls ``build_model``, ``load_dataset``, ``get_batch_iterator``, ``build_generator``, then
+    ``inference_step`` for each batch: the iterator plans the run, the generator opens its session, the last step ends
 
     A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
     """
@@ -136,6 +136,7 @@ class NormMixin:
         if seq_gen_cls is not None:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
+        warn_of_run(self)
         layers, heads = layers_and_heads(models)
         profile = profile_of_run(self, self._read.hash(models)) if wanted else None
         options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)

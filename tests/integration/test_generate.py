@@ -74,6 +74,14 @@ def test_ensembles_too(stock, norm, checkpoint, trained, tmp_path):
         check_printed(output, directory, "attn_n", 0, "awo")
 
 
+def test_a_model_of_the_other_direction_is_told(norm, trained, tmp_path, capfd):
+    path = trained("directed", "-s", "xx", "-t", "yy")  # fairseq-train does not save languages that it found itself
+    norm(SCORE, "--norm-records", tmp_path / "right", path=path)
+    assert "was trained from" not in capfd.readouterr().err
+    norm(SCORE, "-s", "yy", "-t", "xx", "--norm-records", tmp_path / "wrong", path=path)
+    assert "checkpoint_last.pt was trained from xx to yy, but is used from yy to xx" in capfd.readouterr().err
+
+
 def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
     """A- lines (hard) against the recorded maps of the same run; equal values may win in either."""
     records = {(s.id, s.rank): s for s in Records(directory)}
