@@ -42,6 +42,11 @@ def read_bpe(path: Union[str, Path], kind: Optional[str] = None, separator: str 
     said = io.StringIO()
     try:
         text = Path(path).read_text(encoding="utf-8")
+        if _is_dictionary(text):
+            raise InputError(
+                f"{path}: a dictionary (each line has a token and its count), not BPE codes; give the codes that the "
+                f"model's text was cut with"
+            )
         found = kind_of_codes(text)
         if kind is not None and kind != found:
             raise InputError(
@@ -74,6 +79,12 @@ def kind_of_codes(text: str) -> str:
     """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``."""
     columns = text.partition("\n")[0].rstrip("\r").split(" ")
     return "fastbpe" if len(columns) == 3 and columns[2].isdecimal() else "subword_nmt"
+
+
+def _is_dictionary(text: str) -> bool:
+    """Whether this is fairseq's dictionary instead: its first lines all end in a number."""
+    lines = [line.split() for line in text.splitlines()[:20]]
+    return bool(lines) and all(len(line) == 2 and line[1].isdecimal() for line in lines)
 
 
 def _without_counts(text: str, path: Union[str, Path]) -> Iterator[str]:

@@ -41,6 +41,12 @@ def test_a_bad_file_does_not_end_the_interpreter(tmp_path, case, capfd):
     assert "Error: invalid line" not in capfd.readouterr().err
 
 
+def test_a_dictionary_is_told(tmp_path):
+    (tmp_path / "dict.de.txt").write_text(", 204\n. 171\nthe 130\n")
+    with pytest.raises(InputError, match=r"dict.de.txt: a dictionary \(each line has a token and its count\), not BPE"):
+        read_bpe(tmp_path / "dict.de.txt")
+
+
 def test_no_such_file(tmp_path):
     with pytest.raises(InputError, match=r"codes: .*No such file"):
         read_bpe(tmp_path / "codes")
