@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     given = None if args.source is None else read_given(*texts)
     results = [_result(path, args, given) for path in paths]
     for result in results:
-        print(json.dumps(result) if args.format == "json" else _text(result))
+        print(json.dumps(result) if args.format == "json" else _text(result, given is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +159,10 @@ def _options(read: Reading, right: Reading) -> dict[str, str | bool]:
     return {f"--{option}": bool(v) if option.endswith("swap") else str(v) for option, v in changed.items()}
 
 
-def _text(result: dict[str, Any]) -> str:
-    """The diagnosis for a reader: the verdict, what to do, then the details."""
+def _text(result: dict[str, Any], texts: bool) -> str:
+    """The diagnosis for a reader, with texts or without: the verdict, what to do, then the details."""
     explained = result["verdict"] == "explained"
-    verdict, fix = _explained(result) if explained else _unexplained(result)
+    verdict, fix = _explained(result) if explained else _unexplained(result, texts)
     details = [
         f"AER {_percent(result['aer'])} against {result['gold']} as read (gold from {result['gold_base']}, hypothesis "
         f"from {result['hypothesis_base']})",
@@ -184,9 +184,11 @@ def _explained(result: dict[str, Any]) -> tuple[str, str]:
     return f"misread, {aers}: {_words(result['changes'], 'fault')}", _words(result["changes"], "remedy")
 
 
-def _unexplained(result: dict[str, Any]) -> tuple[str, str]:
+def _unexplained(result: dict[str, Any], texts: bool) -> tuple[str, str]:
     """Verdict and fix."""
     judgement, fix = _JUDGEMENTS[result["verdict"]]
+    if result["verdict"] == "sound" and not texts:
+        fix = "none found without the texts; --source and --target show other tokens, too"
     return f"no misreading found, AER {_percent(result['aer'])}: {judgement}", fix or result["notes"][-1]
 
 

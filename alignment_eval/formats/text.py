@@ -79,7 +79,7 @@ class TextFile:
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with "
-                f"iconv -f ENCODING -t UTF-8"
+                f"iconv -f ENCODING -t UTF-8, or give a text file"
             ) from error
 
 

@@ -211,7 +211,8 @@ def test_text(files: Callable[..., None], call: Call) -> None:
 @pytest.mark.parametrize(
     ("hyp", "verdict", "fix"),
     [
-        ("hyp", "hyp: no misreading found, AER … much better than a diagonal", "none needed"),
+        ("hyp", "hyp: no misreading found, AER … much better than a diagonal", "none found without the texts"),
+        ("hyp --source source --target target", "hyp: no misreading found, AER … much better", "none needed"),
         ("poor", "poor: no misreading found, AER … poor", "none in how the files are read"),
         ("pieces", "pieces: no misreading found, AER … cannot be judged", "if it links subwords, … --hyp-source"),
     ],
@@ -219,7 +220,7 @@ def test_text(files: Callable[..., None], call: Call) -> None:
 def test_text_of_what_is_not_misread(files: Callable[..., None], call: Call, hyp: str, verdict: str, fix: str) -> None:
     rng = random.Random(1)
     files(poor=[" ".join(f"{rng.randrange(5)}-{j}" for j in range(5)) for _ in range(SENTENCES)])
-    status, out, _ = call("doctor", "--gold", "gold", *GOLD, hyp)
+    status, out, _ = call("doctor", "--gold", "gold", *GOLD, *hyp.split())
     lines = out.splitlines()
     assert status == 0
     assert says(lines[0], verdict)
