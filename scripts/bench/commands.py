@@ -32,7 +32,7 @@ _BATCH = 32
 _QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 _ALIGN_EVAL = (sys.executable, "-m", "alignment_eval")
 #: What a sweep imports.
-_MODULES = ("aer", "extract", "formats", "records", "sweep")
+_MODULES = ("extraction.extract", "formats.reading", "records.store", "scoring.aer", "scoring.sweep")
 _PLAIN_SCORE = Path(__file__).with_name("plain_score.py")
 
 
