@@ -172,7 +172,7 @@ def _align(text: Text, way: Way, writer: AlignmentParts) -> int:
         warn_on_stderr(f"{before} lines were left blank by the run that was stopped")
     for reason, count in reasons.items():
         warn_on_stderr(
-            f"{count} sentence pairs are {reason}, their lines are blank (the first is line {first[reason]})"
+            f"sentence pairs that are {reason}: {count}, with blank lines (the first is line {first[reason]})"
         )
     return int((~writer.written).sum())
 

@@ -178,4 +178,4 @@ def _left_out(found: Collection[AlignedPair]) -> Iterator[str]:
     """Warnings about pairs that were not aligned."""
     for reason, count in Counter(pair.status for pair in found if pair.links is None).items():
         first = min(pair.id for pair in found if pair.status == reason)
-        yield f"{count} sentence pairs are {reason} and have no links (the first is number {first}, from 0)"
+        yield f"sentence pairs that are {reason}: {count}, without links (the first is number {first}, from 0)"

@@ -29,9 +29,10 @@ def test_empty_and_long_sentences_have_blank_lines(run, extracted, files, tmp_pa
     done = run(*PAPER, "--window", 3, text=changed(files, tmp_path, changes))
     expected = extracted(*PAPER)
     assert done.lines == ["" if number in changes else line for number, line in enumerate(expected)]
-    assert "warning: 3 sentence pairs are empty, their lines are blank (the first is line 2)" in done.err
+    assert "warning: sentence pairs that are empty: 3, with blank lines (the first is line 2)" in done.err
     assert (
-        "warning: 2 sentence pairs are longer than 1024 tokens, their lines are blank (the first is line 6)" in done.err
+        "warning: sentence pairs that are longer than 1024 tokens: 2, with blank lines (the first is line 6)"
+        in done.err
     )
 
 
@@ -59,7 +60,7 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
             run("--window", 4, "--lexicon", 0, text=text)
     done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
     assert "warning: 1 lines were left blank" in done.err
-    assert "warning: 1 sentence pairs are empty, their lines are blank (the first is line 10)" in done.err
+    assert "warning: sentence pairs that are empty: 1, with blank lines (the first is line 10)" in done.err
 
 
 def test_text_of_another_kind_is_told(run, files, tmp_path):

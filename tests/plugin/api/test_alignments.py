@@ -144,7 +144,7 @@ def test_pairs_that_cannot_be_aligned(models, capfd):
     assert [alignment.status for alignment in alignments] == ["longer than 1024 tokens", "ok", "empty"]
     assert [bool(alignment.links) for alignment in alignments] == [False, True, False]
     said = capfd.readouterr().err
-    assert "1 sentence pairs are empty and have no links (the first is number 2, from 0)" in said
+    assert "sentence pairs that are empty: 1, without links (the first is number 2, from 0)" in said
     assert "(the first is number 0, from 0)" in said
     assert len(alignments[0].source) == 2000
     for source in (" ", "a " * 2000):
