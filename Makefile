@@ -6,18 +6,30 @@ VENV_MARK := .made-by-make
 DEMO_MARK := .made-by-demo.sh
 
 .PHONY: install demo test coverage lint docs bench clean
-install: $(VENV)/.installed
+# What the tests and checks need; the demo needs less
+install: $(VENV)/.installed-test
+# torchaudio comes with fairseq, which needs it for speech only.  PyPI has a CUDA build of it; beside a CPU build of
+# torch that cannot be imported, and Transformers fails where it can be found.
+INSTALL = $(BIN)/pip install --quiet --constraint constraints.txt
+WITHOUT_BROKEN_AUDIO = $(BIN)/python -c 'import torchaudio' 2>/dev/null || $(BIN)/pip uninstall --quiet --yes torchaudio
 
 $(VENV)/.installed: setup.py constraints.txt
 	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
-	@echo "== installing into $(VENV): torch, fairseq and what they need (2 GB); pip is silent for 1 to 3 minutes"
+	@echo "== installing into $(VENV): torch, fairseq and what they need; pip is silent for 1 to 3 minutes"
 	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first; TORCH_INDEX names the index of a CPU build, where pip would take one with gigabytes of CUDA packages
-	$(BIN)/pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
+	$(INSTALL) --editable .
+	$(WITHOUT_BROKEN_AUDIO)
 	touch $@
 
-demo: install
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "== installing what tests, checks and docs need"
+	$(INSTALL) --editable '.[test]'
+	$(WITHOUT_BROKEN_AUDIO)
+	touch $@
+
+demo: $(VENV)/.installed
 	@echo "== the demo: every step on 60 sentence pairs with the bundled models, about 2 minutes on two cores"
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 

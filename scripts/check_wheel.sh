@@ -14,7 +14,7 @@ pip=("$work/env/bin/pip" install --quiet --constraint constraints.txt)
 mkdir "$work/source"
 git ls-files -z | xargs -0 cp --parents --target-directory "$work/source"
 "$work/env/bin/pip" wheel --quiet --no-deps --wheel-dir "$work" "$work/source"
-"${pip[@]}" "$work"/*.whl subword-nmt
+"${pip[@]}" "$work"/*.whl
 
 cd "$work"
 export PATH="$work/env/bin:$PATH"
@@ -23,7 +23,6 @@ plugin=$(python -m fairseq_norm_plugin)
 case $plugin in
     "$root"*) echo "check_wheel.sh: $plugin is the repository's, not the installed one" >&2; exit 1 ;;
 esac
-align-eval --help >help.txt
-python -m fairseq_norm_plugin.align --path "$demo/checkpoint.pt" --reverse-path "$demo/checkpoint.en-de.pt" --data "$demo" \
-    -s de -t en --bpe-codes "$demo/codes.bpe" --source-text "$demo/demo.de" --target-text "$demo/demo.en" -o demo.pharaoh --cpu
+norm-align --path "$demo/checkpoint.pt" --reverse-path "$demo/checkpoint.en-de.pt" --data "$demo" -s de -t en \
+    --bpe-codes "$demo/codes.bpe" --source-text "$demo/demo.de" --target-text "$demo/demo.en" -o demo.pharaoh --cpu
 align-eval score --gold "$demo/demo.talp" --gold-base 1 demo.pharaoh
