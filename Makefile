@@ -36,13 +36,6 @@ demo: $(VENV)/.installed
 # A file is one worker's; files in their order, which ends with many small ones, so that neither worker waits long
 DIST := --dist loadfile --no-loadscope-reorder
 
-# Processes share compiled modules: to compile the tests and the packages takes each some 10 s
-test coverage: export PYTHONDONTWRITEBYTECODE :=
-# glibc hands large blocks back to the system and faults them in again: a twentieth of the time, measured
-test coverage: export MALLOC_MMAP_THRESHOLD_ := 4294967296
-test coverage: export MALLOC_TRIM_THRESHOLD_ := 8589934592
-test coverage: export MALLOC_TOP_PAD_ := 67108864
-
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 $(DIST)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import shutil
@@ -56,14 +55,6 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make],
     return lambda name, make: make_once(root / "made-once", name, make)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_wait_for_the_disk() -> Iterator[None]:
-    """No test cuts the power; a file system takes up to 20 ms to say that a file is on the disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda file: None)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _no_logging_to_closed_outputs() -> None:
     """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then."""
@@ -77,16 +68,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow: run it with -m slow"))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[object]:
-    """What the tests import stays: its million objects are not searched for garbage again and again."""
-    gc.disable()
-    result = yield
-    gc.freeze()
-    gc.enable()
-    return result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,8 +26,6 @@ import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkp
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
-from tests.forks import die, forked
-from tests.starter import started_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -40,16 +38,21 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
-# A whole process that fails in the middle of its batch {batch}.
-FAILING = """
+# fairseq-generate in a process of its own, whose batch number {batch} runs {end}
+ENDED = """
+import os, signal
 from fairseq_cli import generate
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
-from tests.integration.conftest import ending
 
-def fail():
-    raise RuntimeError('the disk is full')
+step, batches = TranslationNormTask.inference_step, []
 
-TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, {batch}, fail)
+def ended(*args, **kwargs):
+    batches.append(1)
+    if len(batches) == {batch}:
+        {end}
+    return step(*args, **kwargs)
+
+TranslationNormTask.inference_step = ended
 generate.cli_main()
 """
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
@@ -80,9 +83,8 @@ def command():
 
 @pytest.fixture(scope="session")
 def bin_directory():
-    """The environment's programs, started in a copy of a process that has imported torch and fairseq."""
-    with started_programs(BIN) as programs:
-        yield programs
+    """The environment's programs."""
+    return BIN
 
 
 def invented_pairs(count, seed, longest=9):
@@ -285,40 +287,25 @@ def norm_interactive(data, checkpoint, tmp_path):
     return run
 
 
-def ending(step, batch, end):
-    """The ``step`` of a task, which calls ``end`` when it comes to its batch number ``batch``."""
-    batches = []
-
-    def run(*args, **kwargs):
-        batches.append(1)
-        if len(batches) == batch:
-            end()
-        return step(*args, **kwargs)
-
-    return run
-
-
 @pytest.fixture
-def killed(norm):
-    """Run fairseq-generate in a copy of this process that is killed in its batch ``batch``; its exit status."""
+def ended(command, data, checkpoint):
+    """Run fairseq-generate in a process that runs the statement ``end`` in its batch ``batch``; the finished process."""
 
-    def run(*extra, batch=2):
-        def generate():
-            TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, batch, die)
-            norm("--batch-size", 3, *extra)
-
-        return forked(generate)
-
-    return run
-
-
-@pytest.fixture
-def failing(command, bin_directory, data, checkpoint):
-    """Run fairseq-generate in a process that fails in its batch ``batch``."""
-
-    def run(*extra, batch=2):
+    def run(end, *extra, batch=2):
         words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = FAILING.format(batch=batch)
-        return command(bin_directory / "python", "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
+        program = ENDED.format(batch=batch, end=end)
+        return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
 
     return run
+
+
+@pytest.fixture
+def killed(ended):
+    """The exit status of a fairseq-generate that is killed in its batch ``batch``."""
+    return lambda *extra, batch=2: ended("os.kill(os.getpid(), signal.SIGKILL)", *extra, batch=batch).returncode
+
+
+@pytest.fixture
+def failing(ended):
+    """Run fairseq-generate in a process that fails in its batch ``batch``."""
+    return lambda *extra, batch=2: ended("raise RuntimeError('the disk is full')", *extra, batch=batch)
