@@ -36,6 +36,9 @@ demo: $(VENV)/.installed
 # A file is one worker's; files in their order, which ends with many small ones, so that neither worker waits long
 DIST := --dist loadfile --no-loadscope-reorder
 
+# Without compiled modules each process compiles the packages and tests again
+test coverage: export PYTHONDONTWRITEBYTECODE :=
+
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 $(DIST)
 
