@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -13,8 +12,6 @@ from alignment_eval.errors import InputError, printable, shown
 
 #: A number of things, or one of them counted from 0.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-#: How deep lists and objects may be nested: deeper than in our files, not too deep for code that walks them.
-_DEEPEST = 50
 #: Malformed, not UTF-8, a lone surrogate, NaN, a number out of range, or nested too deeply.
 NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 T = TypeVar("T")
@@ -53,8 +50,6 @@ class ForeignFile:
             found = msgspec.json.decode(content)
         except NOT_JSON as error:
             raise self.error(str(error)) from error
-        if _deeper(found, _DEEPEST):
-            raise self.error(f"nested more than {_DEEPEST} deep")
         for key, known in version.items():
             if isinstance(found, dict) and type(found.get(key)) is int and found[key] != known:
                 raise self.error(f"{key} is {shown(found[key])}: expected version {known}")
@@ -70,15 +65,6 @@ class ForeignFile:
             return msgspec.convert(found, type_)
         except msgspec.ValidationError as error:
             raise self.error(_problem(str(error), found, path)) from error
-
-
-def _deeper(found: Any, deepest: int) -> bool:
-    """Whether lists and objects are nested deeper than that."""
-    level = [found]
-    for _ in range(deepest + 1):
-        inner = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, (dict, list))]
-        level = list(itertools.chain.from_iterable(inner))
-    return any(isinstance(v, (dict, list)) for v in level)
 
 
 def _problem(error: str, found: Any, path: str) -> str:

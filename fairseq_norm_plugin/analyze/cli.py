@@ -58,7 +58,6 @@ _OWN_FILES = OwnFiles(
     re.compile(
         rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.(png|svg|pdf)"
     ),
-    mark="summary.json",
 )
 
 

@@ -25,8 +25,6 @@ from omegaconf import DictConfig
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
-from fairseq_norm_plugin.tasks.translation import TranslationNormTask
-from tests.forks import die, forked
 from tests.starter import started_programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,16 +38,21 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
-# A whole process that fails in the middle of its batch {batch}.
-FAILING = """
+# A whole process that ends in the middle of its batch {batch}.
+STOPPED = """
+import os
 from fairseq_cli import generate
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
-from tests.integration.conftest import ending
 
-def fail():
-    raise RuntimeError('the disk is full')
+step, batches = TranslationNormTask.inference_step, []
 
-TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, {batch}, fail)
+def stopping(*args, **kwargs):
+    batches.append(1)
+    if len(batches) == {batch}:
+        {end}
+    return step(*args, **kwargs)
+
+TranslationNormTask.inference_step = stopping
 generate.cli_main()
 """
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
@@ -285,40 +288,14 @@ def norm_interactive(data, checkpoint, tmp_path):
     return run
 
 
-def ending(step, batch, end):
-    """The ``step`` of a task, which calls ``end`` when it comes to its batch number ``batch``."""
-    batches = []
-
-    def run(*args, **kwargs):
-        batches.append(1)
-        if len(batches) == batch:
-            end()
-        return step(*args, **kwargs)
-
-    return run
-
-
 @pytest.fixture
-def killed(norm):
-    """Run fairseq-generate in a copy of this process that is killed in its batch ``batch``; its exit status."""
+def stopped(data, checkpoint):
+    """Run fairseq-generate in a process that runs the statement ``end`` in its batch ``batch``."""
 
-    def run(*extra, batch=2):
-        def generate():
-            TranslationNormTask.inference_step = ending(TranslationNormTask.inference_step, batch, die)
-            norm("--batch-size", 3, *extra)
-
-        return forked(generate)
-
-    return run
-
-
-@pytest.fixture
-def failing(command, bin_directory, data, checkpoint):
-    """Run fairseq-generate in a process that fails in its batch ``batch``."""
-
-    def run(*extra, batch=2):
+    def run(*extra, batch=2, end="os.kill(os.getpid(), 9)"):
         words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = FAILING.format(batch=batch)
-        return command(bin_directory / "python", "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
+        program = STOPPED.format(batch=batch, end=end)
+        arguments = [sys.executable, "-c", program, *words, "--cpu", *extra]
+        return subprocess.run([str(word) for word in arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
     return run
