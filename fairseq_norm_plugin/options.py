@@ -91,7 +91,8 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
-            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md)"
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md); "
+            "with --aer-gold: SUBSET=FILE, several separated by commas"
         },
     )
     norm_target_text: Optional[str] = field(

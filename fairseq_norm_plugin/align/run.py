@@ -100,10 +100,8 @@ def run(args: argparse.Namespace) -> None:
                 f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
             ) from error
         except KeyboardInterrupt:
-            if writer.sentences and not stream:
-                print(
-                    f"norm-align: {writer.sentences} sentences are kept: --resume continues this run", file=sys.stderr
-                )
+            if (written := writer.sentences) and not stream:
+                print(f"norm-align: {written} sentences are kept: --resume continues this run", file=sys.stderr)
             raise
         seconds = time.monotonic() - start
         if stream:

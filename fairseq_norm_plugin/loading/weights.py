@@ -78,7 +78,7 @@ def build_model(
             names, as they are in the file.
 
     Raises:
-        InputError: the weights do not fit the model, or are much smaller than its options say.
+        InputError: the weights do not fit the model.
     """
     cfg: DictConfig = state["cfg"].model
     with _Unfilled():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +138,8 @@ def test_a_damaged_part(run: Path) -> None:
 
 @pytest.mark.parametrize("ids", [["0", "2"], [0, None]])
 def test_ids_of_another_form(run: Path, ids: Any) -> None:
-    change: Callable[[Any], Any] = lambda table: table.set_column(0, "id", [ids])
     table = pq.read_table(run / FIRST)
-    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), run / FIRST)
+    changed = table.set_column(0, "id", [ids]).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(changed, run / FIRST)
     with pytest.raises(InputError, match=facts(f"{FIRST}: … id")):
         finished_run(run, AlignmentRun)
