@@ -231,10 +231,10 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     names: list[str] = []
     for key in sorted({*one, *other}):
-        values = one.get(key), other.get(key)
-        if isinstance(values[0], Mapping) and isinstance(values[1], Mapping):
-            names += [f"{key}.{inner}" for inner in _differing(*values)]
-        elif values[0] != values[1]:
+        value, other_value = one.get(key), other.get(key)
+        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
+            names += [f"{key}.{inner}" for inner in _differing(value, other_value)]
+        elif value != other_value:
             names.append(key)
     return names
 

@@ -164,17 +164,16 @@ def _open_writers(
             "start again with --norm-records-overwrite"
         )
     existing = IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite))
-    shard = {"size": plan.size, "shard": plan.shard, "shards": plan.shards}
+    shard = (plan.size, plan.shard, plan.shards)
     writers: list[Writer] = []
     if cfg.norm_records:
         signed = {**signature, "kinds": list(options.kinds), "layers": list(options.layers)}
-        shape = {"kinds": options.kinds, "layers": options.layers, "heads": options.heads}
-        info = RunInfo(signed, **shard, **shape, nbest=recorded.nbest, profile=profile)
+        info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
         schema = arrow_schema(info, recorded.quantities)
         parts = ShardParts(Path(cfg.norm_records), info, schema, existing)
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
-        run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, **shard)
+        run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, *shard)
         file = AlignmentFile(Path(cfg.norm_alignments), run, existing)
         writers.append((file, partial(links_table, options=options.extraction)))
     return writers

@@ -36,7 +36,7 @@ def test_a_directory_that_exists_is_kept(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("out", "fact"),
-    [("../../thesis", "thesis.tex"), ("../link", "symbolic link"), ("..", "'..'"), (".", "'.'"), ("", "''")],
+    [("../../thesis", "thesis.tex"), ("../link", "thesis.tex"), ("..", "'..'"), (".", "'.'"), ("", "''")],
 )
 def test_a_directory_of_somebody_s_is_never_replaced(tmp_path, capsys, monkeypatch, out, fact):
     for name in ("thesis", "here/sub", "here/.link.tmp"):

@@ -38,8 +38,8 @@ def plan_of(size, kept=()):
 def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), **changes):
     known = vocabulary()
     readers = side_readers(None, size, (known, known), texts, cut=False)
-    cfg = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10, **changes}
-    cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **cfg})
+    outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
+    cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
     options = OutputOptions(("attn_w", "attn_n"), (0,), 2, OPTIONS)
     return RecordingSession(cfg, plan_of(size, kept), readers, options, signature, models=1)
 
