@@ -28,7 +28,7 @@ _BLOCK_BYTES = 2**20
 
 
 def already_exists(path: str | Path, option: str | None = "--overwrite") -> InputError:
-    """The error for an existing path; ``option`` is the option that allows to replace it, None if there is none."""
+    """The error for an existing path; ``option`` allows to replace it; None: no option does."""
     return InputError(f"{path}: already exists; choose another path or {f'pass {option}' if option else 'remove it'}")
 
 

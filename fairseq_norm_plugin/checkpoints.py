@@ -147,7 +147,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     if "epoch" not in state:
         state.setdefault("extra_state", {"train_iterator": None})
     with explained(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what hydra says of fairseq's calls
+        warnings.simplefilter("ignore")  # hydra warns about fairseq's calls
         upgraded: dict[str, Any] = checkpoint_utils._upgrade_state_dict(state)
     _remove_copies(upgraded)
     return upgraded

@@ -109,7 +109,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "profile that names the maps for --norm-alignments, unless an option names maps or a rule "
-            "(default: CHECKPOINT.align.json beside the checkpoint; none: no profile)"
+            "(default: CHECKPOINT.align.json next to the checkpoint; none: no profile)"
         },
     )
     norm_checkpoint: Optional[str] = II("common_eval.path")
@@ -195,7 +195,7 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
 
 
 def check_outputs(cfg: Any) -> None:
-    """Check that no output has an empty name, as that of an unset variable of a shell; it would not be written.
+    """Check that no output has an empty name, such as an unset variable of a shell; it would not be written.
 
     Raises:
         UsageError: one has.

@@ -1,4 +1,4 @@
-"""The output of a run: a directory of Parquet parts, each of which holds the manifest of its run.
+"""The output of a run: a directory of Parquet parts.  Each part holds the manifest of its run.
 
 Every shard writes its sentences in parts, under a temporary name that is changed when a part is complete.  So a killed
 run loses only its unfinished part.  A run is finished when its parts hold all sentences.  Records (maps) and alignments

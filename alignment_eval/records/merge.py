@@ -30,7 +30,7 @@ class MergedAlignments:
     """The word alignments of a finished run.
 
     Attributes:
-        manifest: that of its first part.
+        manifest: the manifest of the first part.
         skipped: the number of sentences that cannot be aligned.
         lines: the Pharaoh line of each sentence, in corpus order.
     """

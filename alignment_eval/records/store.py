@@ -45,7 +45,7 @@ class RunInfo(Manifest):
         layers: the numbers of the decoder layers, from 0.
         heads: the number of heads of a layer.
         nbest: the most hypotheses of a sentence.
-        profile: content of the profile beside the model's checkpoint.
+        profile: content of the model's profile, which lies next to its checkpoint.
     """
 
     content: ClassVar[str] = "records"

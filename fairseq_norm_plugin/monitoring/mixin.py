@@ -121,7 +121,7 @@ class MonitorMixin:
         self._errors += 1
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """Reduce fairseq's metrics, and log those of the monitor."""
+        """Reduce fairseq's metrics, and log the monitor's metrics."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self._monitor is not None:
             self._monitor.figures.log(logging_outputs)
@@ -144,7 +144,7 @@ class MonitorMixin:
             stats.setdefault(metric, None)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """What fairseq saves beside the best figure of a training: what this figure is of."""
+        """Saved with the best figure of a training: the metric, gold, texts and maps of this figure."""
         best = self._best_figure()
         return {} if best is None else {type(self).__name__: best}
 

@@ -50,7 +50,7 @@ def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
 
 
 def _finished_run(file: Path) -> AlignmentRun | None:
-    """The run that has finished ``file``; None if there is none."""
+    """The run that has finished ``file``; None: no run has."""
     path = manifest_file(file)
     if not (file.is_file() and path.is_file()):
         return None
@@ -99,12 +99,12 @@ class AlignmentFile(ShardParts):
         if not self._finished:
             with new_file(self.file) as temporary:
                 self._write_merged(temporary, iter(merged(self.directory)))
-                # a replaced file goes first, so that a manifest never stands beside another file than its own
+                # a replaced file goes first, so that the manifest never describes another file
                 Path(os.path.realpath(self.file)).unlink(missing_ok=True)
                 write_lines(manifest_file(self.file), [self.manifest.to_json()])
         for part in read_parts(self.directory, AlignmentRun):
             part.path.unlink()
-        with suppress(OSError):  # there is none, or it holds something else
+        with suppress(OSError):  # it does not exist, or holds something else
             self.directory.rmdir()
 
     def _write_merged(self, path: Path, lines: Iterator[str]) -> None:

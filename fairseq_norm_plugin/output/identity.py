@@ -20,7 +20,7 @@ from fairseq_norm_plugin.texts import SideReader
 from fairseq_norm_plugin.tokens import Frames
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
-#: (those of the task are in the signature), and switches of generation and tracing.
+#: (the task's limits are in the signature), and switches of generation and tracing.
 _SILENT_ATTRIBUTES = re.compile(
     r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
 )
@@ -105,7 +105,7 @@ class ParameterHash:
         self._dtype = dtype
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Add an entry of a state dictionary; those of a model are added in the order of their names."""
+        """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
         if name.endswith("._float_tensor"):
             return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
         self._digest.update(name.encode())

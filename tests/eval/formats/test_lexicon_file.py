@@ -13,7 +13,6 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.formats.lexicon_file import SCHEMA, read_lexicon, write_lexicon
-from alignment_eval.schema import table
 from tests.facts import facts
 
 METADATA = b"alignment_eval.lexicon"
