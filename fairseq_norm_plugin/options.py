@@ -5,7 +5,6 @@ import re
 from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -17,11 +16,9 @@ from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.records.store import DTYPES
 from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
 from fairseq_norm_plugin.generation.generator import PrintedMap
 from fairseq_norm_plugin.output.session import OutputOptions
-from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 
 _KIND, _SETTING, _RULE = "attn_n", "awo", "kobayashi2020"
@@ -70,17 +67,6 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
             "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {_RULE})"
         },
     )
-    norm_null: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "allow: </s> may win a target word, which then stays unaligned; mask: it cannot; default: "
-            "the rule's"
-        },
-    )
-    norm_final_punctuation: bool = field(
-        default=False,
-        metadata={"help": "link final punctuation to final punctuation only, in --norm-alignments and --aer-gold"},
-    )
     norm_records: Optional[str] = field(
         default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run per directory"}
     )
@@ -89,9 +75,6 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     )
     norm_record_layers: Optional[str] = field(
         default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
-    )
-    norm_records_dtype: ChoiceEnum(list(DTYPES)) = field(  # type: ignore[valid-type]
-        default="float32", metadata={"help": "type of the recorded values"}
     )
     norm_records_resume: bool = field(
         default=False, metadata={"help": "keep the earlier output of this shard and continue it"}
@@ -108,7 +91,8 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
-            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md)"
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md); "
+            "with --aer-gold: SUBSET=FILE, several separated by commas"
         },
     )
     norm_target_text: Optional[str] = field(
@@ -125,7 +109,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "profile that names the maps for --norm-alignments, unless an option names maps or a rule "
-            "(default: CHECKPOINT.align.json beside the checkpoint; none: no profile)"
+            "(default: CHECKPOINT.align.json next to the checkpoint; none: no profile)"
         },
     )
     norm_checkpoint: Optional[str] = II("common_eval.path")
@@ -211,7 +195,7 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
 
 
 def check_outputs(cfg: Any) -> None:
-    """Check that no output has an empty name, as that of an unset variable of a shell; it would not be written.
+    """Check that no output has an empty name, such as an unset variable of a shell; it would not be written.
 
     Raises:
         UsageError: one has.
@@ -252,8 +236,7 @@ def vocabularies(
 
 def names_maps(cfg: Any) -> bool:
     """Whether ``cfg`` names maps or a rule for alignments, be it the default ones."""
-    names = ("map", "layer", "heads", "setting", "rule", "null")
-    return bool(cfg.norm_final_punctuation) or any(getattr(cfg, f"norm_{name}") is not None for name in names)
+    return any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
 
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
@@ -295,16 +278,10 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         heads=chosen,
         setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
         output=OutputOptions(
-            records=_path(cfg.norm_records),
-            alignments=_path(cfg.norm_alignments),
             kinds=tuple(name for name in KINDS if name in record_kinds),
             layers=tuple(sorted(record_layers)),
             heads=heads,
-            dtype=str(cfg.norm_records_dtype),
             extraction=extraction,
-            texts=(_path(cfg.norm_source_text), _path(cfg.norm_target_text)),
-            if_exists=IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite)),
-            part_sentences=int(cfg.norm_part_sentences),
         ),
     )
 
@@ -314,10 +291,6 @@ def _choice(value: Optional[str], option: str, known: Collection[str], default: 
     if value is not None and value not in known:
         raise UsageError(f"{option} {value}: choose one of {', '.join(known)}")
     return default if value is None else value
-
-
-def _path(text: Optional[str]) -> Optional[Path]:
-    return Path(text) if text else None
 
 
 def default_layer(layers: int) -> int:
@@ -352,8 +325,6 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
         head=heads[0] if heads else None,
         setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
         rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
-        null=cfg.norm_null,
-        final_punctuation=bool(cfg.norm_final_punctuation),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import msgspec
 
@@ -12,8 +11,8 @@ from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.progress import progress_bar
-from alignment_eval.records.manifest import Manifest, finished_run
-from alignment_eval.records.merge import merged_lines
+from alignment_eval.records.manifest import Manifest
+from alignment_eval.records.merge import merged
 from alignment_eval.schema.foreign import ForeignFile
 from alignment_eval.signature import Value, signature
 
@@ -39,14 +38,12 @@ def run(args: argparse.Namespace) -> None:
             "--output -: nothing is written before the last sentence is checked: expected the name of a file"
         )
     check_new(args.output, args.overwrite)
-    manifests = finished_run(args.parts, "alignments")
-    fields = _fields(manifests[0], args.parts)
-    lines = merged_lines(Path(args.parts), manifests)
-    write_lines(args.output, progress_bar(lines, manifests[0].size, "sentences"))
-    first = manifests[0]
-    skipped = sum(manifest.skipped for manifest in manifests)
-    if skipped:
-        warn_on_stderr(f"{skipped} of {first.size} sentences cannot be aligned, their lines are blank")
+    alignments = merged(args.parts)
+    size = alignments.manifest.size
+    fields = _fields(alignments.manifest, args.parts)
+    write_lines(args.output, progress_bar(alignments, size, "sentences"))
+    if alignments.skipped:
+        warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")
     print(signature(**fields), file=sys.stderr)
 
 

@@ -47,9 +47,7 @@ Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
 _BEST_ROWS = 10
-_OWN_FILES = OwnFiles(
-    "align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"), mark="sweep.json"
-)
+_OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -201,8 +201,7 @@ def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
 def _check_finite(finite: bool, sentence: SentenceMaps, kind: str) -> None:
     if not finite:
         raise InputError(
-            f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values; "
-            f"record it again, with --norm-records-dtype float32 if it was recorded in float16"
+            f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values; record it again"
         )
 
 

@@ -20,7 +20,7 @@ from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.files import new_file
 from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.schema.table import check_columns, check_group_sizes, check_values
+from alignment_eval.schema.table import check_columns, check_values
 
 VERSION = 1
 SCHEMA = pa.schema(
@@ -103,7 +103,6 @@ def _read_table(opened: BinaryIO, file: ForeignFile) -> pa.Table:
         InputError: a row group is too large, or the columns are others.
     """
     about = pq.ParquetFile(opened)
-    check_group_sizes(about.metadata, file)
     check_columns(about.schema_arrow, SCHEMA, file)
     return pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
 

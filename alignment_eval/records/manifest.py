@@ -1,8 +1,8 @@
-"""The output of a run: part files, and for each shard a manifest that lists its parts.
+"""The output of a run: a directory of Parquet parts.  Each part holds the manifest of its run.
 
-A shard writes its sentences in parts and replaces its manifest after each part.  A part that is not in a manifest does
-not count.  So a killed run loses only its unfinished part, and no part is ever incomplete.  Records (maps) and
-alignments (links) are both stored this way.
+Every shard writes its sentences in parts, under a temporary name that is changed when a part is complete.  So a killed
+run loses only its unfinished part.  A run is finished when its parts hold all sentences.  Records (maps) and alignments
+(links) are both stored this way.
 """
 
 from __future__ import annotations
@@ -10,208 +10,216 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import ContentHash, file_hash, write_lines
+from alignment_eval.files import ContentHash
 from alignment_eval.schema.foreign import Count, ForeignFile
+from alignment_eval.schema.table import check_columns, check_values
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.
 CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
-#: The options to continue a shard and to start it again, of fairseq-generate and of fairseq_norm_plugin.align.
-RESUME = "--norm-records-resume (align: --resume)"
-OVERWRITE = "--norm-records-overwrite (align: --overwrite)"
-_AGAIN = "remove the file and run its shard again with this version of the plugin"
-# Readers of Parquet directories (pandas) ignore names that start with an underscore.
-_MANIFEST_NAME = re.compile(r"_shard-(\d{5})-of-(\d{5})\.json")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part: its file name, the number of sentences (ids) in it, and the hash of its content."""
-
-    name: str
-    sentences: Count
-    hash: str
-
-    @classmethod
-    def of(cls, path: Path, sentences: int) -> Part:
-        """The complete part at ``path``."""
-        return cls(path.name, sentences, file_hash(path))
+RESUME, OVERWRITE = "--norm-records-resume", "--norm-records-overwrite"
+_AGAIN = f"run its shard again with {OVERWRITE}"
+_KEY = b"alignment_eval"
+_PART_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})-(\d{5,})\.parquet")
+#: The columns that identify a row.
+_IDS = [pa.field("id", pa.int64(), nullable=False), pa.field("rank", pa.int32(), nullable=False)]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a shard's output.
+    """The run and the shard that a part belongs to.
 
     Attributes:
-        content: what the parts hold, one of :data:`CONTENTS`.
         signature: every option that changes the content, with the hashes of model and data.
         size: number of sentences of the data set, over all shards; their ids are 0 … size - 1.
         shard: number of the shard, from 0.
         shards: number of shards.
-        details: what else readers of this content need to know.
-        skipped: number of sentences in the parts whose words cannot be aligned.
-        finished: whether the parts hold all sentences of the shard.
-        parts: the parts in the order of writing.
     """
 
-    content: str
+    content: ClassVar[str]  #: what the parts hold, one of :data:`CONTENTS`
+
     signature: Mapping[str, Any]
     size: Count
     shard: Count
     shards: Count
-    details: Mapping[str, Any] = field(default_factory=dict)
-    skipped: Count = 0
-    finished: bool = False
-    parts: tuple[Part, ...] = ()
-    schema_version: int = SCHEMA_VERSION
 
     @property
     def signature_hash(self) -> str:
         """Hash of the signature; identifies the run."""
         return json_hash(self.signature)
 
+    def differing(self, other: Manifest) -> str:
+        """What differs if ``other`` is of another run, for a message; empty if it is of the same."""
+        run, other_run = ({**asdict(m), "signature": None, "shard": None, **m.signature} for m in (self, other))
+        return differing(run, other_run)
+
     @property
-    def name(self) -> str:
-        """File name of the manifest."""
-        return f"_shard-{self.shard:05d}-of-{self.shards:05d}.json"
+    def part_names(self) -> str:
+        """The names of all parts of the shard, with ``*`` for their number."""
+        return f"part-{self.shard:05d}-of-{self.shards:05d}-*.parquet"
 
     def part_name(self, number: int) -> str:
-        """File name of part ``number``, from 0."""
-        suffix = "parquet" if self.content == "records" else "tsv"
-        return f"part-{self.shard:05d}-of-{self.shards:05d}-{number:05d}.{suffix}"
+        """File name of part ``number`` of the shard, from 0."""
+        return self.part_names.replace("*", f"{number:05d}")
 
-    @property
-    def file_names(self) -> str:
-        """A regular expression for the names of the shard's files."""
-        return rf"{re.escape(self.name)}|part-{self.shard:05d}-of-{self.shards:05d}-\d{{5,}}\.(parquet|tsv)"
+    def to_json(self) -> str:
+        """The manifest as JSON."""
+        return json.dumps({"schema_version": SCHEMA_VERSION, "content": self.content, **asdict(self)})
 
-    def write(self, directory: Path, name: str | None = None) -> None:
-        """Write or replace the manifest atomically, with the hashes of its signature and of itself."""
-        content = {**asdict(self), "signature_hash": self.signature_hash}
-        write_lines(directory / (name or self.name), [json.dumps({**content, "hash": json_hash(content)}, indent=1)])
+    def schema(self, columns: Iterable[pa.Field]) -> pa.Schema:
+        """The schema of a part with these columns, which holds this manifest."""
+        return pa.schema(columns, metadata={_KEY: self.to_json()})
 
 
-def read_manifests(directory: str | Path, content: str) -> list[Manifest]:
-    """The manifests in a directory, by shard; empty if the directory does not exist.
+M = TypeVar("M", bound=Manifest)
+
+
+@dataclass(frozen=True)
+class Part(Generic[M]):
+    """A part: its file, the manifest that it holds, and its number in the shard."""
+
+    path: Path
+    manifest: M
+    number: int
+
+    def ids(self) -> NDArray[np.int64]:
+        """The ids of the sentences in the part.
+
+        Raises:
+            InputError: the part cannot be read, or an id occurs twice.
+        """
+        with open_part(self.path) as (file, opened):
+            known = [column for column in _IDS if column.name in ("id", *opened.schema_arrow.names)]
+            found = opened.schema_arrow
+            check_columns(
+                pa.schema([column for column in found if column.name in ("id", "rank")]), pa.schema(known), file
+            )
+            table = opened.read(columns=[column.name for column in known])
+            for batch in table.to_batches():
+                check_values(batch, pa.schema(known), file)
+        ids: NDArray[np.int64] = table["id"].to_numpy()
+        return ids[table["rank"].to_numpy() == 0] if len(known) > 1 else ids
+
+
+@contextmanager
+def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
+    """Open a part; errors of reading it become one sentence.
 
     Raises:
-        InputError: the path is a file, or a manifest cannot be read or has another schema version or content.
+        InputError: the part cannot be read.
     """
-    directory = Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: this is a file, but {CONTENTS[content]} needs a directory")
-    if not directory.exists():
-        return []
-    manifests = []
-    for path in sorted(directory.iterdir()):
-        if _MANIFEST_NAME.fullmatch(path.name):
-            manifests.append(read_manifest(path, content))
-            if manifests[-1].name != path.name:
-                raise InputError(f"{path}: the content is that of {manifests[-1].name}; rename the file")
-    return manifests
-
-
-def read_manifest(path: Path, content: str) -> Manifest:
-    """Read a manifest, whatever its name.
-
-    Raises:
-        InputError: as :func:`read_manifests`.
-    """
-    file = ForeignFile(str(path), "the manifest of a shard", _AGAIN)
+    file = ForeignFile(str(path), "a part of records or alignments", _AGAIN)
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise file.error(str(error.strerror)) from error
-    found = file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION)
-    # Manifests of earlier versions have no hash of themselves.
-    if "hash" in found and found.pop("hash") != json_hash(found):
-        raise file.error("hash does not match the content")
-    signed = found.pop("signature_hash", None)
-    for name in sorted({*found} ^ {known.name for known in fields(Manifest)}):
-        raise file.error(f"{shown(name)} is {'unknown' if name in found else 'missing'}")
-    manifest = file.convert(found, Manifest)
-    if signed != manifest.signature_hash:
-        raise file.error("signature_hash does not match signature")
-    if not (manifest.shard < manifest.shards and manifest.content in CONTENTS):
-        raise file.error("content, shard or shards out of range")
-    # Parts are read and deleted by name, so only our own names are allowed.
-    for number, part in enumerate(manifest.parts):
-        if part.name != manifest.part_name(number):
-            raise file.error(f"parts[{number}].name is {shown(part.name)}: expected {manifest.part_name(number)}")
-    if manifest.content != content:
+        with pq.ParquetFile(path, page_checksum_verification=True) as opened:
+            yield file, opened
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise file.error(printable(str(error), 200)) from error
+
+
+def read_manifest(file: ForeignFile, text: bytes | str, type_: type[M]) -> M:
+    """The manifest that the JSON ``text`` of a file holds.
+
+    Raises:
+        InputError: it is none, or one of another version or content.
+    """
+    fields = file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION)
+    if (content := fields.get("content")) != type_.content:
         raise InputError(
-            f"{path.parent}: the directory holds {manifest.content}, not {content}; give the {CONTENTS[content]} "
-            f"directory of a run"
+            f"{file.name}: the file is a part of {shown(content)}, not of {type_.content}; give the "
+            f"{CONTENTS[type_.content]} directory of a run"
         )
+    manifest = file.convert(fields, type_)
+    if manifest.shard >= manifest.shards:
+        raise file.error(f"shard is {manifest.shard} of {manifest.shards}")
     return manifest
 
 
-def finished_run(directory: str | Path, content: str) -> list[Manifest]:
-    """The manifests of a finished run, one per shard, in order of shards.
+def read_parts(directory: str | Path, type_: type[M]) -> list[Part[M]]:
+    """The parts in a directory, by shard and number; empty if the directory does not exist.
 
     Raises:
-        InputError: the directory does not exist, has no manifests, or holds several runs; or a shard or part is missing
-            or unfinished.
+        InputError: the path is a file, or a part cannot be read or holds something else.
     """
-    directory, option = Path(directory), CONTENTS[content]
+    directory = Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: this is a file, but {CONTENTS[type_.content]} needs a directory")
+    parts = []
+    for path in sorted(directory.iterdir()) if directory.exists() else ():
+        if name := _PART_NAME.fullmatch(path.name):
+            with open_part(path) as (file, opened):
+                text = (opened.schema_arrow.metadata or {}).get(_KEY)
+                if text is None:
+                    raise file.error("it holds no manifest of a run")
+                part = Part(path, read_manifest(file, text, type_), int(name[3]))
+            if part.manifest.part_name(part.number) != path.name:
+                raise InputError(f"{path}: the content is of {part.manifest.part_name(part.number)}; rename the file")
+            parts.append(part)
+    return parts
+
+
+def finished_run(directory: str | Path, type_: type[M]) -> list[Part[M]]:
+    """The parts of a finished run, by shard and number.
+
+    Raises:
+        InputError: the directory does not exist, has no parts, or has parts of several runs; or a sentence is missing,
+            duplicate or unknown.
+    """
+    directory, option = Path(directory), CONTENTS[type_.content]
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory; give the {option} directory of a run")
-    manifests = read_manifests(directory, content)
-    if not manifests:
+    parts = read_parts(directory, type_)
+    if not parts:
         raise InputError(
-            f"{directory}: the directory has no manifests (_shard-NNNNN-of-NNNNN.json); give the {option} directory of "
-            f"a finished run; if this run was killed early, or made by a version without manifests, run it again"
+            f"{directory}: the directory has no parts (part-NNNNN-of-NNNNN-NNNNN.parquet); give the {option} directory "
+            f"of a run"
         )
-    first = manifests[0]
-    for manifest in manifests:
-        if manifest.signature_hash != first.signature_hash:
+    first = parts[0].manifest
+    for part in parts[1:]:
+        if different := first.differing(part.manifest):
             raise InputError(
-                f"{directory / manifest.name}: this is run {manifest.signature_hash}, but {first.name} is run "
-                f"{first.signature_hash}, with another {differing(manifest.signature, first.signature)}; keep each run "
-                f"in its own directory"
+                f"{part.path}: the part is of another run than {parts[0].path.name} (different: {different}); keep "
+                f"each run in its own directory"
             )
-        if (manifest.size, manifest.shards, manifest.details) != (first.size, first.shards, first.details):
+    _check_ids(directory, parts)
+    return parts
+
+
+def _check_ids(directory: Path, parts: Sequence[Part[M]]) -> None:
+    """Check that the parts of a run hold each of its sentences once."""
+    manifest = parts[0].manifest
+    seen: set[int] = set()
+    for part in parts:
+        ids = part.ids().tolist()
+        if strange := [id_ for id_ in ids if not 0 <= id_ < manifest.size]:
             raise InputError(
-                f"{directory / manifest.name}: size, shards or details differ from those of {first.name}; run the "
-                f"shard again with {OVERWRITE}"
+                f"{part.path}: ids {abbreviate(strange, len(strange))} are unknown; expected 0 to {manifest.size - 1}; "
+                f"{_AGAIN}"
             )
-    there = {manifest.shard for manifest in manifests}
-    if len(there) < first.shards:
-        missing = abbreviate((n for n in range(first.shards) if n not in there), first.shards - len(there))
-        raise InputError(f"{directory}: shards {missing} of {first.shards} are missing; run them (--distributed-rank)")
-    unfinished = [manifest.shard for manifest in manifests if not manifest.finished]
-    if unfinished:
+        before = len(seen)
+        seen.update(ids)
+        if len(seen) < before + len(ids):
+            raise InputError(f"{part.path}: the part repeats sentences of itself or another part; {_AGAIN}")
+    if missing := manifest.size - len(seen):
+        ids_missing = abbreviate((id_ for id_ in range(manifest.size) if id_ not in seen), missing)
+        present = {part.manifest.shard for part in parts}
+        absent = manifest.shards - len(present)
+        shards = abbreviate((n for n in range(manifest.shards) if n not in present), absent)
+        without = f" (shards without any part: {shards} of {manifest.shards})" if absent else ""
         raise InputError(
-            f"{directory}: shards {abbreviate(unfinished, len(unfinished))} of {first.shards} are unfinished; run them "
-            f"again with {RESUME}"
-        )
-    for manifest in manifests:
-        for part in manifest.parts:
-            if not (directory / part.name).is_file():
-                raise InputError(
-                    f"{directory / part.name}: no such file, but {manifest.name} lists it; run the shard again with "
-                    f"{OVERWRITE}"
-                )
-    return manifests
-
-
-def check_part(directory: Path, part: Part) -> None:
-    """Check the content of a part against the hash in its manifest.
-
-    Raises:
-        InputError: they differ.
-    """
-    found = file_hash(directory / part.name)
-    if found != part.hash:
-        raise InputError(
-            f"{directory / part.name}: the part is damaged (checksum {found}, but {shown(part.hash)} in the manifest); "
-            f"run its shard again with {OVERWRITE}"
+            f"{directory}: sentences {ids_missing} are missing{without}; run the shards (--distributed-rank) to their "
+            f"end, with {RESUME}"
         )
 
 
@@ -223,10 +231,10 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     names: list[str] = []
     for key in sorted({*one, *other}):
-        mine, its = one.get(key), other.get(key)
-        if isinstance(mine, Mapping) and isinstance(its, Mapping):
-            names += [f"{key}.{inner}" for inner in _differing(mine, its)]
-        elif mine != its:
+        value, other_value = one.get(key), other.get(key)
+        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
+            names += [f"{key}.{inner}" for inner in _differing(value, other_value)]
+        elif value != other_value:
             names.append(key)
     return names
 

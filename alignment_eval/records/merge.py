@@ -1,83 +1,66 @@
-"""Merges the alignment parts of a run's shards into one file in corpus order, in constant memory.
-
-A line of a part is the sentence's id, a tab, and its links (``i-j i-j …``); ids increase within a part.
-"""
+"""Word alignments of a run: parts with the links of each sentence, which merge into one file in corpus order."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from alignment_eval.errors import InputError
-from alignment_eval.records.manifest import OVERWRITE, Manifest, check_part
+import pyarrow as pa
+import pyarrow.compute as pc
 
-#: Bytes of a part that are in memory at a time.
-_BLOCK_BYTES = 2**16
+from alignment_eval.records.manifest import Manifest, finished_run, open_part
+from alignment_eval.schema.table import check_columns, check_values
+
+#: Columns of a part: the links are a Pharaoh line; it is empty if ``status`` says why there are none.
+COLUMNS = [pa.field(name, pa.string(), nullable=False) for name in ("status", "links")]
+COLUMNS.insert(0, pa.field("id", pa.int64(), nullable=False))
+_LINE = r"^(\d+-\d+(:[\d.e-]+)?( \d+-\d+(:[\d.e-]+)?)*)?$"
 
 
-def part_lines(links: Mapping[int, str]) -> Iterator[str]:
-    """The lines of a part, from the Pharaoh line of each id."""
-    return (f"{id_}\t{links[id_]}" for id_ in sorted(links))
+class AlignmentRun(Manifest):
+    """The run and the shard of a part of word alignments."""
+
+    content: ClassVar[str] = "alignments"
 
 
-def part_ids(path: Path) -> list[int]:
-    """The ids of the sentences in a part.
+@dataclass(frozen=True)
+class MergedAlignments:
+    """The word alignments of a finished run.
+
+    Attributes:
+        manifest: the manifest of the first part.
+        skipped: the number of sentences that cannot be aligned.
+        lines: the Pharaoh line of each sentence, in corpus order.
+    """
+
+    manifest: AlignmentRun
+    skipped: int
+    lines: pa.ChunkedArray
+
+    def __iter__(self) -> Iterator[str]:
+        for chunk in self.lines.chunks:
+            yield from (line.as_py() for line in chunk)
+
+
+def merged(directory: str | Path) -> MergedAlignments:
+    """The alignments of a finished run; they are all in memory.
 
     Raises:
-        InputError: the part cannot be read or is damaged.
+        InputError: the run is not finished (:func:`finished_run`), or a part is damaged.
     """
-    return [id_ for id_, _, _ in _read(path)]
-
-
-def merged_lines(directory: Path, manifests: Sequence[Manifest]) -> Iterator[str]:
-    """The Pharaoh line of every sentence of a finished run, in corpus order.
-
-    This is an external merge: parts are sorted, about 64 KB of each are in memory, and no file stays open.
-
-    Raises:
-        InputError: a part is damaged, or an id is missing, duplicate or unknown.
-    """
-    parts = [part for manifest in manifests for part in manifest.parts]
+    parts = finished_run(directory, AlignmentRun)
+    tables = []
     for part in parts:
-        check_part(directory, part)
-    size, expected = manifests[0].size, 0
-    streams: Iterable[Iterator[tuple[int, str, Path]]] = (_read(directory / part.name) for part in parts)
-    for id_, line, path in heapq.merge(*streams, key=itemgetter(0)):
-        if id_ < expected:
-            raise InputError(f"{path}: duplicate sentence {id_}; {_AGAIN}")
-        if id_ >= size:
-            raise InputError(f"{path}: sentence {id_} is not one of 0 to {size - 1}; {_AGAIN}")
-        if id_ > expected:
-            break
-        yield line
-        expected += 1
-    if expected < size:
-        raise InputError(f"{directory}: sentence {expected} of 0 to {size - 1} is missing; {_AGAIN}")
-
-
-_AGAIN = f"run the shards again with {OVERWRITE}"
-
-
-def _read(path: Path) -> Iterator[tuple[int, str, Path]]:
-    position, last = 0, -1
-    while True:
-        try:
-            with path.open("rb") as file:
-                file.seek(position)
-                lines = file.readlines(_BLOCK_BYTES)
-        except OSError as error:
-            raise InputError(f"{path}: cannot read the part ({error.strerror}); {_AGAIN}") from error
-        if not lines:
-            return
-        for line in lines:
-            position += len(line)
-            id_, tab, links = line.rstrip(b"\n").partition(b"\t")
-            if not (id_.isdigit() and tab and int(id_) > last and links.isascii()):
-                raise InputError(
-                    f"{path}: the part is damaged: line {line[:40]!r} is not an id above {last}, a tab and links; "
-                    f"{_AGAIN}"
-                )
-            last = int(id_)
-            yield last, links.decode(), path
+        with open_part(part.path) as (file, opened):
+            check_columns(opened.schema_arrow, pa.schema(COLUMNS), file)
+            table = opened.read(columns=[column.name for column in COLUMNS])
+            for batch in table.to_batches():
+                check_values(batch, pa.schema(COLUMNS), file)
+            if not pc.all(pc.match_substring_regex(table["links"], _LINE), min_count=0).as_py():
+                raise file.error("column links has a line that is not i-j i-j …")
+            tables.append(table.replace_schema_metadata(None))
+    table = pa.concat_tables(tables).sort_by("id")
+    skipped = pc.sum(pc.not_equal(table["status"], "ok"), min_count=0).as_py()
+    return MergedAlignments(parts[0].manifest, skipped, table["links"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -13,8 +12,6 @@ from alignment_eval.errors import InputError, printable, shown
 
 #: A number of things, or one of them counted from 0.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-#: How deep lists and objects may be nested: deeper than in our files, not too deep for code that walks them.
-_DEEPEST = 50
 #: Malformed, not UTF-8, a lone surrogate, NaN, a number out of range, or nested too deeply.
 NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 T = TypeVar("T")
@@ -50,45 +47,34 @@ class ForeignFile:
             InputError: it is not JSON, is of another version, or has another form.
         """
         try:
-            found = msgspec.json.decode(content)
+            value = msgspec.json.decode(content)
         except NOT_JSON as error:
             raise self.error(str(error)) from error
-        if _deeper(found, _DEEPEST):
-            raise self.error(f"nested more than {_DEEPEST} deep")
         for key, known in version.items():
-            if isinstance(found, dict) and type(found.get(key)) is int and found[key] != known:
-                raise self.error(f"{key} is {shown(found[key])}: expected version {known}")
-        return self.convert(found, type_)
+            if isinstance(value, dict) and type(value.get(key)) is int and value[key] != known:
+                raise self.error(f"{key} is {shown(value[key])}: expected version {known}")
+        return self.convert(value, type_)
 
-    def convert(self, found: Any, type_: type[T], path: str = "") -> T:
+    def convert(self, value: Any, type_: type[T], path: str = "") -> T:
         """The value of type ``type_`` that decoded JSON holds; ``path`` is its place in the content.
 
         Raises:
             InputError: it has another form.
         """
         try:
-            return msgspec.convert(found, type_)
+            return msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
-            raise self.error(_problem(str(error), found, path)) from error
+            raise self.error(_problem(str(error), value, path)) from error
 
 
-def _deeper(found: Any, deepest: int) -> bool:
-    """Whether lists and objects are nested deeper than that."""
-    level = [found]
-    for _ in range(deepest + 1):
-        inner = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, (dict, list))]
-        level = list(itertools.chain.from_iterable(inner))
-    return any(isinstance(v, (dict, list)) for v in level)
-
-
-def _problem(error: str, found: Any, path: str) -> str:
-    """What msgspec says of ``found``, with the value at the place that it names."""
-    said, _, where = error.partition(" - at `$")
+def _problem(error: str, value: Any, path: str) -> str:
+    """The problem that msgspec reports, with the value at the place that it names."""
+    problem, _, where = error.partition(" - at `$")
     for key, position in re.findall(r"\.(\w+)|\[(\d+)\]", where.partition("[...]")[0]):
-        found = found[key] if key else found[int(position)]
+        value = value[key] if key else value[int(position)]
     where = f"{path}{where.rstrip('`')}".lstrip(".") or "the content"
-    expected = said.split(", got `")[0].replace("`", "")
+    expected = problem.split(", got `")[0].replace("`", "")
     if expected.startswith("Invalid enum"):  # it repeats the value
-        return f"{where} is {shown(found)}, which is unknown"
-    value = f" is {shown(found)}" if expected.startswith("Expected") else ""
-    return f"{where}{value}: {printable(expected[:1].lower() + expected[1:], 200)}"
+        return f"{where} is {shown(value)}, which is unknown"
+    shown_value = f" is {shown(value)}" if expected.startswith("Expected") else ""
+    return f"{where}{shown_value}: {printable(expected[:1].lower() + expected[1:], 200)}"

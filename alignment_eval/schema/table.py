@@ -15,34 +15,6 @@ from alignment_eval.schema.foreign import ForeignFile
 #: The bits of infinity in each type of values: those of finite numbers from 0 on are smaller, all others larger.
 _INFINITY = {type_: np.array(np.inf, type_).view(f"u{np.dtype(type_).itemsize}") for type_ in ("f2", "f4", "f8")}
 
-#: A row group takes at most this many bytes before compression; reading it takes about four times as much memory.
-MAX_GROUP_BYTES = 2**29
-
-
-def check_group_sizes(metadata: Any, file: ForeignFile) -> None:
-    """Check, before memory is allocated, that no row group of a file is larger than this project writes it.
-
-    Args:
-        metadata: those of the Parquet file.
-        file: the file, for messages.
-
-    Raises:
-        InputError: one is larger than :data:`MAX_GROUP_BYTES`.
-    """
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        check_group_size(max(group.total_byte_size, 8 * group.num_rows), file)
-
-
-def check_group_size(size: int, file: ForeignFile) -> None:
-    """Check the size of a row group in bytes.
-
-    Raises:
-        InputError: it is larger than :data:`MAX_GROUP_BYTES`.
-    """
-    if size > MAX_GROUP_BYTES:
-        raise file.error(f"a row group takes {size} bytes in memory: expected at most {MAX_GROUP_BYTES}")
-
 
 def check_columns(found: pa.Schema, expected: pa.Schema, file: ForeignFile) -> None:
     """Check the names and types of columns, in any order.

@@ -19,7 +19,7 @@ from alignment_eval import __version__
 from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import check_new, file_hash, is_stream, write_lines
-from alignment_eval.records.manifest import Manifest
+from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     for file in args.tokens_out or ():
         check_new(file, args.overwrite or args.resume, parents=True)
     stream = is_stream(args.output)
-    existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"), "-o")
+    existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"))
     if not stream:
         check_not_begun(Path(args.output), existing)
     table = args.output.endswith(ENDING)
@@ -100,8 +100,7 @@ def run(args: argparse.Namespace) -> None:
                 f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
             ) from error
         except KeyboardInterrupt:
-            written = sum(part.sentences for part in writer.manifest.parts)
-            if written and not stream:
+            if (written := writer.sentences) and not stream:
                 print(f"norm-align: {written} sentences are kept: --resume continues this run", file=sys.stderr)
             raise
         seconds = time.monotonic() - start
@@ -125,7 +124,7 @@ def _manifest(
     models: Sequence[NormModel],
     hashes: Sequence[str],
     fields: dict[str, Value],
-) -> Manifest:
+) -> AlignmentRun:
     signed = {
         "version": __version__,
         "models": list(hashes),
@@ -136,7 +135,7 @@ def _manifest(
         "text": list(text.hashes),
         "extraction": fields,
     }
-    return Manifest("alignments", signed, size=text.size, shard=0, shards=1)
+    return AlignmentRun(signed, size=text.size, shard=0, shards=1)
 
 
 def _type_field(args: argparse.Namespace) -> dict[str, str]:
@@ -162,13 +161,13 @@ def _align(text: Text, way: Way, writer: AlignmentParts) -> int:
             if not (line.ok or writer.written[line.id]):
                 reasons[line.status] += 1
                 first[line.status] = min(first.get(line.status, line.id + 1), line.id + 1)
-        writer.write(lines)
+        writer.write_lines(lines)
         text.check_unchanged()  # nothing of a changed text becomes a part
         writer.commit()
         warned = warned or _warn_unknown(way.aligner)
     text.check_unchanged()
     writer.finish()
-    if before := writer.manifest.skipped - sum(reasons.values()):
+    if before := writer.skipped_before:
         warn_on_stderr(f"{before} lines were left blank by the run that was stopped")
     for reason, count in reasons.items():
         warn_on_stderr(

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import file_hash
 from alignment_eval.schema.foreign import ForeignFile
-from alignment_eval.schema.table import check_group_sizes
 from fairseq_norm_plugin.aligning.ids import duplicate_id
 from fairseq_norm_plugin.aligning.spans import RowSpan, row_spans
 from fairseq_norm_plugin.aligning.text import TokenPair, check_files, file_state
@@ -99,7 +98,6 @@ class ParquetText:
         try:
             about = pq.ParquetFile(path)
             schema = about.schema_arrow
-            check_group_sizes(about.metadata, file)
         except (OSError, pa.ArrowException) as error:
             raise file.error(printable(str(error), 200)) from error
         for name in _TEXT:

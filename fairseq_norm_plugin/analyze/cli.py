@@ -58,7 +58,6 @@ _OWN_FILES = OwnFiles(
     re.compile(
         rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.(png|svg|pdf)"
     ),
-    mark="summary.json",
 )
 
 
@@ -71,7 +70,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         force=True,
     )
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every step of a PDF's fonts
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
     silence_libraries()
     words = None if argv is None else list(argv)
     return exit_status(PROG, lambda: options.parse_args_and_arch(_parser(), input_args=words), run)

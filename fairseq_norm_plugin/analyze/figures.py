@@ -40,7 +40,7 @@ def save_figures(
     Args:
         tables: from :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
         directory: an existing directory for the figures.
-        options: what the user says of the figures.
+        options: width, heading, colours and resolution.
         formats: endings of the files of each figure.
 
     Returns:
@@ -101,7 +101,7 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
 
 @styled
 def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
-    """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, beside them."""
+    """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, next to them."""
     from matplotlib.ticker import LogFormatter
 
     figure = new_figure(options.width_for(COLUMN), 2.7)

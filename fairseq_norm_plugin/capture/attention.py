@@ -197,7 +197,7 @@ def _real(padding: Optional[Tensor], values: Tensor) -> Optional[Tensor]:
 
 
 def _share_values(values: Tensor, batch: int) -> Tensor:
-    """Repeat ``values`` if several hypotheses share those of one sentence (BART's beam-wise attention)."""
+    """Repeat ``values`` if several hypotheses share the values of one sentence (BART's beam-wise attention)."""
     return values if values.size(0) == batch else values.repeat_interleave(batch // values.size(0), dim=0)
 
 
@@ -249,7 +249,7 @@ def disable_encoder_fast_path(model: nn.Module) -> None:
 
 
 def restore_attention(model: nn.Module) -> None:
-    """Undo :func:`swap_attention`; TorchScript does it by itself."""
+    """Undo :func:`swap_attention`; TorchScript does this on its own."""
     for attention in norm_attentions(model):
         _restore(attention)
 

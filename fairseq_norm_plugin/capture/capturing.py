@@ -114,7 +114,7 @@ def capturing(attentions: Sequence[Listener], *captures: MapCapture[Any], end_pa
     first.
 
     Args:
-        attentions: those of a model, in the order of a forward pass.
+        attentions: the attentions of a model, in the order of a forward pass.
         *captures: the captures.
         end_pass: end each pass after its last capture by :class:`PassEnd`, which the caller must catch; neither
             the network after it nor any higher layer is computed.

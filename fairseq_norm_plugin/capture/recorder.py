@@ -52,7 +52,7 @@ class RecordedMaps:
         layers: layer numbers, from 0.
         quantities: names (:func:`recorded_quantities`).
         nbest: the number of best hypotheses that are recorded.
-        whole: the layers whose layer maps are recorded, None: all; those of the others hold zeros, and nothing may
+        whole: the layers whose layer maps are recorded, None: all; the maps of other layers hold zeros, and nothing may
             read them.
         source_words: gives for a sentence's id and its row of source tokens the word of each token, -1 for padding and
             tokens of no word; kinds that merge subwords need it.

@@ -37,6 +37,6 @@ def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
 
 
 def _multiplied(model: nn.Module) -> int:
-    """The parameters that each token is multiplied by: all but embeddings, of which it only takes its row."""
+    """The parameters that each token is multiplied by: all but embeddings: a token only takes its row of these."""
     looked_up = {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
     return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in looked_up)

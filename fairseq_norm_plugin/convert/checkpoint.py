@@ -23,7 +23,6 @@ PROFILE = "upper-layers.align.json"
 _OWN = OwnFiles(
     "python -m fairseq_norm_plugin.convert",
     re.compile(r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"),
-    CHECKPOINT,
 )
 
 

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable
-from fairseq_norm_plugin.checkpoint_sizes import check_sizes
 from fairseq_norm_plugin.checkpoints import read_checkpoint
 from fairseq_norm_plugin.loading.dtypes import DTYPES
 from fairseq_norm_plugin.loading.int8 import use_int8
@@ -79,10 +78,9 @@ def build_model(
             names, as they are in the file.
 
     Raises:
-        InputError: the weights do not fit the model, or are much smaller than its options say.
+        InputError: the weights do not fit the model.
     """
     cfg: DictConfig = state["cfg"].model
-    check_sizes(cfg, state["model"], name)
     with _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")

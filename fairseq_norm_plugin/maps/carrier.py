@@ -40,7 +40,7 @@ class Carrier:
 
     @cached_property
     def _scale(self) -> Optional[Tensor]:
-        """s_i of the layer norm before the network, [B, T, 1]; None if there is none."""
+        """s_i of the layer norm before the network, [B, T, 1]; None without that norm."""
         norm = self._weights.input_norm
         return None if norm is None else norm.scale(self._sum)
 
@@ -114,7 +114,7 @@ class Carrier:
         return self._final(result) if stage == "ffresln" else result
 
     def _final(self, vectors: Tensor) -> Tensor:
-        """The linear part of the layer norm after the network, if there is one."""
+        """The linear part of the layer norm after the network, if the block has this norm."""
         norm = self._weights.network.final_norm
         return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
 

@@ -50,8 +50,8 @@ def gram_factor(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) ->
     Args:
         values: value vectors, [..., S, H, d].
         basis: :func:`head_gram_basis`, [H, d, H·d].
-        real: the source tokens whose factors are computed, bool [..., S]; those of the others are zero.  Default: all.
-            A GPU must wait for their number.
+        real: the source tokens whose factors are computed, bool [..., S]; the factors of other tokens are zero.
+            Default: all.  A GPU must wait for their number.
 
     Returns:
         [..., S, H, H]; S is innermost in memory, as :func:`layer_norms` reads it.

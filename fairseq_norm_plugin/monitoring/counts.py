@@ -82,9 +82,10 @@ class Monitor:
     def __init__(self, options: MonitorOptions, blocks: dict[str, int], pads: tuple[int, int]) -> None:
         self.options = options
         self._pads = pads
-        self._recorded = RecordedMaps(options.layers, _QUANTITIES)
+        self._layers = tuple(range(options.layers))
+        self._recorded = RecordedMaps(self._layers, _QUANTITIES)
         self._extractions = {setting: replace(options.extraction, setting=setting) for setting in SETTINGS}
-        self.figures = Figures(options.extraction, options.layers, options.mixing, blocks)
+        self.figures = Figures(options.extraction, self._layers, options.mixing, blocks)
 
     def observe(
         self, criterion: Any, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any
@@ -121,7 +122,7 @@ class Monitor:
         for pair, arrays in zip(pairs, maps.sentences(*slices)):
             if pair.gold is None:
                 continue
-            sentence = replace(pair.sentence, layers=self.options.layers, arrays=arrays)
+            sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
@@ -138,7 +139,7 @@ class Monitor:
 
     @property
     def _no_hits(self) -> NDArray[np.int64]:
-        return np.zeros((len(self.options.layers), len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
+        return np.zeros((len(self._layers), len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
 
     def _frame(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
         return {

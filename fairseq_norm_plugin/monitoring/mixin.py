@@ -96,7 +96,7 @@ class MonitorMixin:
         try:
             loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
         except Exception as error:
-            self._note(error, monitor, sample)
+            self._note(error, sample)
             # If the model itself caused the error, this raises it again.
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
             return loss, sample_size, {**logging_output, **monitor.failed(sample)}
@@ -108,23 +108,20 @@ class MonitorMixin:
                 raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
             return listening.tally()
         except Exception as error:
-            self._note(error, monitor, sample)
+            self._note(error, sample)
             return monitor.failed(sample)
 
-    def _note(self, error: Exception, monitor: Monitor, sample: dict[str, Any]) -> None:
-        if monitor.options.strict:
-            raise error
+    def _note(self, error: Exception, sample: dict[str, Any]) -> None:
         if not self._errors:
             logger.error(
-                "monitoring failed in this validation, so its AER is inf (with --aer-strict training stops); "
-                "first error, in sentences %s: %s: %s",
+                "monitoring failed in this validation, so its AER is inf; first error, in sentences %s: %s: %s",
                 *(sample["id"].tolist(), type(error).__name__, error),
                 exc_info=error,
             )
         self._errors += 1
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """Reduce fairseq's metrics, and log those of the monitor."""
+        """Reduce fairseq's metrics, and log the monitor's metrics."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self._monitor is not None:
             self._monitor.figures.log(logging_outputs)
@@ -147,7 +144,7 @@ class MonitorMixin:
             stats.setdefault(metric, None)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """What fairseq saves beside the best figure of a training: what this figure is of."""
+        """Saved with the best figure of a training: the metric, gold, texts and maps of this figure."""
         best = self._best_figure()
         return {} if best is None else {type(self).__name__: best}
 

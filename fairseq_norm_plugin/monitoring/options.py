@@ -12,11 +12,10 @@ from omegaconf import II
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.formats.detection import GOLD_FORMATS
 from alignment_eval.formats.reading import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
-from fairseq_norm_plugin.options import extraction_options, parse_kinds, parse_numbers, resolve
+from fairseq_norm_plugin.options import extraction_options, parse_kinds, resolve
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in MIXING_KINDS if not NORM_KINDS.get(kind, "").startswith("ff"))
@@ -33,29 +32,12 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
         default=None,
         metadata={
             "help": "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation "
-            "of SUBSET logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}"
+            "of SUBSET logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}; "
+            "--norm-source-text and --norm-target-text then take SUBSET=FILE, too"
         },
     )
     aer_gold_base: Optional[str] = field(
         default=None, metadata={"help": "index base of the gold, 0 or 1; required with --aer-gold"}
-    )
-    aer_gold_format: Optional[str] = field(
-        default=None,
-        metadata={"help": f"format of the gold: {', '.join(GOLD_FORMATS)}; default: detected from the file"},
-    )
-    aer_gold_swap: bool = field(
-        default=False, metadata={"help": "the gold has target-source links: exchange the indices"}
-    )
-    aer_source_text: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "source text of subsets that have gold: SUBSET=FILE, several separated by commas; it shows which "
-            "words unknown subwords belong to, like --norm-source-text"
-        },
-    )
-    aer_target_text: Optional[str] = field(default=None, metadata={"help": "the same for target text"})
-    aer_layers: Optional[str] = field(
-        default=None, metadata={"help": "decoder layers whose AER is logged, counted from 0, e.g. 0,2; default: all"}
     )
     aer_mixing: Optional[str] = field(
         default=None,
@@ -63,10 +45,6 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
             "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, "
             f"as mixing_<block>_l<layer>_<kind>"
         },
-    )
-    aer_strict: bool = field(
-        default=False,
-        metadata={"help": "stop training when monitoring fails; default: log the error and set AER to inf"},
     )
     # Other options that steer a validation, as interpolations, so that the task sees them.  They cannot be of type
     # bool: fairseq would read the text of the interpolation as the value true.
@@ -87,9 +65,8 @@ class MonitorOptions:
         target_text: the same for the target text.
         reading: how to read the gold.
         extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
-        layers: the layers whose AER is logged, including that of ``extraction``.
+        layers: the number of decoder layers.
         mixing: kinds of mixing ratios.
-        strict: whether an error in monitoring stops training.
     """
 
     gold: Mapping[str, str]
@@ -97,9 +74,8 @@ class MonitorOptions:
     target_text: Mapping[str, str]
     reading: ReadOptions
     extraction: ExtractionOptions
-    layers: tuple[int, ...]
+    layers: int
     mixing: tuple[str, ...]
-    strict: bool
 
     def texts(self, subset: str) -> tuple[Optional[str], Optional[str]]:
         """The files of source and target text of ``subset``."""
@@ -114,7 +90,7 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
     """
     gold = _files_of_subsets(cfg.aer_gold, "--aer-gold")
     texts = []
-    for option, value in (("--aer-source-text", cfg.aer_source_text), ("--aer-target-text", cfg.aer_target_text)):
+    for option, value in (("--norm-source-text", cfg.norm_source_text), ("--norm-target-text", cfg.norm_target_text)):
         texts.append({} if value is None else _files_of_subsets(value, option))
         for subset in texts[-1]:
             if subset not in gold:
@@ -125,26 +101,20 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
         raise UsageError(
             f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
         )
-    if cfg.aer_gold_format not in (None, *GOLD_FORMATS):
-        raise UsageError(f"--aer-gold-format {cfg.aer_gold_format!r}: choose one of {', '.join(GOLD_FORMATS)}")
     options = resolve(cfg, layers, heads)
     if options.kind not in DEFAULT_KINDS or options.heads is not None:
         raise UsageError(
             f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; monitoring "
             f"reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and omit --norm-heads"
         )
-    wanted = set(range(layers))
-    if cfg.aer_layers is not None:
-        wanted = {*parse_numbers(cfg.aer_layers, "--aer-layers", layers), options.layer}
     return MonitorOptions(
         gold=gold,
         source_text=texts[0],
         target_text=texts[1],
-        reading=ReadOptions(cfg.aer_gold_format, str(cfg.aer_gold_base), bool(cfg.aer_gold_swap)),
+        reading=ReadOptions(base=str(cfg.aer_gold_base)),
         extraction=extraction_options(cfg, options.kind, options.layer, None),
-        layers=tuple(sorted(wanted)),
+        layers=layers,
         mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING),
-        strict=bool(cfg.aer_strict),
     )
 
 

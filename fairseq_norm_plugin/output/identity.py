@@ -14,16 +14,13 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval import __version__
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import ContentHash, file_hash
-from alignment_eval.records.manifest import Manifest
-from alignment_eval.records.store import RunInfo
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.texts import SideReader
 from fairseq_norm_plugin.tokens import Frames
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
-#: (those of the task are in the signature), and switches of generation and tracing.
+#: (the task's limits are in the signature), and switches of generation and tracing.
 _SILENT_ATTRIBUTES = re.compile(
     r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
 )
@@ -50,7 +47,7 @@ def run_signature(
         cfg: options of the task.
         plan: the sentences of the run.
         models: the models of the ensemble.
-        parameters: their :func:`model_hash`.
+        parameters: the hash of their parameters in float32.
         readers: of source and target.
         input_options: more options of the task that change the input of the model.
         generation: fairseq's options of generation.
@@ -63,6 +60,7 @@ def run_signature(
         "version": __version__,
         "task": task,
         "model": parameters,
+        "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
         "architecture": architecture_hash(models),
         "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
         "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
@@ -79,42 +77,6 @@ def run_signature(
         **({"texts": texts} if any(texts) else {}),
         **(plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}),
     }
-
-
-def run_info(
-    signature: Mapping[str, Any],
-    plan: Plan,
-    kinds: tuple[str, ...],
-    layers: tuple[int, ...],
-    heads: int,
-    dtype: str,
-    nbest: int,
-) -> RunInfo:
-    """The run information for records; ``signature`` comes from :func:`run_signature`."""
-    signature = {**signature, "kinds": list(kinds), "layers": list(layers), "dtype": dtype}
-    return RunInfo(
-        signature=signature,
-        kinds=kinds,
-        layers=layers,
-        heads=heads,
-        dtype=dtype,
-        size=plan.size,
-        nbest=nbest,
-        shard=plan.shard,
-        shards=plan.shards,
-    )
-
-
-def alignments_manifest(signature: Mapping[str, Any], plan: Plan, extraction: ExtractionOptions) -> Manifest:
-    """The manifest of a shard's word alignments before the first part."""
-    signature = {**signature, "extraction": extraction.fields()}
-    return Manifest(
-        content="alignments",
-        signature=signature,
-        size=plan.size,
-        shard=plan.shard,
-        shards=plan.shards,
-    )
 
 
 def generation_options(args: Any) -> dict[str, Any]:
@@ -143,7 +105,7 @@ class ParameterHash:
         self._dtype = dtype
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Add an entry of a state dictionary; those of a model are added in the order of their names."""
+        """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
         if name.endswith("._float_tensor"):
             return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
         self._digest.update(name.encode())
@@ -174,7 +136,6 @@ class ReadParameters:
 
     def __init__(self) -> None:
         self._hashed: Optional[ParameterHash] = None
-        self._memory: list[tuple[Any, ...]] = []
 
     def watch(self, model: Any) -> None:
         """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
@@ -183,28 +144,10 @@ class ReadParameters:
     def _add(self, model: nn.Module, _: object) -> None:
         self._hashed = self._hashed or ParameterHash(torch.float32)
         self._hashed.add_model(model)
-        self._memory += _memory(model)
 
     def hash(self, models: Sequence[nn.Module]) -> str:
         """The hash of the models that were read; of ``models`` as they are if none was."""
         return model_hash(models) if self._hashed is None else self._hashed.whole
-
-    def model_hash(self, models: Sequence[nn.Module]) -> str:
-        """:func:`model_hash` of ``models``; nothing is hashed again if they are in memory as they were read.
-
-        Writing to ``parameter.data``, as fairseq's optimisers do, goes unnoticed: not for models in training.
-        """
-        memory = [entry for model in models for entry in _memory(model)]
-        as_read = memory == self._memory and all(dtype in (torch.float32, None) for *_, dtype in memory)
-        return self.hash(models) if as_read else model_hash(models)
-
-
-def _memory(model: nn.Module) -> list[tuple[Any, ...]]:
-    """Where the parameters and buffers of a model are, how often they were written, and their floating-point type."""
-    return [
-        (name, tensor.data_ptr(), tensor._version, tensor.dtype if tensor.is_floating_point() else None)
-        for name, tensor in sorted(model.state_dict().items())
-    ]
 
 
 def told_hash(parameters: str, frames: Frames) -> str:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
+import pyarrow as pa
 from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.output.shard_parts import SentenceWriter
+from fairseq_norm_plugin.output.shard_parts import ShardParts
 
 logger = logging.getLogger(__name__)
+
+#: The parts of an output, and what makes their rows of sentences.
+Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -108,9 +112,7 @@ class Output:
     It checks that each expected id arrives once, and finishes the writers after the last one.
     """
 
-    def __init__(
-        self, plan: Plan, layers: tuple[int, ...], writers: Sequence[SentenceWriter], part_sentences: int
-    ) -> None:
+    def __init__(self, plan: Plan, layers: tuple[int, ...], writers: Sequence[Writer], part_sentences: int) -> None:
         self._plan = plan
         self._expected = np.zeros(plan.size, dtype=np.bool_)
         for batch in plan.batches:
@@ -145,20 +147,20 @@ class Output:
         self._left -= len(ids)
         self._in_part += len(ids)
         if self._in_part >= self._part_sentences:
-            for writer in self._writers:
-                writer.commit()
+            for parts, _ in self._writers:
+                parts.commit()
             self._in_part = 0
         self._finish_if_complete()
 
     def _write(self, sentences: Sequence[SentenceMaps]) -> None:
-        for writer in self._writers:
-            writer.write(sentences)
+        for parts, table in self._writers:
+            parts.write(table(sentences))
 
     def _finish_if_complete(self) -> None:
         if self.finished:
-            for writer in self._writers:
-                writer.finish()
-                logger.info("wrote %s", writer.path)
+            for parts, _ in self._writers:
+                parts.finish()
+                logger.info("wrote %s", parts.directory)
             self._report()
 
     def _report(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
@@ -17,12 +17,12 @@ from torch import Tensor
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, ExtractedAlignments, aligned_ids
-from fairseq_norm_plugin.output.identity import alignments_manifest, run_info
-from fairseq_norm_plugin.output.record_parts import RecordParts
-from fairseq_norm_plugin.output.run import Output, Plan
-from fairseq_norm_plugin.output.shard_parts import IfExists, SentenceWriter, written_ids
+from fairseq_norm_plugin.output.alignments import AlignmentFile, aligned_ids, links_table
+from fairseq_norm_plugin.output.run import Output, Plan, Writer
+from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, written_ids
 from fairseq_norm_plugin.output.unknown import UnknownTokens
 from fairseq_norm_plugin.texts import SideReader
 
@@ -31,44 +31,32 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What a run writes, and where.
+    """What a run records.
 
     Attributes:
-        records: directory for records; None: no records.
-        alignments: file for word alignments; None: no alignments.
-        kinds: the map kinds to record, for both.
-        layers: the decoder layers to record, from 0.
+        kinds: the map kinds.
+        layers: the decoder layers, from 0.
         heads: number of heads of a layer.
-        dtype: type of the values in records.
-        extraction: how links are read from the maps; None without ``alignments``.
-        texts: the texts of source and target, if given.
-        if_exists: what to do with earlier output.
-        part_sentences: sentences in a part.
-        profile: content of the model's profile, which records store.
+        extraction: how word alignments are read from the maps; None: there are none.
     """
 
-    records: Optional[Path]
-    alignments: Optional[Path]
     kinds: tuple[str, ...]
     layers: tuple[int, ...]
     heads: int
-    dtype: str
     extraction: Optional[ExtractionOptions]
-    texts: tuple[Optional[Path], Optional[Path]]
-    if_exists: IfExists
-    part_sentences: int
-    profile: Optional[str] = None
 
 
 class RecordingSession:
     """Writes the maps that the hypotheses of a run carry, as records and word alignments.
 
     Args:
+        cfg: the options of the task (options.NormConfig).
         plan: the expected sentences.
         readers: of their source and target.
-        options: what is written.
+        options: what is recorded.
         signature: the signature of the run (identity.run_signature).
         models: number of models in the ensemble.
+        profile: content of the model's profile, which records store.
 
     Raises:
         InputError: earlier output exists (:class:`~fairseq_norm_plugin.output.shard_parts.ShardParts`).
@@ -77,11 +65,13 @@ class RecordingSession:
 
     def __init__(
         self,
+        cfg: Any,
         plan: Plan,
         readers: tuple[SideReader, SideReader],
         options: OutputOptions,
         signature: Mapping[str, Any],
         models: int,
+        profile: Optional[str] = None,
     ) -> None:
         self._source, self._target = readers
         self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
@@ -91,11 +81,11 @@ class RecordingSession:
         self.recorded = RecordedMaps(
             options.layers,
             recorded_quantities(options.kinds, models),
-            nbest=int(generation["nbest"]) if options.records and not self._forced else 1,
+            nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
             source_words=self.source_words,
         )
-        writers = _open_writers(plan, options, signature, self.recorded)
-        self._output = Output(plan, options.layers, writers, options.part_sentences)
+        writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
+        self._output = Output(plan, options.layers, writers, int(cfg.norm_part_sentences))
 
     @property
     def finished(self) -> bool:
@@ -161,29 +151,31 @@ def _check_finite(sentence: SentenceMaps) -> None:
 
 
 def _open_writers(
-    plan: Plan, options: OutputOptions, signature: Mapping[str, Any], recorded: RecordedMaps
-) -> list[SentenceWriter]:
-    writers: list[SentenceWriter] = []
-    with ExitStack() as opened:  # if one writer is refused, the others release their shard
-        if options.records is not None:
-            info = run_info(
-                signature, plan, options.kinds, options.layers, options.heads, options.dtype, nbest=recorded.nbest
-            )
-            info = replace(info, profile=options.profile)
-            writers.append(RecordParts(options.records, info, recorded.quantities, options.if_exists))
-            opened.callback(writers[-1].abandon)
-        if options.alignments is not None and options.extraction is not None:
-            manifest = alignments_manifest(signature, plan, options.extraction)
-            parts = AlignmentParts(options.alignments, manifest, options.if_exists)
-            writers.append(ExtractedAlignments(parts, options.extraction))
-            opened.callback(writers[-1].abandon)
-        sampling = signature["generation"].get("sampling")
-        if plan.kept and sampling and not all(writer.manifest.finished for writer in writers):
-            raise UsageError(
-                "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
-                "start again with --norm-records-overwrite"
-            )
-        opened.pop_all()
+    cfg: Any,
+    plan: Plan,
+    options: OutputOptions,
+    signature: Mapping[str, Any],
+    recorded: RecordedMaps,
+    profile: Optional[str],
+) -> list[Writer]:
+    if plan.kept and plan.batches and signature["generation"].get("sampling"):
+        raise UsageError(
+            "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
+            "start again with --norm-records-overwrite"
+        )
+    existing = IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite))
+    shard = (plan.size, plan.shard, plan.shards)
+    writers: list[Writer] = []
+    if cfg.norm_records:
+        signed = {**signature, "kinds": list(options.kinds), "layers": list(options.layers)}
+        info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
+        schema = arrow_schema(info, recorded.quantities)
+        parts = ShardParts(Path(cfg.norm_records), info, schema, existing)
+        writers.append((parts, partial(to_table, schema=schema)))
+    if options.extraction is not None:
+        run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, *shard)
+        file = AlignmentFile(Path(cfg.norm_alignments), run, existing)
+        writers.append((file, partial(links_table, options=options.extraction)))
     return writers
 
 
@@ -201,7 +193,7 @@ def ids_in_all(
         InputError: earlier output cannot be read.
     """
     shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
-    written = [written_ids(Path(records), "records", shard, shards)] if records else []
+    written = [written_ids(Path(records), RunInfo, shard, shards)] if records else []
     if alignments:
         written.append(aligned_ids(Path(alignments), shard, shards))
     return functools.reduce(np.intersect1d, written) if written else ()

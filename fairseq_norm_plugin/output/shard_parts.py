@@ -1,288 +1,196 @@
-"""Writes the output of one shard in atomic parts; subclasses define the content of a part."""
+"""Writes the output of one shard in parts, and continues or replaces what an earlier run of the shard has written."""
 
 from __future__ import annotations
 
 import atexit
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Optional, Protocol, TypeVar
+from typing import Optional
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import NewFile, WriterLock, remove_left_over_files, writing_errors
-from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records import merge
-from alignment_eval.records import store as records
-from alignment_eval.records.manifest import CONTENTS, Manifest, Part, abbreviate, differing, read_manifests
+from alignment_eval.files import NewFile, writing_errors
+from alignment_eval.records.manifest import CONTENTS, Manifest, Part, read_parts
+from alignment_eval.records.store import parquet_writer
 
-_PART_IDS = {"records": records.part_ids, "alignments": merge.part_ids}
+#: Bytes of a row group.
+_BUFFER_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True)
 class IfExists:
     """What to do with earlier output of a shard: resume, overwrite or, by default, refuse.
 
-    ``options`` are the names of the two options, for messages; ``output_option`` is the option that names the output.
+    ``options`` are the names of the two options, for messages.
     """
 
     resume: bool = False
     overwrite: bool = False
     options: tuple[str, str] = ("--norm-records-resume", "--norm-records-overwrite")
-    output_option: Optional[str] = None  # default: the option of the content
 
 
-def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+def written_ids(directory: Path, type_: type[Manifest], shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run.
 
     Raises:
         InputError: the directory holds something else, or a part cannot be read.
     """
-    ids = [
-        part_ids(directory, manifest)
-        for manifest in read_manifests(directory, content)
-        if (manifest.shard, manifest.shards) == (shard, shards)
-    ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *ids])
+    parts = read_parts(directory, type_)
+    own = [part for part in parts if (part.manifest.shard, part.manifest.shards) == (shard, shards)]
+    return _ids(own)
 
 
-def part_ids(directory: Path, manifest: Manifest) -> NDArray[np.int64]:
-    """The ids of the sentences in the parts that a manifest lists.
-
-    Raises:
-        InputError: a part cannot be read, or holds sentences that are not in the data set.
-    """
-    ids = [np.array(_PART_IDS[manifest.content](directory / part.name), dtype=np.int64) for part in manifest.parts]
-    found = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ids]))
-    strange = found[(found < 0) | (found >= manifest.size)]
-    if len(strange):
-        raise InputError(
-            f"{directory / manifest.name}: the parts hold sentences {abbreviate(strange.tolist(), len(strange))}, "
-            f"which are not in 0 to {manifest.size - 1}; remove the file and run its shard again"
-        )
-    return found
+def _ids(parts: Sequence[Part[Manifest]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
 
 
-class Written(Protocol):
-    """An item of a part: the output for one sentence."""
-
-    @property
-    def id(self) -> int:
-        """The sentence's number, from 0."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the sentence has maps."""
-
-
-Item = TypeVar("Item", bound=Written)
-
-
-class ShardParts(ABC, Generic[Item]):
+class ShardParts:
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
-    :meth:`write` adds sentences, :meth:`commit` makes a part of them, :meth:`finish` declares the shard finished.
-    Sentences that are already in its parts are ignored.  From construction until :meth:`finish` or :meth:`abandon` no
-    other process can write the same shard.
+    :meth:`write` adds rows, :meth:`commit` makes a part of them.  Rows of sentences that are already in a part are
+    ignored.  A background thread compresses and writes; its errors re-raise in the next :meth:`write` or in
+    :meth:`commit`, so a failed part never counts.
+
+    Args:
+        directory: the directory of the parts.
+        manifest: the run and the shard.
+        schema: of the parts, with the manifest.
+        existing: what to do with earlier parts of the shard.
 
     Raises:
-        InputError: the directory is a file or holds shards of another run; this shard has earlier output, and
-            ``existing`` does not say what to do with it; another process is writing it; or it cannot be written (also
-            raised while writing).
+        InputError: the directory is a file or holds parts of another run; this shard has parts, and ``existing`` does
+            not say what to do with them; or it cannot be written (also raised while writing).
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, existing: IfExists) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, schema: pa.Schema, existing: IfExists) -> None:
         self.directory = directory
-        self._existing = existing
-        self._part: Optional[NewFile] = None
-        self._ids = self._skipped = 0
-        self._begun(manifest)  # refuses before anything is created
+        self.manifest = manifest
+        self.schema = schema
+        own = _own_parts(directory, manifest, existing)
+        self.written = np.zeros(manifest.size, dtype=np.bool_)  #: which sentences were written before, [size]
+        self._stale = own if existing.overwrite else []
+        if not existing.overwrite:
+            self.written[_ids(own)] = True
+        self._number = 0 if existing.overwrite else max((part.number + 1 for part in own), default=0)
         self._transient = not directory.exists()
         with writing_errors(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        self._lock = WriterLock(directory / manifest.name)
-        atexit.register(self.abandon)
-        try:
-            begun = self._begun(manifest)  # again, because another process may have written in between
-            self._stale = begun if existing.overwrite else None
-            self.manifest = manifest if begun is None or existing.overwrite else begun
-            self._written = self._begun_ids()
-        except BaseException:
-            self.abandon()
-            raise
+        self._file: Optional[NewFile] = None
+        self._writer: Optional[pq.ParquetWriter] = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._job: Optional[Future[None]] = None
+        self._rows: list[pa.Table] = []
+        self._bytes = 0
+        atexit.register(self.abandon)  # fairseq-generate has no hook for the end of a run
 
-    @property
-    def path(self) -> Path:
-        """The output, for messages."""
-        return self.directory
-
-    @property
-    def written(self) -> NDArray[np.bool_]:
-        """Which sentences were already written at the beginning, [size]."""
-        return self._written
-
-    def write(self, sentences: Sequence[Item]) -> None:
-        """Add sentences, all hypotheses of each."""
-        new = [sentence for sentence in sentences if not self._written[sentence.id]]
-        if new:
-            with writing_errors(self.path):
-                if self._part is None:
-                    self._clear()
-                    self._part = NewFile(self.directory / self.manifest.part_name(len(self.manifest.parts)))
-                    self._open(self._part.path)
-                self._ids += len({sentence.id for sentence in new})
-                self._skipped += sum(not sentence.ok for sentence in new)
-                self._add(new)
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, all of each sentence."""
+        written = self.written[rows["id"].to_numpy()]
+        if written.any():
+            rows = rows.filter(pa.array(~written))
+        if rows.num_rows:
+            self._rows.append(rows)
+            self._bytes += rows.nbytes
+        if self._bytes > _BUFFER_BYTES:
+            with writing_errors(self.directory):
+                self._flush()
 
     def commit(self) -> None:
-        """Make a part of the sentences added since the last part."""
-        if self._part is not None:
-            with writing_errors(self.path):
-                self._close(self._part.path)
-                self._part.keep()
-            self._part = None
-            path = self.directory / self.manifest.part_name(len(self.manifest.parts))
-            parts = (*self.manifest.parts, Part.of(path, self._ids))
-            self._declare(parts=parts, skipped=self.manifest.skipped + self._skipped)
-            self._ids = self._skipped = 0
+        """Make a part of the rows added since the last part."""
+        with writing_errors(self.directory):
+            self._flush()
+            self._wait()
+            if self._file is not None and self._writer is not None:
+                self._writer.close()
+                path = self.directory / self.manifest.part_name(self._number)
+                if path.exists():
+                    raise InputError(f"{path}: another process has written this part; run each shard once")
+                self._file.keep()
+                self._number += 1
+                self._file = self._writer = None
 
     def finish(self) -> None:
-        """Make the last part and declare the shard finished."""
+        """Make the last part."""
         self.commit()
-        if not self.manifest.finished:
-            self._clear()
-            self._declare(finished=True)
-        with writing_errors(self.path):
-            self._complete()
-        self._end()
+        with writing_errors(self.directory):
+            self._clear()  # nothing was left to write
+        self.abandon()
 
     def abandon(self) -> None:
-        """Remove the unfinished part and release the shard (also at the end of the interpreter)."""
-        try:
-            if self._part is not None:
-                self._drop()
-        finally:
-            if self._part is not None:
-                self._part.drop()
-                self._part = None
-            self._end()
-
-    def _end(self) -> None:
-        self._lock.release()
+        """Remove the unfinished part (also at the end of the interpreter); the complete ones stay."""
         atexit.unregister(self.abandon)
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._writer is not None:
+            with suppress(OSError, pa.ArrowException):  # the part is removed even if the disk is full
+                self._writer.close()
+        if self._file is not None:
+            self._file.drop()
+        self._file = self._writer = None
         if self._transient:
             with suppress(OSError):  # the directory is not empty
                 self.directory.rmdir()
 
-    def _complete(self) -> None:
-        """Hook that is called when the shard is finished."""
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        if self._writer is None:
+            self._clear()
+            self._file = NewFile(self.directory / self.manifest.part_name(self._number))
+            self._writer = parquet_writer(self._file.path, self.schema)
+        self._wait()
+        self._job = self._thread.submit(self._writer.write_table, pa.concat_tables(self._rows))
+        self._rows, self._bytes = [], 0
+
+    def _wait(self) -> None:
+        """Wait until the background thread is idle; a job that failed raises its error, and so in every later call."""
+        if self._job is not None:
+            self._job.result()
+            self._job = None
 
     def _clear(self) -> None:
-        """Remove output that is to be overwritten, and leftovers of killed runs of this shard."""
-        remove_left_over_files(self.directory, self.manifest.file_names)
-        if self._stale is not None:
-            # its manifest first: without it the parts do not count, so a kill in between is no harm
-            (self.directory / self._stale.name).unlink(missing_ok=True)
-            self._remove(self._stale)
-            self._stale = None
-
-    def _remove(self, manifest: Manifest) -> None:
-        # the manifest last: it tells the next run which parts are left, if this one is killed in between
-        for name in (*(part.name for part in manifest.parts), manifest.name):
-            (self.directory / name).unlink(missing_ok=True)
-
-    def _declare(self, **changes: Any) -> None:
-        self.manifest = replace(self.manifest, **changes)
-        self.manifest.write(self.directory)
-
-    def _begun(self, manifest: Manifest) -> Optional[Manifest]:
-        return begun_manifest(self.directory, manifest, self._existing)
-
-    def _begun_ids(self) -> NDArray[np.bool_]:
-        written = np.zeros(self.manifest.size, dtype=np.bool_)
-        written[part_ids(self.directory, self.manifest)] = True
-        return written
-
-    def _open(self, path: Path) -> None:  # optional: some parts are written only when they are closed
-        """Begin a part at ``path``."""
-
-    @abstractmethod
-    def _add(self, sentences: Sequence[Item]) -> None:
-        """Add sentences to the part."""
-
-    @abstractmethod
-    def _close(self, path: Path) -> None:
-        """Complete the part at ``path``."""
-
-    def _drop(self) -> None:
-        """Discard the part, which will not be completed."""
+        """Remove the parts that are overwritten, and what a killed run of this shard left."""
+        for part in self._stale:
+            part.path.unlink()
+        self._stale = []
+        for path in self.directory.glob(f".{self.manifest.part_names}.*.tmp"):
+            path.unlink()
 
 
-def begun_manifest(directory: Path, manifest: Manifest, existing: IfExists) -> Optional[Manifest]:
-    """The manifest of the shard's earlier output, if there is any.
+def _own_parts(directory: Path, manifest: Manifest, existing: IfExists) -> list[Part[Manifest]]:
+    """The earlier parts of the shard.
 
     Raises:
-        InputError: there is earlier output that must not be continued or replaced.
+        InputError: there are some that must not be continued or replaced.
     """
-    begun = None
-    option = existing.output_option or CONTENTS[manifest.content]
-    for other in read_manifests(directory, manifest.content):
-        where = directory / other.name
-        check_same_run(where, other, manifest, option)
-        if other.shard == manifest.shard:
-            begun = other
-            if not (existing.resume or existing.overwrite):
-                raise already_begun(where, other, existing)
-    return begun
-
-
-def already_begun(where: Path, begun: Manifest, existing: IfExists) -> InputError:
-    """The error for earlier output, whose manifest is at ``where``."""
-    what = "run" if begun.shards == 1 else "shard"
-    state = "finished" if begun.finished else f"begun ({len(begun.parts)} parts)"
-    return InputError(
-        f"{where}: this {what} is already {state}; give {existing.options[0]} to continue it, {existing.options[1]} to "
-        f"start again, or name another place with {existing.output_option or CONTENTS[begun.content]}"
-    )
-
-
-def check_same_run(where: Path, other: Manifest, manifest: Manifest, option: str) -> None:
-    """Check that the earlier output ``other`` at ``where`` belongs to the run of ``manifest``.
-
-    Raises:
-        InputError: it belongs to another run; ``option`` is the option that names the output.
-    """
-    if other.signature_hash != manifest.signature_hash or other.size != manifest.size:
-        fields = differing(other.signature, manifest.signature) or "size"
+    own: list[Part[Manifest]] = []
+    for part in read_parts(directory, type(manifest)):
+        check_same_run(part.path, part.manifest, manifest)
+        if part.manifest.shard == manifest.shard:
+            own.append(part)
+    if own and not (existing.resume or existing.overwrite):
         raise InputError(
-            f"{where}: this is output of another run (different: {fields}); name another place with {option}, or "
-            f"remove it"
+            f"{directory}: this {'run' if manifest.shards == 1 else 'shard'} has {len(own)} parts already; give "
+            f"{existing.options[0]} to continue it, {existing.options[1]} to start again, or name another place with "
+            f"{CONTENTS[manifest.content]}"
         )
+    return own
 
 
-class SentenceWriter(Protocol):
-    """Writes the recorded sentences of a shard."""
+def check_same_run(where: Path, earlier: Manifest, manifest: Manifest) -> None:
+    """Check that earlier output at ``where`` belongs to the run of ``manifest``.
 
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest of what is written so far."""
-
-    @property
-    def path(self) -> Path:
-        """The output, for messages."""
-
-    def write(self, sentences: Sequence[SentenceMaps]) -> None:
-        """Add sentences, all hypotheses of each."""
-
-    def commit(self) -> None:
-        """Make a part of the sentences added since the last part."""
-
-    def finish(self) -> None:
-        """Make the last part and declare the shard finished."""
-
-    def abandon(self) -> None:
-        """Release the shard, with the parts that it has."""
+    Raises:
+        InputError: it belongs to another run.
+    """
+    if different := earlier.differing(manifest):
+        raise InputError(
+            f"{where}: this is output of another run (different: {different}); name another place with "
+            f"{CONTENTS[manifest.content]}, or remove it"
+        )

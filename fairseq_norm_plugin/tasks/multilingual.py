@@ -101,7 +101,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @property
     def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model is told the languages."""
+        """The options that decide how the model sees the languages."""
         names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
         return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
 
@@ -156,7 +156,7 @@ class TranslationFromPretrainedBARTNormTask(
 
     @property
     def frames(self) -> Frames:
-        """The tag after ``</s>``; the decoder starts with that of the target."""
+        """The tag after ``</s>``; the decoder starts with the target's tag."""
         dictionaries = self.source_dictionary, self.target_dictionary
         languages = self.args.source_lang, self.args.target_lang
         tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
@@ -166,7 +166,7 @@ class TranslationFromPretrainedBARTNormTask(
 
     @property
     def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model is told the languages."""
+        """The options that decide how the model sees the languages."""
         return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
@@ -32,7 +31,8 @@ class NormMixin:
     """Adds maps to a translation task; list it before the task's own class.
 
     fairseq-generate calls ``build_model``, ``load_dataset``, ``get_batch_iterator``, ``build_generator``, then
-    ``inference_step`` for each batch: the iterator plans the run, the generator opens its session, the last step ends
+    ``inference_step`` for each batch.  The iterator plans the run, the generator opens its session, and the last step
+    finishes it.
 
     A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
     """
@@ -138,14 +138,15 @@ class NormMixin:
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         warn_of_run(self)
         layers, heads = layers_and_heads(models)
-        profile = profile_of_run(self, self._read.hash(models)) if wanted else None
+        parameters = self._read.hash(models) if wanted else ""
+        profile = profile_of_run(self, parameters) if wanted else None
         options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
         if profile is not None and options.output.extraction == profile.maps:
             profile.announce()
-        output = replace(options.output, profile=None if profile is None else profile.content)
-        recorded = self._open_session(models, args, output) if wanted else None
+        content = None if profile is None else profile.content
+        recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
         generator = super().build_generator(  # type: ignore[misc]
@@ -153,7 +154,9 @@ class NormMixin:
         )
         return carry_maps(generator, printed, recorded)
 
-    def _open_session(self, models: Sequence[nn.Module], args: Any, options: OutputOptions) -> RecordedMaps:
+    def _open_session(
+        self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: Optional[str]
+    ) -> RecordedMaps:
         plan = self._plan
         if plan is None:
             raise UsageError(
@@ -161,10 +164,11 @@ class NormMixin:
                 "binarise the text with fairseq-preprocess and use fairseq-generate"
             )
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
-        readers = side_readers(dataset, plan.size, self.vocabularies, options.texts, cut)
-        name, parameters = type(self).__name__, self._read.model_hash(models)
+        texts = self.cfg.norm_source_text, self.cfg.norm_target_text
+        readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
+        name = type(self).__name__
         signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
-        self._session = RecordingSession(plan, readers, options, signature, len(models))
+        self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
             raise SystemExit(0)

@@ -34,7 +34,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
 
     @property
     def language_tags(self) -> Sequence[str]:
-        """The tag, if there is one."""
+        """The tag of the target language, if the model has tags."""
         return () if self.target_tag is None else (self.target_tag,)
 
     @property

@@ -19,9 +19,8 @@ from measure import Comparison, Process, alternate, process
 from numpy.typing import NDArray
 
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
-from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.record_parts import RecordParts
-from fairseq_norm_plugin.output.shard_parts import IfExists
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts
 
 GROUP = "align-eval"
 SENTENCES, LAYERS, HEADS = 508, 6, 8
@@ -157,13 +156,13 @@ def write_records(directory: Path, sentences: Sequence[SentenceMaps]) -> None:
         kinds=DEFAULT_KINDS,
         layers=tuple(range(LAYERS)),
         heads=HEADS,
-        dtype="float32",
         size=len(sentences),
         nbest=1,
         shard=0,
         shards=1,
     )
-    parts = RecordParts(directory, info, _QUANTITIES, IfExists())
+    schema = arrow_schema(info, _QUANTITIES)
+    parts = ShardParts(directory, info, schema, IfExists())
     for start in range(0, len(sentences), _BATCH):
-        parts.write(sentences[start : start + _BATCH])
+        parts.write(to_table(sentences[start : start + _BATCH], schema))
     parts.finish()

@@ -87,8 +87,7 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
         bench = Bench(options.data / "bin", Path(directory))
         for case in CASES:
             yield from _compare(bench, case, options.runs)
-        for dtype in ("float32", "float16"):
-            yield _size(bench, dtype)
+        yield _size(bench)
 
 
 class Bench:
@@ -148,14 +147,14 @@ def _hypotheses(printed: str) -> list[str]:
     return sorted(line for line in printed.splitlines() if line.startswith("H-"))
 
 
-def _size(bench: Bench, dtype: str) -> Comparison:
+def _size(bench: Bench) -> Comparison:
     """The size of records, a sentence."""
-    extra = ["--score-reference", "--norm-records", _RECORDS, "--norm-records-dtype", dtype]
+    extra = ["--score-reference", "--norm-records", _RECORDS]
     sentences = len(_hypotheses(bench.work(extra, True)[2]))
     size = sum(part.stat().st_size for part in bench.records.glob("part-*"))
     return Comparison(
         GROUP,
-        f"records of a reference, all layers and heads, {dtype}",
+        "records of a reference, all layers and heads",
         "",
         "kB a sentence",
         [size / sentences / 1000],

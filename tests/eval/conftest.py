@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from alignment_eval.cli import main
 from alignment_eval.links import table
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
-from alignment_eval.records.manifest import Part
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 
 SPECIAL = ("</s>", "<de>", "<en>")
@@ -68,13 +66,9 @@ def records(
     sentences: Iterable[SentenceMaps],
     shards: int = 1,
     quantities: Sequence[str] = ("head_attn_w", "transformed_norm", "layer_attn_n"),
-    held: Sequence[int] | None = None,
     **info: Any,
 ) -> Path:
-    """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``.
-
-    Each shard has a part, of which its manifest says that it holds so many sentences as there are, or as ``held`` says.
-    """
+    """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``."""
     sentences = list(sentences)
     directory.mkdir(parents=True, exist_ok=True)
     layers = sentences[0].layers if sentences else (0, 1)
@@ -84,17 +78,13 @@ def records(
         "kinds": DEFAULT_KINDS,
         "layers": layers,
         "heads": heads,
-        "dtype": "float32",
         "size": len({s.id for s in sentences}),
         "nbest": 1,
     }
     for shard in range(shards):
         run = RunInfo(**{**known, **info, "shard": shard, "shards": shards})
-        of_shard = sentences[shard::shards]
-        part = directory / run.manifest.part_name(0)
-        pq.write_table(to_table(of_shard, arrow_schema(run, quantities)), part, use_dictionary=False)
-        count = len({s.id for s in of_shard}) if held is None else held[shard]
-        replace(run.manifest, parts=(Part.of(part, count),), finished=True).write(directory)
+        table = to_table(sentences[shard::shards], arrow_schema(run, quantities))
+        pq.write_table(table, directory / run.part_name(0), use_dictionary=False, write_page_checksum=True)
     return directory
 
 

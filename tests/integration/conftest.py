@@ -25,7 +25,6 @@ from omegaconf import DictConfig
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from fairseq_norm_plugin.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.options import NormConfig, fill_interpolations
-from fairseq_norm_plugin.tasks.translation import TranslationNormTask
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -38,21 +37,21 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
-# fairseq-generate in a process of its own, whose batch number {batch} runs {end}
-ENDED = """
-import os, signal
+# A whole process that ends in the middle of its batch {batch}.
+STOPPED = """
+import os
 from fairseq_cli import generate
 from fairseq_norm_plugin.tasks.translation import TranslationNormTask
 
 step, batches = TranslationNormTask.inference_step, []
 
-def ended(*args, **kwargs):
+def stopping(*args, **kwargs):
     batches.append(1)
     if len(batches) == {batch}:
         {end}
     return step(*args, **kwargs)
 
-TranslationNormTask.inference_step = ended
+TranslationNormTask.inference_step = stopping
 generate.cli_main()
 """
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
@@ -288,13 +287,14 @@ def norm_interactive(data, checkpoint, tmp_path):
 
 
 @pytest.fixture
-def ended(command, data, checkpoint):
-    """Run fairseq-generate in a process that runs the statement ``end`` in its batch ``batch``; the finished process."""
+def stopped(data, checkpoint):
+    """Run fairseq-generate in a process that runs the statement ``end`` in its batch ``batch``."""
 
-    def run(end, *extra, batch=2):
+    def run(*extra, batch=2, end="os.kill(os.getpid(), 9)"):
         words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = ENDED.format(batch=batch, end=end)
-        return command(sys.executable, "-c", program, *words, "--cpu", "--batch-size", 3, *extra, check=False)
+        program = STOPPED.format(batch=batch, end=end)
+        arguments = [sys.executable, "-c", program, *words, "--cpu", *extra]
+        return subprocess.run([str(word) for word in arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
     return run
 

@@ -103,15 +103,6 @@ def test_means_do_not_depend_on_batches(translation, analyze, data, checkpoint, 
     assert (both["mean_x"] - both["mean_y"]).abs().max() < 1e-5
 
 
-def test_an_output_that_is_there_is_kept_unless_told(translation, analyze, data, checkpoint):
-    out, _ = translation
-    words = (data, "--path", checkpoint, "--out", out, *CPU)
-    result = analyze(*words)
-    assert result.returncode == 1
-    assert "already exists; choose another path or pass --overwrite" in result.stderr
-    assert analyze(*words, "--overwrite").returncode == 0
-
-
 def test_a_subset_that_is_not_there(analyze, data, checkpoint, tmp_path):
     words = (data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
     result = analyze(*words)

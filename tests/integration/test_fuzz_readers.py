@@ -11,11 +11,15 @@ import json
 import os
 import random
 import warnings
-from dataclasses import replace
+from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+import torch
 
+import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
@@ -23,14 +27,16 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.formats.detection import HYPOTHESIS_FORMATS, parse_gold_file, parse_hypothesis_file
 from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
-from alignment_eval.records.manifest import Part, finished_run, json_hash, read_manifests
-from alignment_eval.records.merge import merged_lines
+from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
 from alignment_eval.selection.profile import read_profile
+from fairseq_norm_plugin.api import loading
+from fairseq_norm_plugin.pipeline.codes import read_bpe
 from tests.eval.conftest import records, sentence
 from tests.eval.records import shards
 from tests.eval.selection.test_profile import FORWARD, REVERSE, together
 
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))
 
 #: Values that a JSON file may hold in the place of others, and bytes that any file may.
@@ -90,36 +96,38 @@ def damaged_values(rng, value, values=VALUES):
 
 
 def damaged_json(rng, data):
-    """JSON whose bytes or values are damaged; hashes of the content are right again."""
+    """JSON whose bytes or values are damaged."""
     if rng.random() < 0.3:
         return damaged_bytes(rng, data)
-    found = damaged_values(rng, json.loads(data))
-    if isinstance(found, dict) and "signature_hash" in found and rng.random() < 0.9:
-        found.pop("hash", None)
-        found["signature_hash"] = json_hash(found.get("signature"))
-        found["hash"] = json_hash(found)
-    return json.dumps(found, ensure_ascii=rng.random() < 0.5).encode(errors="surrogatepass")
+    value = damaged_values(rng, json.loads(data))
+    return json.dumps(value, ensure_ascii=rng.random() < 0.5).encode(errors="surrogatepass")
 
 
-MANIFEST, PART, LINES = "_shard-00000-of-00001.json", "part-00000-of-00001-00000.parquet", "a.parts"
+KEY, PART = b"alignment_eval", "part-00000-of-00001-00000.parquet"
 EXTRACTION = ExtractionOptions("attn_n", 0, setting="awo")
 
 
-def read_records(path):
-    """A manifest or part of records, which are then read for alignments."""
-    if path.name == PART:  # the hash is right, as an attacker would have it
-        (manifest,) = read_manifests(path.parent, "records")
-        replace(manifest, parts=(Part.of(path, 3),)).write(path.parent)
-    for maps in Records(path.parent):
+def with_manifest(read):
+    """A reader of a part, for the manifest alone: a file of JSON beside the directory of parts."""
+
+    def read_manifest(path):
+        part = path.parent / path.suffix[1:] / PART
+        table = pq.read_table(part)
+        pq.write_table(table.replace_schema_metadata({KEY: path.read_bytes()}), part, use_dictionary=False)
+        read(part)
+
+    return read_manifest
+
+
+def read_records(part):
+    """A part of records, which are then read for alignments."""
+    for maps in Records(part.parent):
         read_direction(maps, EXTRACTION)
 
 
-def read_parts(path):
-    """A manifest or part of alignments, which are then merged."""
-    if path.name != MANIFEST:
-        (manifest,) = read_manifests(path.parent, "alignments")
-        replace(manifest, parts=(Part.of(path, 3),)).write(path.parent)
-    list(merged_lines(path.parent, finished_run(path.parent, "alignments")))
+def read_links(part):
+    """A part of alignments, which are then merged."""
+    list(merged(part.parent))
 
 
 def read_log(path):
@@ -157,17 +165,20 @@ LOG = [
 def files(directory):
     """Name -> a valid file, how it is damaged, and its reader."""
     run = records(directory / "run", [sentence(id_) for id_ in range(3)])
-    parts = shards.write(directory / LINES, [[{0: "0-0", 1: "", 2: "1-1 2-3"}]], 3)
+    parts = shards.write(directory / "links", [[{0: "0-0", 1: "", 2: "1-1 2-3"}]], 3)
+    for name in ("run", "links"):
+        content = pq.read_schema(directory / name / PART).metadata[KEY]
+        (directory / f"manifest.{name}").write_bytes(content)
     words = Vocabulary.of([["a", "b"], ["a"]])
     lexicon = Lexicon(words, words, np.arange(4), np.ones(4, np.float32), 2)
     write_lexicon(directory / "lexicon", lexicon, "signature")
     (directory / "profile").write_text(together(FORWARD, REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
     known = {
-        "records manifest": (run / MANIFEST, damaged_json, read_records),
+        "records manifest": (directory / "manifest.run", damaged_json, with_manifest(read_records)),
         "records part": (run / PART, damaged_pages, read_records),
-        "alignments manifest": (parts / MANIFEST, damaged_json, read_parts),
-        "alignments part": (parts / "part-00000-of-00001-00000.tsv", damaged_bytes, read_parts),
+        "alignments manifest": (directory / "manifest.links", damaged_json, with_manifest(read_links)),
+        "alignments part": (parts / PART, damaged_pages, read_links),
         "lexicon": (directory / "lexicon", damaged_pages, read_lexicon),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, read_log),
@@ -190,23 +201,120 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_damaged_files(tmp_path, name):
-    path, damaged, read = files(tmp_path)[name]
-    data = path.read_bytes()
-    beside = {other: other.read_bytes() for other in path.parent.iterdir() if other.is_file()}
+def try_cases(name, read, write):
+    """Read the file of each case; the only exception is an InputError of one printable sentence."""
     refused = 0
     for number in range(FIRST, FIRST + CASES):
-        for other, content in beside.items():  # readers of parts write manifests
-            other.write_bytes(content)
-        path.write_bytes(damaged(random.Random(f"{name} {number}"), data))
+        write(random.Random(f"{name} {number}"))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                read(path)
+                read()
+            except BuiltError:
+                pass
             except InputError as error:
                 refused += 1
                 check_message(error)
             except BaseException as error:
                 raise AssertionError(f"{name}, case {number}: {type(error).__name__}: {error}") from error
     print(f"{name}: {CASES} cases, {refused} refused")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_damaged_files(tmp_path, name):
+    path, damaged, read = files(tmp_path)[name]
+    data = path.read_bytes()
+    try_cases(name, lambda: read(path), lambda rng: path.write_bytes(damaged(rng, data)))
+
+
+# -- files of a model -------------------------------------------------------------------------------------------------
+
+WORDS = 12
+#: Values that a checkpoint may hold in the place of others.
+CHECKPOINT_VALUES = [
+    *(*VALUES, "${model.encoder_layers}", "${x}", "${oc.env:HOME}", "???", "[1]", "None", "True", (), (1, "a")),
+    *(float("nan"), float("inf"), np.float64(2), Namespace(), Namespace(_name="transformer"), 10**7, "transformer"),
+    *(torch.zeros(0), torch.zeros(()), torch.ones(3, dtype=torch.int64), torch.zeros(1, 2, 3), {1: 2}),
+    *("moses", "fastbpe", {"_name": "gpt2"}, {"_name": "fastbpe", "bpe_codes": "/x/y.codes"}),
+]
+
+
+class BuiltError(OSError):
+    """The model would be built now, with the sizes that the checkpoint asks for."""
+
+
+def build_nothing(*_):
+    raise BuiltError
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """The demo's checkpoint with parameters that are all 0 and have few words; its options in dictionaries."""
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    words = len(state["model"]["encoder.embed_tokens.weight"])
+    shapes = {name: [WORDS + 4 if n == words else n for n in tensor.shape] for name, tensor in state["model"].items()}
+    weights = {name: torch.zeros(1).expand(shape) for name, shape in shapes.items()}
+    cfg = {name: section for name, section in state["cfg"].items() if name in ("task", "model", "bpe", "tokenizer")}
+    cfg["model"] = vars(cfg["model"])
+    return {**state, "model": weights, "cfg": cfg}
+
+
+def write_dictionaries(directory):
+    """Two files with the first words of the demo's dictionary; returns their content."""
+    content = b"".join((DEMO / "dict.de.txt").read_bytes().splitlines(keepends=True)[:WORDS])
+    for name in ("dict.de.txt", "dict.en.txt"):
+        (directory / name).write_bytes(content)
+    return content
+
+
+def damaged_checkpoint(rng, state):
+    """The content of a checkpoint with one to two changes in its whole or in a section."""
+    state = {**state, "cfg": {**state["cfg"]}}
+    place = rng.choice(("", "model", "cfg", "task", "arch", "bpe"))
+    if place == "":
+        state = damaged_values(rng, state, CHECKPOINT_VALUES)
+    elif place in ("model", "cfg"):
+        state[place] = damaged_values(rng, state[place], CHECKPOINT_VALUES)
+    else:
+        name = "model" if place == "arch" else place
+        state["cfg"][name] = damaged_values(rng, state["cfg"][name], CHECKPOINT_VALUES)
+    cfg = state.get("cfg") if isinstance(state, dict) else None
+    if isinstance(cfg, dict) and isinstance(cfg.get("model"), dict) and all(map(str.isidentifier, cfg["model"])):
+        cfg["model"] = Namespace(**cfg["model"])
+        if rng.random() < 0.1:  # as fairseq before version 1
+            state["args"], state["cfg"] = cfg["model"], None
+    return state
+
+
+@pytest.mark.parametrize("counts", [False, True], ids=["subword-nmt", "fastBPE"])
+def test_damaged_codes(tmp_path, counts):
+    pairs = ["w o", "r d</w>", "wo rd</w>", "ä</w> b", "1 2</w>"]
+    lines = [f"{pair} {9 - k}" if counts else pair for k, pair in enumerate(pairs)]
+    data = "\n".join(([] if counts else ["#version: 0.2"]) + lines).encode() + b"\n"
+    path = tmp_path / "codes"
+    try_cases(
+        f"codes {counts}",
+        lambda: read_bpe(path).segment_tokens(["w1", "word", "ä"]),
+        lambda rng: path.write_bytes(damaged_bytes(rng, data)),
+    )
+
+
+def test_damaged_dictionaries(tmp_path, demo):
+    torch.save(demo, tmp_path / "c.pt")
+    data = write_dictionaries(tmp_path)
+    try_cases(
+        "dictionary",
+        lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en"),
+        lambda rng: (tmp_path / "dict.en.txt").write_bytes(damaged_bytes(rng, data)),
+    )
+
+
+def test_damaged_checkpoints(tmp_path, demo, monkeypatch):
+    """Up to the place where the model is built; no sizes are checked before."""
+    write_dictionaries(tmp_path)
+    monkeypatch.setattr(loading, "build_model", build_nothing)
+    try_cases(
+        "checkpoint",
+        lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en"),
+        lambda rng: torch.save(damaged_checkpoint(rng, demo), tmp_path / "c.pt"),
+    )

@@ -33,18 +33,6 @@ def test_records_hold_the_pair_with_its_end(norm, texts, tmp_path):
         assert sentence.score / np.log(2) == pytest.approx(float(scores[id_]), rel=1e-5)
 
 
-@pytest.mark.parametrize("padding", [[], ["--left-pad-source"], ["--left-pad-target"]], ids=str)
-def test_a_batch_is_each_sentence_alone(norm, tmp_path, padding):
-    norm(SCORE, *padding, "--norm-records", tmp_path / "batch")
-    norm(SCORE, *padding, "--batch-size", 1, "--norm-records", tmp_path / "alone")
-    batch, alone = by_id(tmp_path / "batch"), by_id(tmp_path / "alone")
-    assert sorted(batch) == sorted(alone) == list(range(12))
-    for id_, sentence in batch.items():
-        assert sentence.target.tokens == alone[id_].target.tokens
-        for name, array in sentence.arrays.items():
-            np.testing.assert_allclose(array, alone[id_].arrays[name], rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])
 @pytest.mark.parametrize(("subset", "size"), [("test1", 1), ("test2", 5), ("test3", 7), ("test4", 9)])
 def test_no_sentence_is_lost(norm, tmp_path, mode, subset, size):

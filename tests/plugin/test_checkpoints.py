@@ -133,14 +133,6 @@ def test_something_else(tmp_path, state, problem):
     assert error.value.__suppress_context__ or error.value.__context__ is None  # nor a traceback that says so
 
 
-def test_admitting_twice_wraps_once():
-    from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
-
-    before = checkpoint_utils.load_checkpoint_to_cpu
-    admit_checkpoint_types()
-    assert checkpoint_utils.load_checkpoint_to_cpu is before
-
-
 def test_weights_only_is_on(tmp_path):
     """After the plugin has admitted fairseq's types; torch.load is not told so here."""
     victim = tmp_path / "created"

@@ -46,8 +46,6 @@ def test_an_alignments_file_alone_records_only_its_map():
         {"norm_rule": "kobayashi2020"},
         {"norm_layer": 1},
         {"norm_heads": "0"},
-        {"norm_null": "allow"},
-        {"norm_final_punctuation": True},
     ],
     ids=str,
 )
@@ -77,8 +75,6 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
         ),
         ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
         ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
-        ({"norm_alignments": "x", "norm_rule": "shift-att", "norm_null": "allow"}, "shift-att"),
-        ({"norm_alignments": "x", "norm_null": "perhaps"}, "unknown null 'perhaps'"),
         (
             {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
             "--norm-alignments reads attn_n of layers 1",

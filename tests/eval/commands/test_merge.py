@@ -1,19 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from alignment_eval.records.manifest import finished_run, json_hash
+from alignment_eval.records.manifest import json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says
 
 
 def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=1)
+    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=[2, 1])
     out = tmp_path / "out.pharaoh"
     done = align_eval("merge", directory, "-o", out)
     assert (done.returncode, done.stdout) == (0, "")
@@ -41,9 +40,7 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
 def test_a_signature_of_another_form(
     tmp_path: Path, call: Callable[..., Any], change: dict[str, Any], text: str
 ) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1)
-    (manifest,) = finished_run(directory, "alignments")
-    replace(manifest, signature=change).write(directory)
+    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1, signature=change)
     status, _, messages = call("merge", directory, "-o", tmp_path / "out")
     assert status == 1
     assert says(messages, f"run: damaged, or not a directory of alignments ( … {text}")
@@ -51,12 +48,11 @@ def test_a_signature_of_another_form(
 
 
 def test_a_signature_that_would_change_the_terminal(tmp_path: Path, call: Callable[..., Any]) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1)
-    (manifest,) = finished_run(directory, "alignments")
-    replace(manifest, signature={"extraction": {"rule\x1b": "\x1b[31m", "run": "other"}}).write(directory)
+    signature = {"extraction": {"rule\x1b": "\x1b[31m", "run": "other"}}
+    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1, signature=signature)
     status, _, messages = call("merge", directory, "-o", tmp_path / "out")
     assert status == 0
-    assert messages.startswith(f"run:{finished_run(directory, 'alignments')[0].signature_hash}|sentences:1|rule\\x1b:")
+    assert messages.startswith(f"run:{json_hash(signature)}|sentences:1|rule\\x1b:")
     assert "\x1b" not in messages
 
 
@@ -65,5 +61,5 @@ def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: C
     done = align_eval("merge", directory, "-o", tmp_path / "out")
     assert done.returncode == 1
     assert done.stderr.startswith("align-eval merge: ")
-    assert says(done.stderr, "duplicate sentence 1 … --norm-records-overwrite (align: --overwrite)")
+    assert says(done.stderr, "repeats … --norm-records-overwrite")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -13,7 +13,6 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.formats.lexicon_file import SCHEMA, read_lexicon, write_lexicon
-from alignment_eval.schema import table
 from tests.facts import facts
 
 METADATA = b"alignment_eval.lexicon"
@@ -178,16 +177,6 @@ def test_a_damaged_file(tmp_path: Path) -> None:
         (tmp_path / "lexicon").write_bytes(whole[:cut])
         with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
             read_lexicon(tmp_path / "lexicon")
-
-
-def test_a_row_group_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file that would fill the memory is refused before its rows are read."""
-    path = written(tmp_path / "lexicon", source=["a"] * 2**20, target=["x"] * 2**20, weight=[1.0] * 2**20)
-    assert path.stat().st_size < 20_000
-    monkeypatch.setattr(table, "MAX_GROUP_BYTES", 2**22)
-    monkeypatch.setattr(pq.ParquetFile, "read", None)
-    with pytest.raises(InputError, match=facts("lexicon: … a row group takes 8388608 … at most 4194304")):
-        read_lexicon(path)
 
 
 def test_a_word_that_is_repeated_is_in_memory_once(tmp_path: Path) -> None:

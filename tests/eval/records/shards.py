@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from alignment_eval.records.manifest import Manifest, Part
-from alignment_eval.records.merge import part_lines
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alignment_eval.records.merge import COLUMNS, AlignmentRun
 
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
 
 
-def write(directory: Path, shards: Sequence[Sequence[dict[int, str]]], size: int, skipped: int = 0) -> Path:
+def write(
+    directory: Path,
+    shards: Sequence[Sequence[Mapping[int, str]]],
+    size: int,
+    skipped: Sequence[int] = (),
+    signature: Any = SIGNATURE,
+) -> Path:
     """Shards of parts of links."""
     directory.mkdir(exist_ok=True)
     for shard, contents in enumerate(shards):
-        manifest = Manifest("alignments", SIGNATURE, size, shard, len(shards), skipped=skipped, finished=True)
-        parts = []
+        run = AlignmentRun(signature, size, shard, len(shards))
         for number, links in enumerate(contents):
-            path = directory / manifest.part_name(number)
-            path.write_text("".join(f"{line}\n" for line in part_lines(links)))
-            parts.append(Part.of(path, len(links)))
-        replace(manifest, parts=tuple(parts)).write(directory)
+            statuses = ["skipped" if id_ in skipped else "ok" for id_ in links]
+            table = pa.table([list(links), statuses, list(links.values())], schema=run.schema(COLUMNS))
+            pq.write_table(table, directory / run.part_name(number), write_page_checksum=True)
     return directory

@@ -38,7 +38,6 @@ class Thing(msgspec.Struct):
         (b"-Infinity", "malformed"),
         (b"1e999", "out of range"),
         (b"1" * 5000, "out of range"),
-        (b"[" * 60 + b"]" * 60, "nested more than 50 deep"),
         (b"[" * 10**6, "recursion"),
         (b"[1]", "the content is [1]: expected object"),
         (b"{}", "the content: object missing required field version"),

@@ -59,9 +59,8 @@ def test_errors_of_the_reverse_name_it(runs: tuple[Records, Records]) -> None:
 
 def test_a_sentence_without_its_best_hypothesis(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
     only_worse = [make_sentence(0), replace(make_sentence(1), rank=1)]
-    records = Records(make_records(tmp_path / "run", only_worse, nbest=2))
-    with pytest.raises(InputError, match="sentence 1 has no hypothesis of rank 0"):
-        list(best_of_each(records, OPTIONS, "word", None))
+    with pytest.raises(InputError, match="sentences 1 are missing"):
+        Records(make_records(tmp_path / "run", only_worse, nbest=2))
 
 
 def test_tokens_for_words(runs: tuple[Records, Records]) -> None:

@@ -337,15 +337,6 @@ def test_wrong_files_are_named(tmp_path, capsys):
     assert "give the model's config.json" in capsys.readouterr().err
 
 
-def test_nothing_is_overwritten(tmp_path, capsys):
-    model = save(tmp_path / "model", random_weights())
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "dict.txt").write_text("mine")
-    assert main(["bert", str(model), str(tmp_path / "out")]) == 1
-    assert "out: already exists" in capsys.readouterr().err
-    assert (tmp_path / "out" / "dict.txt").read_text() == "mine"
-
-
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, capsys):
     model = save(tmp_path / "model", {})
     wordpiece, text, out = script("wordpiece").main, tmp_path / "text", tmp_path / "text.wp"

@@ -74,7 +74,7 @@ def test_the_figures_are_those_of_records_where_pieces_are_unknown(
     monitored, logged, norm, gold, unknown_data, tmp_path, caplog, known
 ):
     source = unknown_data.parent / "test.xx"
-    texts = ["--aer-source-text", f"test={source}"] if known else []
+    texts = ["--norm-source-text", f"test={source}"] if known else []
     path = monitored(f"unknown{known}", "--norm-layer", 0, *texts, data=unknown_data)
     assert ("sentences (" in caplog.text) is not known
     found = logged("test")[-1]
@@ -86,20 +86,6 @@ def test_the_figures_are_those_of_records_where_pieces_are_unknown(
     assert (len(result.skipped) == 0) is known
     table = result.table[(result.table["level"] == "layer") & (result.table["null"] == "allow")]
     assert float(found["aer"]) == round(float(table["aer"].iloc[0]), 6)
-
-
-def test_layers_rules_and_reversed_gold(monitored, logged, gold, tmp_path):
-    swapped = tmp_path / "swapped.talp"
-    lines = gold.read_text(encoding="utf-8").splitlines()
-    turned = [" ".join("".join(reversed(pair.replace("p", " p ").replace("-", " - ").split())) for pair in line.split())
-              for line in lines]  # fmt: skip
-    swapped.write_text("".join(f"{line}\n" for line in turned), encoding="utf-8")
-    monitored("plain", "--norm-rule", "shift-att", "--aer-layers", "0")
-    monitored("swapped", "--norm-rule", "shift-att", "--aer-layers", "0", "--aer-gold-swap", path=swapped)
-    plain, other = halves(logged("test"))
-    names = {key for key in plain if key.startswith("aer_l")}
-    assert names == {f"aer_l0_{kind}_{setting}" for kind in "wn" for setting in ("awo", "awi")}
-    assert {key: plain[key] for key in names} == {key: other[key] for key in names}
 
 
 def test_training_is_untouched(monitored, trained):
@@ -252,17 +238,15 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"aer_gold": "valid1=g"}, "subset 'valid1' is not in .* takes it for a piece of valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"aer_gold_base": "2"}, "--aer-gold-base is '2'; give 0 or 1"),
-        ({"aer_gold_format": "x"}, "--aer-gold-format 'x': .*talp, naacl, pharaoh"),
         ({"aer_combine_valid_subsets": True}, "omit --combine-valid-subsets"),
         ({"aer_max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
-        ({"aer_layers": "0,7"}, "--aer-layers 7: .*0 to 1"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
         ({"norm_heads": "1"}, "omit --norm-heads"),
         ({"aer_mixing": "alti"}, "--aer-mixing 'alti': choose from attn_w, attn_n, attnres_w"),
         ({"aer_mixing": "ffresln_n"}, "--aer-mixing 'ffresln_n': choose from .*, attnresln_n$"),
-        ({"aer_source_text": "valid=f"}, "--aer-source-text valid=f: subset 'valid' has no gold; choose one of test"),
-        ({"aer_target_text": "test"}, "--aer-target-text 'test': give SUBSET=FILE"),
+        ({"norm_source_text": "valid=f"}, "--norm-source-text valid=f: subset 'valid' has no gold; choose one of test"),
+        ({"norm_target_text": "test"}, "--norm-target-text 'test': give SUBSET=FILE"),
         ({"aer_best_metric": "aer", "aer_valid_subset": "valid,test"},
          "first subset of --valid-subset valid,test .*has no gold; give --valid-subset test,valid"),
         ({"aer_best_metric": "aer", "aer_maximize_best": True}, "smaller is better; omit --maximize"),
@@ -341,28 +325,6 @@ def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monk
     errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert [error for error in errors if "InputError: no more" in error] == errors[:1]
     assert errors[1:] == ["monitoring failed in 1 batches of this process"]
-
-
-def test_an_error_while_listening_gives_the_plain_validation(monitored, trained, logged, monkeypatch):
-    trained("plain validation", *SUBSETS, "--log-format", "json", task="translation_norm")
-
-    def broken(self, block):
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr("fairseq_norm_plugin.monitoring.counts.Recorder._quantities", broken, raising=False)
-    monkeypatch.setattr("fairseq_norm_plugin.capture.recorder.Recorder._quantities", broken)
-    monitored("listening fails")
-    stock, ours = halves(logged("test"))
-    assert (ours["aer"], ours["aer_sentences"], ours["loss"]) == ("inf", "0", stock["loss"])
-
-
-def test_strict_stops(monitored, monkeypatch):
-    def failing(self, sample, quantities):
-        raise InputError("no more")
-
-    monkeypatch.setattr(Monitor, "count", failing)
-    with pytest.raises(InputError, match="no more"):
-        monitored("strict", "--aer-strict")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

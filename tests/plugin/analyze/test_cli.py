@@ -32,19 +32,3 @@ def test_a_directory_that_exists_is_kept(tmp_path, capsys):
         assert main([str(tmp_path), "--path", "a.pt", "--out", str(tmp_path / "out"), *words]) != 0
         assert str(tmp_path / "out") in capsys.readouterr().err
         assert (tmp_path / "out" / "mine").exists()
-
-
-@pytest.mark.parametrize(
-    ("out", "fact"),
-    [("../../thesis", "thesis.tex"), ("../link", "symbolic link"), ("..", "'..'"), (".", "'.'"), ("", "''")],
-)
-def test_a_directory_of_somebody_s_is_never_replaced(tmp_path, capsys, monkeypatch, out, fact):
-    for name in ("thesis", "here/sub", "here/.link.tmp"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "thesis" / "thesis.tex").write_text("ten years")
-    (tmp_path / "here" / "link").symlink_to("../thesis")
-    monkeypatch.chdir(tmp_path / "here" / "sub")
-    assert main([str(tmp_path), "--path", "a.pt", "--out", out, "--overwrite"]) == 1
-    assert fact in capsys.readouterr().err
-    assert (tmp_path / "thesis" / "thesis.tex").read_text() == "ten years"
-    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == [".link.tmp", "link", "sub"]

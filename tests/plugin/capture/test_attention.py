@@ -10,12 +10,10 @@ from fairseq.models.nat import CMLMNATransformerModel
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture import attention as attention_module
 from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
-from fairseq_norm_plugin.maps.norms import gram_factor
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
@@ -114,44 +112,6 @@ def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, ne
     assert torch.equal(captured, output)
     assert (given is None) == (weights is None)
     assert given is None or torch.equal(given, weights)
-
-
-@pytest.mark.parametrize("left_pad", [False, True])
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_no_factor_is_computed_for_padding(build, make_sample, monkeypatch, left_pad, stepwise):
-    model, inputs = build(), make_sample(LENGTHS, left_pad_source=left_pad)["net_input"]
-    real = inputs["src_tokens"].ne(1)
-    factors = MapCapture(DECODER_CROSS, [0, 2], lambda block: block.factor)
-    with torch.no_grad(), capturing(norm_attentions(model), factors):
-        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
-        found = []
-        for known in (True, False):
-            if not known:
-                monkeypatch.setattr(attention_module, "_real", lambda *_: None)
-            state = {} if stepwise else None
-            model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state=state)
-            found.append(factors.take())
-    for factor, whole in zip(*found):
-        assert (whole[~real].diagonal(dim1=-2, dim2=-1) > 0).all()
-        assert not factor[~real].any()
-        torch.testing.assert_close(factor[real], whole[real], rtol=1e-6, atol=1e-7)
-
-
-def test_the_factor_is_built_once_a_sentence(build, make_sample, monkeypatch):
-    model, inputs, built = build(), make_sample(LENGTHS)["net_input"], []
-
-    def counting(values, *args):
-        built.append(values.size(0))
-        return gram_factor(values, *args)
-
-    monkeypatch.setattr(attention_module, "gram_factor", counting)
-    capture, state = layer_capture("attn_n", 1, None), {}
-    with torch.no_grad(), capturing(norm_attentions(model), capture):
-        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
-        for step in range(1, 4):
-            model.decoder(inputs["prev_output_tokens"][:, :step], encoder_out=encoder_out, incremental_state=state)
-            capture.take()
-    assert built == [len(LENGTHS)]
 
 
 def slow_quantities(model, sample):

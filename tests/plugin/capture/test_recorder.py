@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -23,7 +21,6 @@ from fairseq_norm_plugin.capture.recorder import (
     recorded_quantities,
 )
 from fairseq_norm_plugin.maps.kinds import HEAD_KINDS, head_map, layer_map, merged_map
-from fairseq_norm_plugin.maps.norms import gram_factor
 
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
 
@@ -187,26 +184,3 @@ def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):
         layers_and_heads([build(), build(decoder_layers=2)])
     with pytest.raises(InputError, match=r"TransformerModel .*--task translation_norm"):
         layers_and_heads([build(swap=False)])
-
-
-def test_layers_of_single_heads_need_no_factor(build, make_sample, monkeypatch):
-    model, sample = build(), make_sample(LENGTHS)
-    recorded = RecordedMaps((0, 2), recorded_quantities(["attn_n"], 1))
-    factors = []
-    monkeypatch.setattr(
-        "fairseq_norm_plugin.maps.block.gram_factor", lambda *args: factors.append(args) or gram_factor(*args)
-    )
-
-    def quantities(whole):
-        recorder = Recorder(model, replace(recorded, whole=whole), sample)
-        with torch.no_grad(), capturing(norm_attentions(model), *recorder.captures):
-            model(**sample["net_input"])
-        return recorder.take()
-
-    expected = quantities(None)
-    found = quantities({2})
-    assert len(factors) == 3
-    torch.testing.assert_close(found[1], expected[1], rtol=0, atol=0)
-    assert not found[0].pop("layer_attn_n").any()
-    expected[0].pop("layer_attn_n")
-    torch.testing.assert_close(found[0], expected[0])

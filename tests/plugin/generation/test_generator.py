@@ -18,7 +18,6 @@ from fairseq_norm_plugin.generation.generator import (
     NormSequenceGenerator,
     NormSequenceScorer,
     PrintedMap,
-    record_hypotheses,
 )
 from tests.facts import facts
 
@@ -150,22 +149,3 @@ def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
         assert not done
     thread.join(20)
     assert done
-
-
-@torch.no_grad()
-@pytest.mark.parametrize(("kinds", "passes"), [(["attn_w", "attn_n"], 1), (["rollout_w"], 2)])
-def test_the_encoder_runs_again_only_for_its_own_maps(build, make_sample, tgt_dict, monkeypatch, kinds, passes):
-    model, sample = build(), make_sample(LENGTHS)
-    recorded = RecordedMaps((0, 1, 2), recorded_quantities(kinds, 1), nbest=3)
-    generator = NormSequenceGenerator([model], tgt_dict, None, recorded, beam_size=3, max_len_b=9)
-    calls = []
-    forward = model.encoder.forward_torchscript
-    monkeypatch.setattr(model.encoder, "forward_torchscript", lambda net: calls.append(net) or forward(net))
-    hypotheses = generator.generate([model], sample)
-    assert len(calls) == passes
-    expected = [[{"tokens": one["tokens"]} for one in nbest] for nbest in hypotheses]
-    record_hypotheses([model], sample, expected, recorded, tgt_dict.pad(), tgt_dict.eos())
-    for found, again in zip(hypotheses, expected):
-        for one, other in zip(found, again):
-            for name, array in one[MAPS_KEY].items():
-                np.testing.assert_array_equal(array, other[MAPS_KEY][name])

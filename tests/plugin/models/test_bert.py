@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 
 from fairseq_norm_plugin.models.bert import BertModel, bert_architecture
@@ -46,16 +45,3 @@ def test_parameters_are_robertas_and_the_eps_changes_the_output():
     with torch.no_grad():
         states = [m(tokens, features_only=True)[0] for m in (bert, roberta)]
     assert not torch.allclose(*states, atol=1e-4)
-
-
-def test_the_architecture_is_registered_and_its_default_is_an_option():
-    assert MODEL_REGISTRY["bert"] is BertModel
-    assert ARCH_MODEL_REGISTRY["bert"] is BertModel
-    parser = argparse.ArgumentParser()
-    BertModel.add_args(parser)
-    assert parser.parse_args(["--layer-norm-eps", "1e-9"]).layer_norm_eps == 1e-9
-    args = parser.parse_args([])
-    args.layer_norm_eps = 0.5
-    bert_architecture(args)
-    assert args.layer_norm_eps == 0.5
-    assert BertModel.hub_models() == {}

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.transformer import TransformerModel
 
 from fairseq_norm_plugin.models.marian import MarianModel, marian_architecture, sinusoids
@@ -83,9 +82,3 @@ def test_swish_is_applied():
     layers = [*model().encoder.layers, *model().decoder.layers]
     assert {layer.activation_fn for layer in layers} == {torch.nn.functional.silu}
     assert torch.nn.functional.silu not in {layer.activation_fn for layer in model(activation_fn="relu").encoder.layers}
-
-
-def test_the_architecture_is_registered():
-    assert MODEL_REGISTRY["marian"] is MarianModel
-    assert ARCH_MODEL_REGISTRY["marian"] is MarianModel
-    assert MarianModel.hub_models() == {}

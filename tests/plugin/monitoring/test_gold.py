@@ -60,7 +60,7 @@ def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog)
     assert second.sentence.ok
     assert "1 of 6 source tokens (16.7 %) are <unk>" in caplog.text
     assert says(caplog.text, "1 of 2 sentences (50.0 %)")
-    assert "(--aer-source-text)" in caplog.text
+    assert "(--norm-source-text)" in caplog.text
 
 
 def test_the_texts_say_what_the_words_are(join, caplog):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.records.manifest import Manifest
-from alignment_eval.records.store import RunInfo
-from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, ExtractedAlignments
-from fairseq_norm_plugin.output.record_parts import RecordParts
-from fairseq_norm_plugin.output.shard_parts import IfExists
+from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from fairseq_norm_plugin.output.alignments import AlignmentFile, links_table
+from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
+OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
+PART = "part-00000-of-00001-{:05d}.parquet"
 
 
 def sentence(id_, rank=0, status="ok"):
@@ -28,25 +31,24 @@ def sentence(id_, rank=0, status="ok"):
     return SentenceMaps(id_, side, side, (0,), rank=rank, status=status, arrays=arrays)
 
 
-def info(shard=0, shards=1, size=3, **signature):
-    return RunInfo(signature, ("attn_w", "attn_n"), (0,), 2, "float32", size, 1, shard, shards)
+def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    """Parts of records, and what makes their rows."""
+    info = RunInfo(signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
+    schema = arrow_schema(info, QUANTITIES)
+    parts = ShardParts(directory, info, schema, IfExists(resume, overwrite))
+    return parts, partial(to_table, schema=schema)
 
 
-OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
-PART = "part-00000-of-00001-{:05d}.parquet"
-MANIFEST = "_shard-00000-of-00001.json"
+def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    """Parts of alignments, and what makes their rows."""
+    run = AlignmentRun(signature, size, shard, shards)
+    return AlignmentFile(file, run, IfExists(resume, overwrite)), partial(links_table, options=OPTIONS)
 
 
-def record_parts(directory, resume=False, overwrite=False, **fields):
-    return RecordParts(directory, info(**fields), QUANTITIES, IfExists(resume, overwrite))
-
-
-def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
-    manifest = Manifest("alignments", signature, size, shard, shards)
-    parts = AlignmentParts(file, manifest, IfExists(resume, overwrite))
-    writer = ExtractedAlignments(parts, OPTIONS)
-    writer.abandon = parts.abandon
-    return writer
+def write(writer, *ids, status="ok"):
+    parts, table = writer
+    parts.write(table([sentence(id_, status=status) for id_ in ids]))
+    return parts
 
 
 def names(directory):

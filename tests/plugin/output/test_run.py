@@ -10,10 +10,10 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.manifest import finished_run
-from alignment_eval.records.store import Records
+from alignment_eval.records.store import Records, RunInfo
 from fairseq_norm_plugin.output.run import Output, Plan
 from tests.facts import facts
-from tests.plugin.output.parts import PART, alignment_parts, names, record_parts, sentence
+from tests.plugin.output.parts import PART, alignment_writer, names, record_writer, sentence
 
 
 def iterator(batches, size):
@@ -43,7 +43,7 @@ def test_a_run_over_nothing_is_an_error():
 def test_output_finishes_after_the_last_sentence(tmp_path, capsys):
     plan = Plan.of("test", iterator([[2, 0]], 3), {1: "skipped: long"}, {})
     path = tmp_path / "deep" / "hyp.pharaoh"
-    output = Output(plan, (0,), [record_parts(tmp_path / "r"), alignment_parts(path)], part_sentences=100)
+    output = Output(plan, (0,), [record_writer(tmp_path / "r"), alignment_writer(path)], part_sentences=100)
     output.write([2], [sentence(2)])
     assert not output.finished
     assert names(path.parent) == ["hyp.pharaoh.parts"]
@@ -63,12 +63,12 @@ def test_output_finishes_after_the_last_sentence(tmp_path, capsys):
 
 def test_parts_hold_so_many_sentences(tmp_path):
     plan = Plan.of("test", iterator([[i] for i in range(5)], 5), {}, {"num_shards": 1})
-    output = Output(plan, (0,), [record_parts(tmp_path / "r", size=5)], part_sentences=2)
+    output = Output(plan, (0,), [record_writer(tmp_path / "r", size=5)], part_sentences=2)
     for i in range(5):
         output.write([i], [sentence(i, rank) for rank in range(2)])
         assert len(list((tmp_path / "r").glob("part-*"))) == (0, 1, 1, 2, 3)[i]
-    manifest = finished_run(tmp_path / "r", "records")[0]
-    assert [(part.name, part.sentences) for part in manifest.parts] == [
+    parts = finished_run(tmp_path / "r", RunInfo)
+    assert [(part.path.name, len(part.ids())) for part in parts] == [
         (PART.format(0), 2),
         (PART.format(1), 2),
         (PART.format(2), 1),

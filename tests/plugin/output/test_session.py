@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,12 +10,10 @@ import torch
 from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records.manifest import read_manifests
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.output.run import Plan
 from fairseq_norm_plugin.output.session import OutputOptions, RecordingSession, ids_in_all
-from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids
 from tests.facts import facts, says
@@ -38,26 +35,13 @@ def plan_of(size, kept=()):
     return Plan.of("test", SimpleNamespace(dataset=range(size), frozen_batches=ids), {}, {}, kept)
 
 
-def options_of(directory, **changes):
-    options = OutputOptions(
-        records=directory / "r",
-        alignments=directory / "a",
-        kinds=("attn_w", "attn_n"),
-        layers=(0,),
-        heads=2,
-        dtype="float32",
-        extraction=OPTIONS,
-        texts=(None, None),
-        if_exists=IfExists(),
-        part_sentences=10,
-    )
-    return replace(options, **changes)
-
-
 def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), **changes):
     known = vocabulary()
     readers = side_readers(None, size, (known, known), texts, cut=False)
-    return RecordingSession(plan_of(size, kept), readers, options_of(directory, **changes), signature, models=1)
+    outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
+    cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
+    options = OutputOptions(("attn_w", "attn_n"), (0,), 2, OPTIONS)
+    return RecordingSession(cfg, plan_of(size, kept), readers, options, signature, models=1)
 
 
 def ids_of(text, pads=0):
@@ -114,8 +98,6 @@ def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
     assert (status, links) == ("unknown subwords on both sides", "\n")
     assert says(said, "1 of 1 sentences (100.0 %) get no links")
     assert said.endswith("(--norm-source-text, --norm-target-text)")
-    (manifest,) = read_manifests(tmp_path / "r", "records")
-    assert manifest.skipped == 1
 
 
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
@@ -138,19 +120,19 @@ def test_a_text_says_what_unknown_tokens_are(tmp_path, caplog, text, words):
 @pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])
 def test_ranks_that_are_recorded(tmp_path, signature, nbest):
     assert session_of(tmp_path, signature=signature).recorded.nbest == nbest
-    assert session_of(tmp_path / "x", signature=signature, records=None).recorded.nbest == 1
+    assert session_of(tmp_path / "x", signature=signature, norm_records=None).recorded.nbest == 1
 
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):
     sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
     with pytest.raises(UsageError, match=facts("--norm-records-resume … with --sampling")):
-        session_of(tmp_path, size=2, kept=[0], signature=sampling, if_exists=IfExists(resume=True))
+        session_of(tmp_path, size=2, kept=[0], signature=sampling, norm_records_resume=True)
 
 
 def test_ids_that_every_output_holds(tmp_path):
-    session = session_of(tmp_path, size=3, part_sentences=1)
+    session = session_of(tmp_path, size=3, norm_part_sentences=1)
     session.write(batch(2, "b c c"), [[hypothesis("b")]])
-    links = session_of(tmp_path / "x", size=3, part_sentences=1, records=None)
+    links = session_of(tmp_path / "x", size=3, norm_part_sentences=1, norm_records=None)
     links.write(batch(1, "b c c"), [[hypothesis("b")]])
     assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "a"), {}).tolist() == [2]
     assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "x" / "a"), {}).tolist() == []

@@ -33,9 +33,6 @@ class Stock:
         self.calls.append(kwargs)
         return "generator"
 
-    def inference_step(self, generator, models, sample, **kwargs):
-        return [["hypothesis"]]
-
 
 class Task(NormMixin, Stock):
     pass
@@ -48,14 +45,6 @@ def task():
     return Task(cfg)
 
 
-def test_without_options_of_the_plugin_all_is_fairseqs(task):
-    iterator = task.get_batch_iterator(task.datasets["test"], num_shards=1)
-    assert iterator.frozen_batches == [[0, 2], [1]]
-    assert task.build_generator(["model"], SimpleNamespace(), seq_gen_cls=list, prefix=3) == "generator"
-    assert task.calls[1] == {"seq_gen_cls": list, "extra_gen_cls_kwargs": None, "prefix": 3}
-    assert task.inference_step(None, [], {}) == [["hypothesis"]]
-
-
 def test_no_batch_is_lost_outside_of_training(task):
     task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
     task.build_criterion()
@@ -63,15 +52,6 @@ def test_no_batch_is_lost_outside_of_training(task):
     task.get_batch_iterator(task.datasets["train"], required_batch_size_multiple=8)
     task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
     assert [call["required_batch_size_multiple"] for call in task.calls] == [1, 8, 1]
-
-
-def test_tasks_share_no_state(task):
-    other = Task(task.cfg)
-    before = dict(vars(other))
-    task.build_criterion()
-    task.get_batch_iterator(task.datasets["test"])
-    assert vars(other) == before
-    assert not vars(task).keys() & vars(NormMixin).keys()
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,34 @@
-"""Writes files atomically: with a temporary name that is changed at the end."""
+"""Writes files and directories whole, and hashes files.
+
+All output of both packages goes through this module.  It is written under a temporary name in the same directory and
+renamed at the end, so it appears complete or not at all.  Nothing is replaced unless ``overwrite`` is true.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from alignment_eval.errors import InputError
-from alignment_eval.files.temporaries import new_temporary_file, remove_left_over_files
 
 #: Stands for standard input or output instead of a path.
 STANDARD = "-"
+_BLOCK_BYTES = 2**20
 
 
 def already_exists(path: str | Path, option: str | None = "--overwrite") -> InputError:
-    """The error for an existing path; ``option`` is the option that allows to replace it, None if there is none."""
+    """The error for an existing path; ``option`` allows to replace it; None: no option does."""
     return InputError(f"{path}: already exists; choose another path or {f'pass {option}' if option else 'remove it'}")
 
 
@@ -53,8 +62,7 @@ def check_new(path: str | Path, overwrite: bool, option: str | None = "--overwri
 class NewFile:
     """A temporary file at :attr:`path` that is renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
 
-    A replaced file keeps its mode.  A link is followed: the file that it points to is replaced.  Leftovers of killed
-    runs of the same file are removed first.
+    A replaced file keeps its mode.  A link is followed: the file that it points to is replaced.
 
     Raises:
         InputError: the file cannot be written there.
@@ -63,14 +71,15 @@ class NewFile:
     def __init__(self, target: str | Path) -> None:
         self._shown = target
         with writing_errors(target):
-            found = _to_replace(target)
-            if found is None:
+            real = _to_replace(target)
+            if real is None:
                 raise InputError(f"{target}: this is not a regular file; give the name of a file")
-            _check_place(target, found)
-            self._target = found
-            remove_left_over_files(found.parent, re.escape(found.name))
-            self.path, descriptor = new_temporary_file(found)
-            self._descriptor: int | None = descriptor
+            _check_place(target, real)
+            self._target = real
+            self.path = temporary_name(real)
+            self.path.touch(exist_ok=False)
+            if real.is_file():
+                self.path.chmod(stat.S_IMODE(real.stat().st_mode))
 
     def keep(self) -> None:
         """Rename the file to its final name.
@@ -78,21 +87,16 @@ class NewFile:
         Raises:
             InputError: this is not possible; the file is removed.
         """
-        with writing_errors(self._shown):
-            try:
-                with self.path.open("r+b") as file:
-                    os.fsync(file.fileno())  # some file systems report a full disk only now
+        try:
+            with writing_errors(self._shown):
                 self.path.replace(self._target)
-            finally:
-                self.drop()
+        finally:
+            self.drop()
 
     def drop(self) -> None:
         """Remove the file, unless it has its final name."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 @contextlib.contextmanager
@@ -122,7 +126,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` (without line ends) as UTF-8, atomically to a file, or to standard output (``-``).
+    """Write ``lines`` (without line ends) as UTF-8 to a file, or to standard output (``-``).
 
     Raises:
         InputError: the file cannot be written.
@@ -131,7 +135,7 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to a file atomically.
+    """Write ``content`` to a file.
 
     Raises:
         InputError: the file cannot be written.
@@ -170,23 +174,11 @@ def _to_replace(path: str | Path) -> Path | None:
         return None
     if str(path) in ("", ".", "..") or str(path).endswith(os.sep) or Path(path).is_dir():
         raise InputError(f"{path or repr(path)}: this is a directory; give the name of a file")
-    real = Path(os.path.realpath(path))
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except FileNotFoundError:
-        return real
-    if not stat.S_ISREG(found.st_mode) or _is_stdout(found):
-        return None
-    return real if not Path(path).is_symlink() or _leads_to(Path(path), real) else None
-
-
-def _leads_to(link: Path, real: Path) -> bool:
-    """Whether a link points to the file that it names; one in /proc/self/fd may point to a file without a name."""
-    for _ in range(5):  # another process may be replacing the file now
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(link.stat(), real.stat()):
-                return True
-    return False
+        return Path(os.path.realpath(path))
+    return None if not stat.S_ISREG(status.st_mode) or _is_stdout(status) else Path(os.path.realpath(path))
 
 
 def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
@@ -201,9 +193,9 @@ def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
         raise InputError(f"{path}: the file is read-only; choose another path, or make it writable")
 
 
-def _is_stdout(found: os.stat_result) -> bool:
+def _is_stdout(status: os.stat_result) -> bool:
     try:
-        return os.path.samestat(found, os.fstat(sys.stdout.fileno()))
+        return os.path.samestat(status, os.fstat(sys.stdout.fileno()))
     except (AttributeError, OSError, ValueError):  # there is no stdout, or it is a Python object
         return False
 
@@ -218,3 +210,136 @@ def writing_errors(path: str | Path) -> Iterator[None]:
     except OSError as error:
         name = "standard output" if str(path) == STANDARD else path
         raise InputError(f"{name}: cannot write the file ({error.strerror or error})") from error
+
+
+def temporary_name(target: Path) -> Path:
+    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """How to recognise a directory that a command wrote.
+
+    Attributes:
+        command: the name of the command, for messages.
+        names: matches the names of all files in the directory.
+    """
+
+    command: str
+    names: re.Pattern[str]
+
+
+def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
+    """Check, before the work, that a command may write the directory ``out``.
+
+    Raises:
+        InputError: ``out`` is a file, the working directory or a directory above it; or it is not empty and
+            ``overwrite`` is false; or it holds something that the command did not write.
+    """
+    path = Path(out)
+    if str(out) == "" or path.name in ("", ".."):
+        raise InputError(f"{str(out)!r} cannot be the name of a new directory; choose another path")
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InputError(f"{out}: this is a file, not a directory; choose another path")
+    here = Path.cwd().resolve()
+    if path.resolve() in (here, *here.parents):
+        raise InputError(
+            f"{out}: this is the working directory or above it, so it is not replaced; choose another path"
+        )
+    if any(path.iterdir()) and not overwrite:
+        raise already_exists(out)
+    for entry in sorted(path.iterdir()):
+        if not (own.names.fullmatch(entry.name) and stat.S_ISREG(entry.lstat().st_mode)):
+            raise InputError(
+                f"{out}: the directory holds {entry.name!r}, which {own.command} did not write, so it is not replaced; "
+                f"choose another path, or remove the directory yourself"
+            )
+
+
+@contextlib.contextmanager
+def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[Path]:
+    """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails.
+
+    Raises:
+        InputError: see :func:`check_directory`; or it cannot be written.
+    """
+    check_directory(out, overwrite, own)
+    target = Path(os.path.realpath(out))
+    temporary = temporary_name(target)
+    try:
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            check_directory(out, overwrite, own)
+            _replace_directory(target, temporary)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot write the directory ({error.strerror or error})") from error
+
+
+def _replace_directory(target: Path, new: Path) -> None:
+    """Rename ``new`` to ``target``, and remove what was there."""
+    if not target.exists():
+        new.rename(target)
+        return
+    new.chmod(stat.S_IMODE(target.stat().st_mode))
+    old = temporary_name(target)
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+class ContentHash:
+    """A running blake2b hash of content.
+
+    Args:
+        size: bytes of the hash; another size gives other digits.
+    """
+
+    def __init__(self, size: int = 64) -> None:
+        self._hash = hashlib.blake2b(digest_size=size)
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Add content."""
+        self._hash.update(data)
+
+    def update_from(self, stream: BinaryIO) -> None:
+        """Add the rest of a stream, in blocks."""
+        while block := stream.read(_BLOCK_BYTES):
+            self._hash.update(block)
+
+    @property
+    def short(self) -> str:
+        """The first 12 hexadecimal digits of the hash of all content so far."""
+        return self.whole[:12]
+
+    @property
+    def whole(self) -> str:
+        """All hexadecimal digits of the hash."""
+        return self._hash.hexdigest()
+
+
+def file_hash(content: str | Path | bytes) -> str:
+    """Short hash of a file's content; ``content`` is the path of the file or its bytes.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    result = ContentHash()
+    if isinstance(content, bytes):
+        result.update(content)
+        return result.short
+    try:
+        with Path(content).open("rb") as file:
+            result.update_from(file)
+    except OSError as error:
+        raise InputError(f"{content}: cannot read the file ({error.strerror})") from error
+    return result.short

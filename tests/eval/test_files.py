@@ -1,0 +1,279 @@
+"""Files and directories appear whole or not at all, where they were asked for, and nothing else is touched."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import (
+    ContentHash,
+    NewFile,
+    OwnFiles,
+    check_directory,
+    check_new,
+    file_hash,
+    new_directory,
+    new_file,
+    write_bytes,
+    write_lines,
+)
+
+LINES = ["α β", "", "c"]
+CONTENT = "α β\n\nc\n".encode()
+OWN = OwnFiles("tabulate", re.compile(r"table\.(csv|json)"))
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def failing_lines() -> object:
+    yield "first"
+    raise InputError("line 2 is bad")
+
+
+def test_the_three_ways_to_write(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", LINES)
+    write_bytes(str(tmp_path / "b"), CONTENT)
+    with new_file(tmp_path / "c") as path:
+        path.write_bytes(CONTENT)
+        assert path.parent == tmp_path
+        assert not (tmp_path / "c").exists()
+    assert [(tmp_path / name).read_bytes() for name in "abc"] == [CONTENT] * 3
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert names(tmp_path) == ["a", "b", "c", "usual"]
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", LINES)
+    with pytest.raises(InputError, match="line 2 is bad"):
+        write_lines(tmp_path / "a", failing_lines())
+    NewFile(tmp_path / "a").drop()
+    assert (tmp_path / "a").read_bytes() == CONTENT
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", ["old"])
+    (tmp_path / "a").chmod(0o640)
+    write_lines(tmp_path / "a", LINES)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_two_writers_at_the_same_time_give_whole_files(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("a")
+
+    def write(name: str, letter: str) -> None:
+        for _ in range(100):
+            write_lines(tmp_path / name, [letter] * 1000)
+
+    threads = [threading.Thread(target=write, args=pair) for pair in (("a", "x"), ("link", "y"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "a").read_text() in [f"{letter}\n" * 1000 for letter in "xy"]
+    assert names(tmp_path) == ["a", "link"]
+
+
+def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "broken").symlink_to(tmp_path / "nothing")
+    check_new(tmp_path / "a", overwrite=True)
+    for name in ("a", "broken"):
+        with pytest.raises(InputError, match=rf"{name}: already exists.*--norm-overwrite"):
+            check_new(tmp_path / name, overwrite=False, option="--norm-overwrite")
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "new/", "there", "missing/a", "file/a", "a" * 300, "circle"])
+def test_a_path_where_no_file_can_be_written(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to("circle")
+    before = names(tmp_path)
+    for check in (lambda: check_new(path, True), lambda: write_lines(path, LINES)):
+        with pytest.raises(InputError):
+            check()
+    assert names(tmp_path) == before
+
+
+def test_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check_new(tmp_path / "no" / "where" / "a", overwrite=False, parents=True)
+    with pytest.raises(InputError, match="file/no/a: "):
+        check_new(tmp_path / "file" / "no" / "a", overwrite=False, parents=True)
+
+
+def test_a_read_only_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").chmod(0o444)
+    for check in (lambda: check_new(tmp_path / "a", True), lambda: write_lines(tmp_path / "a", LINES)):
+        with pytest.raises(InputError, match="a: the file is read-only"):
+            check()
+    assert (tmp_path / "a").read_text() == "old"
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere/a")
+    for _ in range(2):  # the file does not exist, then it does
+        write_lines(tmp_path / "link", LINES)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "elsewhere" / "a").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "link", "-"])
+@pytest.mark.parametrize("to", ["pipe", "file"])
+def test_standard_output_by_its_names(name: str, to: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc/self/fd/1")
+    code = (
+        "from alignment_eval.files import *\n"
+        f"path = {name!r}; check_new(path, False); print('before'); write_lines(path, ['x'])\n"
+        "with new_file(path) as temporary: temporary.write_text('y\\n')\n"
+        "print('after')"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    with (tmp_path / "out").open("w+b") as file:
+        out = subprocess.PIPE if to == "pipe" else file
+        done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, stdout=out)
+        file.seek(0)
+        assert (done.stdout or file.read()) == b"before\nx\ny\nafter\n"
+    assert names(tmp_path) == ["link", "out"]
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
+    check_new(os.devnull, overwrite=False)
+    write_lines(os.devnull, LINES)
+    assert Path(os.devnull).is_char_device()
+    os.mkfifo(tmp_path / "pipe")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    check_new(tmp_path / "pipe", overwrite=False)
+    write_lines(tmp_path / "pipe", LINES)
+    reader.join()
+    assert read == [CONTENT]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_device() -> None:
+    with pytest.raises(InputError, match=r"/dev/full: cannot write the file \(No space left on device\)"):
+        write_lines("/dev/full", LINES)
+
+
+# -- directories -----------------------------------------------------------------------------------------------------
+
+
+def fill(out: str | Path, text: str = "new", overwrite: bool = False) -> None:
+    with new_directory(out, overwrite, OWN) as directory:
+        for name in ("table.csv", "table.json"):
+            (directory / name).write_text(text)
+
+
+def tree(directory: Path) -> dict[str, str]:
+    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
+def table(name: str, text: str = "new") -> dict[str, str]:
+    return {f"{name}/table.csv": text, f"{name}/table.json": text}
+
+
+def test_new_empty_and_replaced_directories(tmp_path: Path) -> None:
+    fill(tmp_path / "deep" / "er", "one")
+    assert tree(tmp_path) == table("deep/er", "one")
+    (tmp_path / "empty").mkdir(mode=0o750)
+    fill(tmp_path / "empty")
+    assert (tmp_path / "empty").stat().st_mode & 0o777 == 0o750
+    fill(tmp_path / "deep" / "er", "two", overwrite=True)
+    (tmp_path / "link").symlink_to("empty")
+    fill(tmp_path / "link", "three", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path) == ["deep", "empty", "link"]
+    assert tree(tmp_path) == {**table("deep/er", "two"), **table("empty", "three")}
+
+
+def test_an_existing_directory_stays(tmp_path: Path) -> None:
+    fill(tmp_path / "out", "old")
+    with pytest.raises(InputError, match=r"out: already exists.*--overwrite"):
+        fill(tmp_path / "out")
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(InputError, match="file: this is a file, not a directory"):
+        check_directory(tmp_path / "file", True, OWN)
+    with pytest.raises(InputError, match="file/below: cannot write the directory"):
+        fill(tmp_path / "file" / "below")
+    assert tree(tmp_path / "out") == {"table.csv": "old", "table.json": "old"}
+
+
+def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
+    fill(tmp_path / "out", "old")
+
+    def broken() -> None:
+        with new_directory(tmp_path / "out", True, OWN) as directory:
+            (directory / "table.csv").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broken()
+    assert tree(tmp_path) == table("out", "old")
+
+
+@pytest.mark.parametrize("foreign", ["thesis.tex", "sub/thesis.tex", "table.csv/x", "link"])
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_directory_with_foreign_files_stays(foreign: str, meanwhile: bool, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "table.json").write_text("{}")
+
+    def put() -> None:
+        (out / foreign).parent.mkdir(exist_ok=True)
+        if foreign == "link":
+            (out / "table.csv").symlink_to("/etc/passwd")
+        else:
+            (out / foreign).write_text("years of work")
+
+    def replace() -> None:
+        with new_directory(out, True, OWN):
+            put()
+
+    if not meanwhile:
+        put()
+    with pytest.raises(InputError, match="tabulate did not write"):
+        replace() if meanwhile else fill(out, overwrite=True)
+    assert (out / "table.json").read_text() == "{}"
+    assert (out / ("table.csv" if foreign == "link" else foreign)).exists()
+
+
+def test_the_working_directory_and_those_above_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "out", "old")
+    monkeypatch.chdir(tmp_path / "out")
+    for out in (tmp_path / "out", tmp_path, "..", ".", "", "/"):
+        with pytest.raises(InputError):
+            fill(out, overwrite=True)
+    assert tree(tmp_path) == table("out", "old")
+
+
+def test_hashes(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 20_000  # several blocks
+    (tmp_path / "x").write_bytes(content)
+    expected = hashlib.blake2b(content).hexdigest()[:12]
+    assert file_hash(tmp_path / "x") == file_hash(str(tmp_path / "x")) == file_hash(content) == expected
+    assert file_hash(content + b"\n") != expected
+    pieces = ContentHash(size=8)
+    pieces.update(content[:10])
+    pieces.update_from(io.BytesIO(content[10:]))
+    assert pieces.whole == hashlib.blake2b(content, digest_size=8).hexdigest()
+    with pytest.raises(InputError, match="nothing: cannot read the file"):
+        file_hash(tmp_path / "nothing")
