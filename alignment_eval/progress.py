@@ -37,7 +37,6 @@ def no_progress(items: Iterable[T], total: int, unit: str) -> Iterable[T]:
 
 def progress_bar(items: Iterable[T], total: int, unit: str) -> Iterator[T]:
     """Show how many of the items are done."""
-    # a generator, without a length: list() would allocate memory for ``total`` items, which a damaged file may give
     with progress_meter(total, unit) as done:
         for item in items:
             yield item

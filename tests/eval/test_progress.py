@@ -49,7 +49,3 @@ def test_work_in_steps(monkeypatch, capsys):
         "100 of 250 pairs (40 %), 40 s",
         "250 of 250 pairs (100 %), 80 s",
     ]
-
-
-def test_a_false_total_takes_no_memory():
-    assert list(progress.progress_bar("abc", 10**18, "letters")) == ["a", "b", "c"]
