@@ -105,7 +105,7 @@ def test_base_1_read_as_0(reader: Reader, read: Any, role: str) -> None:
     with pytest.raises(InputError, match=facts(message)):
         reader(diagonals(5), 1, read, base="0")
     result = reader(diagonals(5), 1, read, base="0-unused")
-    assert (result.base, next(result.each_links())) == (0, {(k, k) for k in range(1, 5)})
+    assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
 
 
 def test_hypothesis_of_base_1_by_default(reader: Reader) -> None:

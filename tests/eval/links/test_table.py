@@ -7,7 +7,7 @@ from tests.eval.formats.samples import gold
 def test_possible_links_include_the_sure_ones() -> None:
     assert gold("0-0 1-2", "3-3").possible == {(0, 0), (1, 2), (3, 3)}
     assert gold("0-0", "0-0 1-1") == gold("0-0", "1-1")
-    assert GoldSentence({(0, 0)}).sure == frozenset({(0, 0)})  # type: ignore[arg-type]
+    assert GoldSentence({(0, 0)}).sure == frozenset({(0, 0)})
 
 
 def test_transposed() -> None:
