@@ -71,9 +71,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
     reason, warning, signature = done.stderr.splitlines()
     assert f"chosen by gold on 3 pairs (AER {100 * choice.figure:.1f} %) ({files / 'choice.json'})" in reason
     assert "3 of these 3 sentence pairs" in warning
-    scored = align_eval(
-        "score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "dev.hyp"
-    )
+    scored = align_eval("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "dev.hyp")
     result = json.loads(scored.stdout)
     assert result["aer"] == choice.figure
     fields = f"|profile:gold|profile_text:{choice.text}|profile_gold:{choice.gold}|version:"

@@ -46,7 +46,10 @@ def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
         "--overwrite",
     )
     names = documented("Output of `align-eval score`")
-    assert list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence", "--diagnose").stdout)) == names
+    assert (
+        list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence", "--diagnose").stdout))
+        == names
+    )
     assert list(json.loads(align_eval("score", "--format", "json", *arguments).stdout)) == [
         name for name in names if name not in ("confidence", "diagnosis")
     ]
