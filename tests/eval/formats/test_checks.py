@@ -127,6 +127,34 @@ def test_sparse_hypothesis_of_base_0_is_no_error(reader: Reader) -> None:
     assert reader.warnings == []
 
 
+@pytest.mark.parametrize(("sentences", "bases"), [(4, {0, 1}), (5, {1})])
+def test_bases_that_the_indices_allow(reader: Reader, sentences: int, bases: set[int]) -> None:
+    assert reader(diagonals(sentences), 1, base="1").file.bases == bases
+    assert reader(diagonals(sentences), 0, base="0").file.bases == {0}
+
+
+@pytest.mark.parametrize("link", [(0, 3), (3, 0)])
+def test_no_other_reading_is_advised_unless_all_links_fit_it(reader: Reader, link: tuple[int, int]) -> None:
+    """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""
+    for links in ([link, (2, 2)], [link, (1, 1)]):
+        with pytest.raises(InputError, match="give the texts that the alignment was made from"):
+            reader([links], 0, read_hypothesis, base="0-unused", texts=lengths([2], [2]))
+
+
+@pytest.mark.parametrize(("link", "sizes"), [((2, 3), (2, 2)), ((2, 0), (2, 2)), ((0, 2), (2, 2))])
+def test_what_does_not_fit_from_1(reader: Reader, link: tuple[int, int], sizes: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="give the texts that the alignment was made from"):
+        reader([[link]], 0, read_hypothesis, base="0-unused", texts=lengths([sizes[0]], [sizes[1]]))
+
+
+@pytest.mark.parametrize("link", [(2, 1), (1, 2)])
+def test_both_words_must_fit_when_exchanged(reader: Reader, link: tuple[int, int]) -> None:
+    """Of 2 source and 2 target words one index is beyond the end, whichever way it is turned."""
+    with pytest.raises(InputError) as error:
+        reader([[link, (0, 0)]], 0, read_hypothesis, base="0", texts=lengths([2], [2]))
+    assert "exchanged" not in str(error.value)
+
+
 def test_link_outside_the_texts(reader: Reader) -> None:
     message = f"{reader.path}:2: link 0-3 … 4 and 3 words … 1 of 2 links … 0-based … tokenisation"
     with pytest.raises(InputError, match=facts(message)):

@@ -54,6 +54,11 @@ def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
     assert (file.file.sure, file.file.possible, file.file.doubled) == (2, 4, 4)
 
 
+def test_a_duplicate_link_keeps_its_largest_score(tmp_path: Path) -> None:
+    (sentence,) = read(written(tmp_path, "0-0:0.25 0-0:0.5 0-0:-1\n"))
+    assert sentence.confidence == {(0, 0): 0.5}
+
+
 @pytest.mark.parametrize(
     ("text", "format_"),
     [

@@ -163,6 +163,13 @@ def test_variants_by_hand() -> None:
     assert symmetrize(forward, reverse, "grow-diag-final", "lilt") == {(0, 0), (1, 1), (5, 5)}
 
 
+def test_lilt_visits_the_neighbour_with_the_next_target_word_first() -> None:
+    forward, reverse = frozenset({(1, 1), (0, 2)}), frozenset({(1, 1), (0, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(1, 1), (0, 2)}
+    forward, reverse = frozenset({(1, 1), (2, 2)}), frozenset({(1, 1), (2, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(1, 1), (2, 0)}
+
+
 @pytest.mark.parametrize(
     ("method", "variant", "message"),
     [

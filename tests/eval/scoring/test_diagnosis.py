@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
@@ -10,7 +11,7 @@ from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, r
 from alignment_eval.formats.writing import format_pharaoh_line, format_talp_line
 from alignment_eval.links.table import GoldSentence, Link, transpose
 from alignment_eval.scoring import diagnosis
-from alignment_eval.scoring.aer import count, score
+from alignment_eval.scoring.aer import Counts, count, score
 from alignment_eval.scoring.diagnosis import (
     best_start,
     diagnose,
@@ -18,6 +19,7 @@ from alignment_eval.scoring.diagnosis import (
     diagonal_warning,
     differing_words,
     direction_warning,
+    explains,
     move_lines,
 )
 from tests.eval.formats.samples import gold as gold_sentence
@@ -75,6 +77,62 @@ def test_only_the_first_sentences_are_looked_at(tmp_path: Path, monkeypatch: pyt
     assert direction_warning(mixed, truth) is None  # 40 % and 60 %
     monkeypatch.setattr(diagnosis, "LOOKED_AT", 2)
     assert direction_warning(mixed, truth) is not None
+
+
+@pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
+def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool) -> None:
+    """Of 100 links so many are the other way round, the others are symmetric."""
+    links = [(k, k) for k in range(100 - wrong)] + [(k, k + 100) for k in range(wrong)]
+    truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
+    turned = hypothesis(tmp_path, [transpose(links)])
+    assert (direction_warning(turned, truth) is not None) == warned
+
+
+def test_links_beyond_the_gold_in_both_directions_are_no_sign(tmp_path: Path) -> None:
+    truth = gold(tmp_path, [gold_sentence("1-1")] * 20)
+    for links, warned in (([(0, 5)], False), ([(5, 0)], False), ([(5, 5)], False)):
+        assert (direction_warning(hypothesis(tmp_path, [links] * 20), truth) is not None) == warned
+    truth = gold(tmp_path, [gold_sentence("9-1")] * 20)
+    assert says(direction_warning(hypothesis(tmp_path, [[(1, 8)]] * 20), truth), "(20 and 0 links")
+    some = [[(1, 8)]] * 15 + [[(8, 8)]] * 5  # 20 as they are, 5 exchanged
+    assert direction_warning(hypothesis(tmp_path, some), truth) is None
+
+
+def counts(*rows: tuple[int, int]) -> Counts:
+    """Of so many sentences so many links of 10 are right."""
+    right = np.array([hits for number, hits in rows for _ in range(number)])
+    size = np.full(len(right), 10)
+    return Counts(size, size, right, right)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "explained"),
+    [
+        (counts((10, 0)), counts((10, 3)), True),
+        (counts((9, 0)), counts((9, 10)), False),  # too few sentences
+        (counts((10, 0)), counts((10, 2)), False),  # to 80 % of the AER
+        (counts((20, 9)), counts((16, 10), (4, 9)), True),
+        (counts((20, 9), (1, 8)), counts((20, 9), (1, 9)), False),
+        (counts((100, 0)), counts((100, 0)), False),
+        (counts((40, 4), (10, 10)), counts((40, 10), (10, 4)), True),
+        (counts((30, 4), (14, 10)), counts((30, 10), (14, 9)), False),  # 30 of 44 are better
+        (counts((100, 8)), counts((60, 10), (40, 7)), False),
+        (counts((10, 9)), counts((5, 10), (5, 10)), True),
+        (
+            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 95),) * 2),
+            Counts(*(np.full(20, 100),) * 4),
+            False,
+        ),  # 5 points
+        (counts((20, 8), (1, 9)), counts((20, 10), (1, 9)), True),
+        (
+            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 85),) * 2),
+            Counts(*(np.full(20, 100),) * 4),
+            True,
+        ),  # 15 points
+    ],
+)
+def test_what_counts_as_an_explanation(before: Counts, after: Counts, explained: bool) -> None:
+    assert explains(before, after) == explained
 
 
 @pytest.mark.parametrize(
@@ -145,6 +203,11 @@ def test_a_poor_alignment_is_not_explained(tmp_path: Path) -> None:
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
     assert diagnose(poor, truth).explanation is None
     assert says(diagonal_warning(poor, truth), "is above … of a diagonal; --diagnose")
+
+
+def test_an_aer_equal_to_a_diagonals_is_no_warning(tmp_path: Path) -> None:
+    truth = gold(tmp_path, SENTENCES)
+    assert diagonal_warning(hypothesis(tmp_path, map(diagonal, SENTENCES)), truth) is None
 
 
 def test_few_sentences_explain_nothing(tmp_path: Path) -> None:
