@@ -1,3 +1,121 @@
-"""Word alignments from maps, scored against gold: extraction, AER, sweeps (no torch, no fairseq)."""
+"""Word alignments from maps, scored against gold: extraction, AER, sweeps (no torch, no fairseq).
+
+The functions here are those of the commands, for scripts (docs/python.md).  What they need is imported when they are
+called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Union
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from alignment_eval.links.table import GoldSentence, Link, Links
+    from alignment_eval.scoring.aer import Score
+    from alignment_eval.scoring.significance import Difference
 
 __version__ = "0.1.0"
+__all__ = ["compare", "read_gold", "read_links", "score", "symmetrize"]
+
+#: Index of the first word, or ``"auto"``: detected from the data.
+Base = Union[int, str, None]
+
+
+def read_gold(path: str | Path, base: Base = None, swap: bool = False) -> list[GoldSentence]:
+    """Read gold alignments: for each sentence, the ``sure`` and the ``possible`` links, from 0.
+
+    Args:
+        path: a file in a format of docs/formats.md.
+        base: the index of the first word, 0 or 1; default: detected, with a warning.
+        swap: the file has target-source links.
+
+    Raises:
+        InputError: the file cannot be read, or its data contradict ``base``.
+    """
+    from alignment_eval.formats import reading
+
+    return list(reading.read_gold(path, reading.ReadOptions(base=_option(base), swap=swap)))
+
+
+def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_possible: bool = False) -> list[Links]:
+    """Read word alignments: for each sentence, the set of links (source word, target word), from 0.
+
+    Args:
+        path: a file in a format of docs/formats.md.
+        base: the index of the first word, 0 (default) or 1.
+        swap: the file has target-source links.
+        allow_possible: read possible links as links; otherwise they are an error.
+
+    Raises:
+        InputError: the file cannot be read, or its data contradict ``base``.
+    """
+    from alignment_eval.formats import reading
+
+    options = reading.ReadOptions(base=_option(base), swap=swap, allow_possible=allow_possible)
+    return list(reading.read_hypothesis(path, options).each_links())
+
+
+def _option(base: Base) -> str | None:
+    return None if base is None else str(base)
+
+
+def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:
+    """AER, precision and recall (fractions) of the links of each sentence, and the counts behind them.
+
+    Raises:
+        InputError: the numbers of sentences differ.
+    """
+    from alignment_eval.scoring import aer
+
+    return aer.score(links, gold)
+
+
+def compare(
+    baseline: Iterable[Iterable[Link]],
+    system: Iterable[Iterable[Link]],
+    gold: Iterable[GoldSentence],
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, Difference]:
+    """Compare a system with a baseline by paired bootstrap and approximate randomisation.
+
+    Returns:
+        Difference, 95 % interval and p-values of ``aer``, ``precision`` and ``recall``.
+
+    Raises:
+        InputError: the numbers of sentences differ.
+    """
+    from alignment_eval.scoring import aer, significance
+
+    sentences = list(gold)
+    counts = [aer.count(links, sentences) for links in (baseline, system)]
+    return significance.compare(counts[0], counts[1:], significance.Resampling(resamples, seed))[0]
+
+
+def symmetrize(
+    forward: Iterable[Links],
+    reverse: Iterable[Links],
+    method: str = "grow-diag-final-and",
+    variant: str = "moses",
+) -> list[Links]:
+    """Combine the source-target links of two directions, sentence by sentence.
+
+    Args:
+        forward: the links of each sentence in one direction.
+        reverse: the links of the same sentences in the other direction; give both as source-target.
+        method: ``intersection``, ``grow-diag``, ``grow-diag-final-and``, ``grow-diag-final`` or ``union``.
+        variant: ``moses``, ``atools`` or ``lilt`` (docs/commands/symmetrize.md).
+
+    Raises:
+        InputError: the numbers of sentences differ.
+        UsageError: method or variant is unknown.
+    """
+    from alignment_eval.errors import InputError
+    from alignment_eval.links import symmetrize as growing
+
+    pairs = list(forward), list(reverse)
+    if len(pairs[0]) != len(pairs[1]):
+        raise InputError(f"{len(pairs[0])} sentences forward, but {len(pairs[1])} in reverse; give the same sentences")
+    return [growing.symmetrize(*pair, method, variant) for pair in zip(*pairs)]

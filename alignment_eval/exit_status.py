@@ -40,10 +40,22 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         _discard_output(sys.stdout, sys.stderr)
         return CLOSED_PIPE
     except OSError as error:  # the disk is full, a file has gone
-        print(f"{name}: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
-        _discard_output(sys.stdout)
+        place = error.filename
+        if _output_fails():
+            place = place or "standard output"
+            _discard_output(sys.stdout)
+        print(": ".join(map(str, filter(None, (name, place, error.strerror or error)))), file=sys.stderr)
         return 1
     return 0
+
+
+def _output_fails() -> bool:
+    """Whether what is still in the buffer of the standard output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _discard_output(*streams: TextIO) -> None:

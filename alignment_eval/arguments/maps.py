@@ -9,7 +9,7 @@ from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
-from alignment_eval.formats.line_style import LineStyle
+from alignment_eval.formats.writing import LineStyle
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.text import Words
-from alignment_eval.maps.subword_links import WordPieces
+from alignment_eval.formats.text import token_lines
+from alignment_eval.maps.subword_links import word_pieces
 from alignment_eval.maps.subwords import MARKS, detect_mark
 
 
 @dataclass(frozen=True, eq=False)
-class SubwordTexts:
-    """Two texts in subwords: the subwords of their words, and the numbers of words to check links against."""
+class SubwordText:
+    """A text in subwords; iterating reads the subwords of each word of its sentences."""
 
-    source: WordPieces
-    target: WordPieces
+    path: str
+    mark: str
+
+    def __iter__(self) -> Iterator[list[list[int]]]:
+        return (word_pieces([token.decode() for token in line], self.mark) for line in token_lines(self.path))
+
+
+@dataclass(frozen=True, eq=False)
+class SubwordTexts:
+    """Two texts in subwords, and the numbers of words to check links against."""
+
+    source: SubwordText
+    target: SubwordText
     texts: Texts
 
 
@@ -48,22 +62,17 @@ def subwords_of(args: argparse.Namespace) -> SubwordTexts | None:
         raise UsageError("only one of --source-subwords and --target-subwords is given: expected both or neither")
     if (args.source, args.target) != (None, None):
         raise UsageError("--source-subwords with --source or --target: links are checked against the texts in subwords")
-    read = [Words.read(path) for path in paths]
-    lines = [len(text.lengths) for text in read]
-    if lines[0] != lines[1]:
-        raise InputError(
-            f"{paths[0]} has {lines[0]} lines, but {paths[1]} has {lines[1]}; give the two sides of one text, with one "
-            f"sentence per line"
-        )
     mark = args.subword_mark
     if mark == "auto":
-        mark = _mark(read, paths)
-    source, target = (WordPieces.of(text, mark) for text in read)
-    return SubwordTexts(source, target, Texts(str(paths[0]), source.words, str(paths[1]), target.words))
-
-
-def _mark(read: list[Words], paths: tuple[str, str]) -> str:
-    try:
-        return detect_mark({form for text in read for form in text.forms})
-    except InputError as error:
-        raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subword-mark") from error
+        try:
+            mark = detect_mark({token.decode() for path in paths for line in token_lines(path) for token in line})
+        except InputError as error:
+            raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subword-mark") from error
+    source, target = (SubwordText(path, mark) for path in paths)
+    lengths = [np.array([len(words) for words in text], dtype=np.int64) for text in (source, target)]
+    if len(lengths[0]) != len(lengths[1]):
+        raise InputError(
+            f"{paths[0]} has {len(lengths[0])} lines, but {paths[1]} has {len(lengths[1])}; give the two sides of one "
+            f"text, with one sentence per line"
+        )
+    return SubwordTexts(source, target, Texts(paths[0], lengths[0], paths[1], lengths[1]))

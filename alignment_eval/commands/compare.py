@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     resampling = resampling_of(args)
     texts = texts_of(args)
     gold = gold_of(args, texts)
-    warn_of_few(gold.links.sentences)
+    warn_of_few(len(gold))
     files = [read_hypothesis(path, hypothesis_options(args), texts) for path in (args.baseline, *args.systems)]
     baseline, *systems = (score_files(file, gold).per_sentence for file in files)
     results = [
@@ -89,17 +89,17 @@ def _result(
         "baseline": baseline.file.name,
         "system": system.file.name,
         **{name: asdict(difference) for name, difference in differences.items()},
-        "sentences": gold.links.sentences,
+        "sentences": len(gold),
         "signature": signature(
             metric="aer",
             **reading_fields("gold", gold),
             **reading_fields("baseline", baseline),
             **reading_fields("hyp", system),
             hyp_possible=allow_possible,
-            sentences=gold.links.sentences,
+            sentences=len(gold),
             **resampling_fields(
                 resampling,
-                gold.links.sentences,
+                len(gold),
                 interval="bootstrap-percentile",
                 tests="paired-bootstrap,approximate-randomisation",
             ),

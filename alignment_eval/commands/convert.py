@@ -5,27 +5,29 @@ from __future__ import annotations
 import argparse
 
 from alignment_eval.arguments.alignments import (
-    add_input_reading,
+    add_base,
+    add_swap,
     add_text_arguments,
     check_standard_input,
     texts_of,
 )
+from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.subwords import add_subword_arguments, subwords_of
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
+from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
 from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.formats.writing import format_lines
-from alignment_eval.links.table import GoldTable
+from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.subword_links import subword_links
 from alignment_eval.progress import progress_bar
 
 _EPILOG = """\
 Examples, the last after make demo:
-  align-eval convert data/demo/demo.talp --from talp --from-base 1 --to naacl
-  align-eval convert data/demo/demo.talp --from talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
-  align-eval convert data/demo/demo.talp --from talp --from-base 1 --to talp --source-subwords out/demo/text/test.de \\
+  align-eval convert data/demo/demo.talp --from-base 1 --to naacl
+  align-eval convert data/demo/demo.talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
+  align-eval convert data/demo/demo.talp --from-base 1 --to talp --source-subwords out/demo/text/test.de \\
       --target-subwords out/demo/text/test.en
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
@@ -40,7 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     group = parser.add_argument_group("input")
     group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
-    add_input_reading(group, "from")
+    add_base(group, "from", "0")
+    add_swap(group, "from")
+    group.add_argument(
+        "--min-confidence",
+        type=finite_number,
+        metavar="P",
+        help="keep only links with this score or more (default: all links)",
+    )
     add_text_arguments(parser)
     add_subword_arguments(parser)
     group = parser.add_argument_group("output")
@@ -63,59 +72,63 @@ def run(args: argparse.Namespace) -> None:
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
-    options = ReadOptions(args.from_format, args.from_base, args.from_swap, args.from_unused_zero, allow_possible=True)
+    options = ReadOptions(base=args.from_base, swap=args.from_swap, allow_possible=True)
     subwords = subwords_of(args)
     read = read_hypothesis(args.input, options, texts_of(args) if subwords is None else subwords.texts, role="from")
-    links = _without_possible(read, args.to, args.possible)
-    _check_losses(read, links, args.to)
+    _check_losses(read, args)
+    sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
     if subwords is not None:
-        links = subword_links(links, subwords.source, subwords.target)
-    lines = len(links.possible) if args.to == "naacl" else links.sentences
-    unit = "links" if args.to == "naacl" else "sentences"
-    write_lines(args.output, progress_bar(format_lines(links, args.to, int(base)), lines, unit))
+        sentences = (subword_links(*parts) for parts in zip(sentences, subwords.source, subwords.target))
+    shown = progress_bar(sentences, len(read), "sentences")
+    write_lines(args.output, format_lines(shown, args.to, int(base)))
 
 
-def _without_possible(read: Alignments, to: str, possible: str | None) -> GoldTable:
-    """The links to be written.
-
-    Raises:
-        InputError: there are possible links that the format cannot hold, and it is not stated what to do.
-    """
-    links = read.links
-    more = len(links.possible) - len(links.sure)
-    if more and possible is None and to not in _WITH_POSSIBLE:
-        raise InputError(
-            f"{read.file.name}: {more} possible links, which {to} cannot hold: decide with "
-            f"--possible keep (they become links like others) or --possible drop"
-        )
-    if possible == "drop":
-        return GoldTable(links.sure, links.sure)
-    return links
+def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldSentence:
+    """The links to be written: only sure ones, only those with a confidence of ``least`` or more."""
+    sure, possible, confidence = sentence.sure, sentence.sure if only_sure else sentence.possible, sentence.confidence
+    if least is not None and confidence is not None:
+        sure, possible = (frozenset(link for link in links if confidence[link] >= least) for links in (sure, possible))
+    return GoldSentence(sure, possible, confidence and {link: confidence[link] for link in possible})
 
 
-def _check_losses(read: Alignments, links: GoldTable, to: str) -> None:
+def _check_losses(read: Alignments, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file.
 
     Raises:
-        InputError: confidences are missing, or no link is left for a NAACL file.
+        InputError: the format cannot hold possible links, and it is not stated what to do with them; confidences are
+            missing; or there is no link for a NAACL file.
     """
-    name, every = read.file.name, links.possible
-    if read.file.format == "fairseq":
+    file, name, to = read.file, read.file.name, args.to
+    more = file.possible - file.sure
+    if more and args.possible is None and to not in _WITH_POSSIBLE:
+        raise InputError(
+            f"{name}: {more} possible links, which {to} cannot hold: decide with "
+            f"--possible keep (they become links like others) or --possible drop"
+        )
+    if args.min_confidence is not None and not file.scored:
+        raise InputError(f"{name}: the links have no scores, which --min-confidence needs; give a file of links i-j:p")
+    if file.format == "fairseq":
         warn_on_stderr(f"{name}: only the first A- line of each sentence is taken, no other line")
-    if read.file.doubled:
-        warn_on_stderr(f"{name}: {read.file.doubled} doubled links are written once")
-    if every.confidence is None and to == "scored":
+    if file.doubled:
+        warn_on_stderr(f"{name}: {file.doubled} doubled links are written once")
+    if not file.scored and to == "scored":
         raise InputError(f"{name}: links without confidences: expected some for the format scored; choose another")
-    if every.confidence is not None and to not in _WITH_CONFIDENCES:
+    if file.scored and to not in _WITH_CONFIDENCES:
         warn_on_stderr(f"{name}: the scores of its links are dropped: {to} cannot hold them")
     if to == "naacl":
-        if not len(every):
-            raise InputError(
-                f"{name}: no links: expected some, as a NAACL file without any has no line; choose another format"
-            )
-        after = every.sentences - 1 - int(every.sentence[-1])
-        if after:
-            warn_on_stderr(
-                f"{name}: its last {after} sentences have no links, so the NAACL file does not show that they are "
-                f"there: read it with --source and --target"
-            )
+        _check_naacl(read, args)
+
+
+def _check_naacl(read: Alignments, args: argparse.Namespace) -> None:
+    """Warn of sentences that a NAACL file does not show; raise InputError if it would have no line."""
+    kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
+    last = max((n for n, links in enumerate(kept, 1) if links), default=0)
+    if not last:
+        raise InputError(
+            f"{read.file.name}: no links: expected some, as a NAACL file without any has no line; choose another format"
+        )
+    if last < len(read):
+        warn_on_stderr(
+            f"{read.file.name}: its last {len(read) - last} sentences have no links, so the NAACL file does not show "
+            f"that they are there: read it with --source and --target"
+        )

@@ -17,7 +17,6 @@ from alignment_eval.figures.saving import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves
 from alignment_eval.figures.training_log import Metric, TrainingLog, best, chosen, read_training_log
 from alignment_eval.files import STANDARD, check_new, write_bytes
-from alignment_eval.formats.csv_table import csv_text
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     look = figure_options(args)
     save_figure(draw_curves(metrics, losses, look), args.output, signed, look.dpi)
     if args.csv is not None:
-        write_bytes(args.csv, csv_text(found).encode())
+        write_bytes(args.csv, found.to_csv(index=False).encode())
     if args.csv != STANDARD:
         print(best_text(found))
     print(signed, file=sys.stderr)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from alignment_eval.arguments.alignments import (
@@ -17,7 +16,6 @@ from alignment_eval.arguments.alignments import (
     add_text_arguments,
     check_standard_input,
     gold_of,
-    hypotheses_of,
     hypothesis_options,
     reading_fields,
     score_files,
@@ -27,10 +25,9 @@ from alignment_eval.arguments.output import add_format
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.formats.reading import read_hypothesis
-from alignment_eval.formats.text import Words, token_lines
-from alignment_eval.progress import progress_bar
+from alignment_eval.formats.text import token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.error_classes import SIDES, confusion_table, error_table
+from alignment_eval.scoring.error_classes import SIDES, Text, confusion_table, error_table
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -64,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
-    parser.add_argument("--against", metavar="FILE", help="another way to name the second system")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("frequency")
     group.add_argument(
@@ -82,23 +78,26 @@ def run(args: argparse.Namespace) -> None:
     texts = [args.source, args.target, *(args.train_frequency or ())]
     if STANDARD in texts:
         raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
-    paths = _systems(args)
+    paths = args.hypotheses
+    if len(paths) > 2:
+        raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
     check_standard_input([args.gold, *paths])
     lengths = texts_of(args)
     gold = gold_of(args, lengths)
     systems = [read_hypothesis(path, hypothesis_options(args), lengths) for path in paths]
     for system in systems:
         score_files(system, gold)  # for its checks
-    source, target = (Words.read(path) for path in texts[:2])
+    source, target = ([[word.decode() for word in line] for line in token_lines(path)] for path in texts[:2])
     frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
-    links = [system.links.possible for system in systems]
+    links = [list(system.each_links()) for system in systems]
+    sentences = list(gold)
     result = {
         "hypothesis": systems[0].file.name,
         "against": systems[1].file.name if len(systems) > 1 else None,
         "frequency": "training" if frequencies else "texts",
-        "sentences": gold.links.sentences,
-        "classes": error_table(links[0], gold.links, source, target, frequencies, progress_bar),
-        "confusion": confusion_table(links[0], links[1], gold.links, progress_bar) if len(systems) > 1 else None,
+        "sentences": len(gold),
+        "classes": error_table(links[0], sentences, source, target, frequencies),
+        "confusion": confusion_table(links[0], links[1], sentences) if len(systems) > 1 else None,
         "signature": signature(
             metric="errors",
             **reading_fields("gold", gold),
@@ -107,41 +106,30 @@ def run(args: argparse.Namespace) -> None:
             hyp_possible=args.hyp_allow_possible,
             **{side: file_hash(path) for side, path in zip(SIDES, texts)},
             frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",
-            sentences=gold.links.sentences,
+            sentences=len(gold),
         ),
     }
     for line in _FORMATS[args.format](result):
         print(line)
 
 
-def _systems(args: argparse.Namespace) -> list[str]:
-    """The hypothesis, and the system to compare it with if there is one.
-
-    Raises:
-        UsageError: there are others.
-    """
-    paths = [*hypotheses_of(args), *([] if args.against is None else [args.against])]
-    if len(paths) > 2:
-        raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
-    return paths
-
-
-def _frequencies(paths: Iterable[str], words: Iterable[Words]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+def _frequencies(paths: Iterable[str], texts: Iterable[Text]) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Word -> frequency in the training texts; warns if they look like text of another kind."""
-    found = []
-    for path, side, own in zip(paths, SIDES, words):
+    frequencies = []
+    for path, side, text in zip(paths, SIDES, texts):
         counts: Counter[bytes] = Counter()
         for line in token_lines(path):
             counts.update(line)
-        found.append({word.decode(): count for word, count in counts.items()})
-        among = np.array([form in counts for form in map(str.encode, own.forms)], dtype=np.bool_)
-        unknown = own.counts[~among].sum() / max(len(own.numbers), 1)
+        known = {word.decode(): count for word, count in counts.items()}
+        frequencies.append(known)
+        words = [word for line in text for word in line]
+        unknown = sum(word not in known for word in words) / max(len(words), 1)
         if unknown > _UNKNOWN:
             warn_on_stderr(
                 f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "
                 f"tokenisation and case?"
             )
-    return found[0], found[1]
+    return frequencies[0], frequencies[1]
 
 
 def _json(result: Mapping[str, Any]) -> Iterator[str]:

@@ -211,7 +211,7 @@ def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
     Raises:
         InputError: one is outside the sentence.
     """
-    found = alignments.links.to_sentences()[sentence.id]
+    found = list(alignments)[sentence.id]
     check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found
 

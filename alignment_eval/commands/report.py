@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> None:
     chosen = _by_profile(args.profile, records, reverse)
     systems = [] if chosen is None else [_aligned(records, reverse, chosen, texts)]
     systems += [_read(path, read) for path, read in zip(distinct_names(args.hyp or []), hypotheses)]
-    report = build(with_progress(records), gold.links.to_sentences(), options, texts, systems)
+    report = build(with_progress(records), list(gold), options, texts, systems)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(
@@ -185,6 +185,4 @@ def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, te
 
 
 def _read(name: str, read: Alignments) -> System:
-    return System(
-        name, f"read from {visible(read.file.name)}", dict(enumerate(s.possible for s in read.links.to_sentences()))
-    )
+    return System(name, f"read from {visible(read.file.name)}", dict(enumerate(read.each_links())))

@@ -13,12 +13,11 @@ from alignment_eval.arguments.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
+    check_as_many,
     check_standard_input,
     gold_of,
-    hypotheses_of,
     hypothesis_options,
     reading_fields,
-    score_files,
     texts_of,
 )
 from alignment_eval.arguments.output import add_format, add_overwrite
@@ -28,11 +27,18 @@ from alignment_eval.arguments.resampling import (
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.errors import UsageError, printable
+from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.progress import progress_bar
-from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined
+from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
+from alignment_eval.scoring.diagnosis import (
+    Diagnosis,
+    diagnose,
+    diagonal_warning,
+    differing_words,
+    direction_warning,
+)
 from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.signature import signature
 
@@ -42,6 +48,7 @@ Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --confidence
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --hyp-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
@@ -49,6 +56,13 @@ text, tsv: they are percentages.  Exit status: 0 success, 1 bad data, 2 bad usag
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
+
+
+_CONTEXT = {
+    "possible_as_sure": "as read, the gold's possible links taken as sure",
+    "possible_dropped": "as read, the gold's possible links dropped",
+    "diagonal": "a diagonal instead of the hypothesis",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,30 +78,79 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
     add_resampling_arguments(group)
+    group = parser.add_argument_group("diagnosis", "of a high AER: are the files read as they were meant?")
+    group.add_argument(
+        "--diagnose",
+        action="store_true",
+        help="add AER under other index bases and directions, and with lines shifted by one",
+    )
+    group.add_argument("--hyp-source", metavar="FILE", help="source text that the hypotheses link, to find other words")
+    group.add_argument("--hyp-target", metavar="FILE", help="target text that they link")
 
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
-    paths = hypotheses_of(args)
-    check_standard_input([args.gold, *paths, args.source, args.target])
+    check_standard_input([args.gold, *args.hypotheses, args.source, args.target])
     if args.per_sentence == STANDARD:
         raise UsageError("--per-sentence -: expected a file; the scores go to the standard output")
     if args.per_sentence is not None:
         check_new(args.per_sentence, args.overwrite)
     resampling = _resampling(args)
+    words = _differing_words(args)
     texts = texts_of(args)
     gold = gold_of(args, texts)
     if resampling:
-        warn_of_few(gold.links.sentences)
+        warn_of_few(len(gold))
     results, scores = [], []
-    for path in paths:
+    for path in args.hypotheses:
         hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
-        scores.append((hypothesis.file.name, score_files(hypothesis, gold)))
-        results.append(_result(hypothesis, gold, scores[-1][1], args.hyp_allow_possible, resampling))
+        diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
+        scored = _score(hypothesis, gold, diagnosis)
+        scores.append((hypothesis.file.name, scored))
+        result = _result(hypothesis, gold, scored, args.hyp_allow_possible, resampling)
+        results.append(result | ({"diagnosis": _as_json(diagnosis, words)} if diagnosis else {}))
     if args.per_sentence is not None:
         write_lines(args.per_sentence, _per_sentence(scores))
     for line in _FORMATS[args.format](results):
         print(line)
+
+
+def _differing_words(args: argparse.Namespace) -> list[str]:
+    """What differs between the texts of the gold and those of the hypotheses.
+
+    Raises:
+        UsageError: options do not fit each other.
+    """
+    if args.diagnose and args.format == "tsv":
+        raise UsageError("--diagnose with --format tsv: expected --format text or json; a table has no place for it")
+    pairs = []
+    for side in ("source", "target"):
+        gold_text, text = getattr(args, side), getattr(args, f"hyp_{side}")
+        if text is not None and not (args.diagnose and gold_text is not None):
+            raise UsageError(f"--hyp-{side}: expected --diagnose and --{side}, the text of the gold, too")
+        if text is not None:
+            pairs.append((gold_text, text))
+    return [words for pair in pairs if (words := differing_words(*pair)) is not None]
+
+
+def _score(hypothesis: Alignments, gold: Alignments, diagnosis: Diagnosis | None) -> Score:
+    """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's.
+
+    Raises:
+        InputError: the numbers of sentences differ; the message says where, if there is a diagnosis.
+    """
+    try:
+        check_as_many(hypothesis, gold)
+    except InputError as error:
+        if diagnosis is None or diagnosis.explanation is None:
+            raise
+        raise InputError(f"{error} The links fit best if you {' and '.join(diagnosis.explanation.changes)}") from None
+    warning = direction_warning(hypothesis, gold)
+    if warning is None and diagnosis is None:
+        warning = diagonal_warning(hypothesis, gold)
+    if warning is not None:
+        warn_on_stderr(warning)
+    return score(hypothesis.each_links(), gold)
 
 
 def _resampling(args: argparse.Namespace) -> Resampling | None:
@@ -103,7 +166,7 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
 def _result(
     hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool, resampling: Resampling | None
 ) -> dict[str, Any]:
-    sentences = gold.links.sentences
+    sentences = len(gold)
     drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
     result = {
         "hypothesis": hypothesis.file.name,
@@ -114,7 +177,7 @@ def _result(
         "hypothesis_links_sure": int(scored.counts.hypothesis_sure),
         "hypothesis_links_possible": int(scored.counts.hypothesis_possible),
         "sure_links": int(scored.counts.sure),
-        "possible_links": len(gold.links.possible) - len(gold.links.sure),
+        "possible_links": gold.file.possible - gold.file.sure,
         "sentences": sentences,
         "signature": signature(
             metric="aer",
@@ -131,6 +194,15 @@ def _result(
     return result
 
 
+def _as_json(diagnosis: Diagnosis, words: list[str]) -> dict[str, Any]:
+    return {
+        "explanation": list(diagnosis.explanation.changes) if diagnosis.explanation else None,
+        "readings": [{"changes": list(reading.changes), "aer": reading.aer} for reading in diagnosis.readings],
+        **diagnosis.context,
+        "words": words,
+    }
+
+
 def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
     return (json.dumps(result) for result in results)
 
@@ -143,6 +215,19 @@ def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
             f"{r['sentences']} sentences"
         )
         yield f"  {r['signature']}"
+        if "diagnosis" in r:
+            yield from _diagnosis_text(r["diagnosis"])
+
+
+def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
+    explained = " and ".join(diagnosis["explanation"] or ())
+    yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
+    rows = [(reading["aer"], " and ".join(reading["changes"]) or "as read") for reading in diagnosis["readings"]]
+    rows += [(diagnosis[key], label) for key, label in _CONTEXT.items()]
+    for value, label in rows:
+        yield f"  {100 * value:8.2f} %  {label}"
+    for words in diagnosis["words"]:
+        yield f"  {words}"
 
 
 def _shown(result: dict[str, Any], metric: str) -> str:
@@ -182,10 +267,9 @@ def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:
 
 def _rows(name: str, counts: Counts) -> Iterator[str]:
     """One row a sentence; scores are fractions, empty where undefined."""
-    values = (measure(counts).tolist() for measure in METRICS.values())
-    integers = (array.tolist() for array in counts.arrays())
-    for line, row in enumerate(zip(*integers, *values), 1):
-        fields = ("" if defined(value) is None else repr(value) for value in row)
+    columns = (*counts.arrays(), *(measure(counts) for measure in METRICS.values()))
+    for line, row in enumerate(zip(*columns), 1):
+        fields = ("" if defined(value) is None else repr(value.item()) for value in row)
         yield "\t".join((printable(name), str(line), *fields))
 
 

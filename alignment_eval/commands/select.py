@@ -191,7 +191,7 @@ def _by_gold(
 ) -> _Chosen:
     gold, texts = gold_and_texts(args, records)
     back = [] if reverse is None else list(reverse.best())
-    choice = choose_by_gold(sentences, gold.links.to_sentences(), options, texts, back, args.lexicon, progress_bar)
+    choice = choose_by_gold(sentences, list(gold), options, texts, back, args.lexicon, progress_bar)
     warn_skipped(choice.forward.skipped, records.info.size, "each counts as an empty hypothesis")
     best = choice.both or choice.alone
     profile = Profile(

@@ -30,7 +30,6 @@ from alignment_eval.arguments.records import (
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
-from alignment_eval.formats.csv_table import csv_text
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, sweep
 from alignment_eval.signature import signature
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     records = forced_records(args.records)
     options = configurations_of(args, records)
     gold, texts = gold_and_texts(args, records)
-    result = sweep(with_progress(records), gold.links.to_sentences(), options, texts)
+    result = sweep(with_progress(records), list(gold), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
@@ -85,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
     """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null)."""
-    write_bytes(directory / "sweep.csv", csv_text(result.table).encode())
+    write_bytes(directory / "sweep.csv", result.table.to_csv(index=False).encode())
     content = {
         "signature": signed,
         "records": dict(records.info.signature),

@@ -6,15 +6,17 @@ A wrong base or direction raises no error by itself, it only gives a wrong numbe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.detection import AlignmentFile
-from alignment_eval.links.table import LinkTable, blocks, first_with
+from alignment_eval.formats.parsing import Parsed
+from alignment_eval.links.table import GoldSentence
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -23,6 +25,8 @@ Warn = Callable[[str], None]
 CONTRADICTED = 5
 #: With ``auto``, a file is 1-based if at least this many sentences use index 1 and none uses index 0.
 DECIDED = 20
+#: How the base of a file may be stated.
+BASES = ("0", "1", "auto", "0-unused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,153 +48,181 @@ class Texts:
         return (self.target, self.source) if swap else (self.source, self.target)
 
 
+@dataclass
+class Contents:
+    """What a file holds, counted with the indices of the file.
+
+    Attributes:
+        name: the file, for messages.
+        format: one of :data:`alignment_eval.formats.parsing.HYPOTHESIS_FORMATS`.
+        hash: short hash of the content.
+        sentences: the number of sentences.
+        sure, possible: the number of links; possible ones include sure ones.
+        doubled: the number of duplicate links; each link counts once.
+        linked: the number of sentences with links.
+        gap: the first sentence without links, from 0; None if there is none.
+        zero: the first sentence that uses index 0, from 0; None if there is none.
+        ones: the number of sentences that use index 1; counted only up to ``zero``.
+        scored: whether links have confidences.
+    """
+
+    name: str
+    format: str
+    hash: str = ""
+    sentences: int = 0
+    sure: int = 0
+    possible: int = 0
+    doubled: int = 0
+    linked: int = 0
+    gap: int | None = None
+    zero: int | None = None
+    ones: int = 0
+    scored: bool = False
+
+    def add(self, parsed: Parsed) -> None:
+        """Count the next sentence."""
+        links = parsed.sentence.possible
+        self.sure += len(parsed.sentence.sure)
+        self.possible += len(links)
+        self.doubled += parsed.written - len(links)
+        self.linked += bool(links)
+        self.scored = self.scored or parsed.sentence.confidence is not None
+        if self.gap is None and not links:
+            self.gap = self.sentences
+        if self.zero is None:
+            indices = set(chain.from_iterable(links))
+            self.ones += 1 in indices
+            if 0 in indices:
+                self.zero = self.sentences
+        self.sentences += 1
+
+    @property
+    def bases(self) -> frozenset[int]:
+        """The index bases that the indices allow."""
+        if self.zero is not None:
+            return frozenset({0})
+        return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
+
+    def where(self, sentence: int) -> str:
+        """The place of a sentence (counted from 0), for messages."""
+        if self.format not in ("naacl", "fairseq"):
+            return f"{self.name}:{sentence + 1}"
+        return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
+
+
 def decide_base(
-    file: AlignmentFile,
-    wanted: str,
-    role: str,
-    sides: tuple[IntArray, IntArray] | None,
-    unused_zero: bool,
-    stated: bool,
-    warn: Warn,
+    file: Contents, wanted: str, stated: bool, role: str, first_end: Callable[[], int | None] | None, warn: Warn
 ) -> int:
-    """The index base of ``file``, 0 or 1.
+    """The index base of a file, 0 or 1.
 
     An index 0 proves base 0.  If there is none, an index equal to its sentence's length proves base 1.  Where the
     lengths are unknown, :data:`DECIDED` sentences that use index 1 are taken as proof.
 
     Args:
-        file: the links with the indices of the file.
-        wanted: ``0``, ``1`` or ``auto``.
-        role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
-        sides: the sentence lengths that bound the first and the second index, if known.
-        unused_zero: accept base 0 although no link uses index 0.
+        file: what it holds.
+        wanted: one of :data:`BASES`.
         stated: whether the user chose ``wanted``.
+        role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
+        first_end: finds the first sentence that uses its length as an index; None if the lengths are unknown.
         warn: called with each warning.
 
     Raises:
         InputError: the data contradict the base, or ``auto`` cannot decide it.
     """
-    links = file.links.possible
-    zero = first_with(links, 0)
     if wanted == "auto":
-        return _detect_base(file, zero, role, sides, warn)
-    if wanted == "1" and zero is not None:
+        return _detect_base(file, role, first_end, warn)
+    if wanted == "1" and file.zero is not None:
         null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
         raise InputError(
-            f"{_place(file, zero)}: the file uses index 0, but it is read as 1-based; give --{role}-base 0{null}"
+            f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; give --{role}-base 0{null}"
         )
-    if wanted == "0" and len(links) and zero is None and not unused_zero:
+    if wanted == "0" and file.possible and file.zero is None:
         _doubt_zero(file, role, stated, warn)
-    return int(wanted)
+    return 1 if wanted == "1" else 0
 
 
-def _detect_base(
-    file: AlignmentFile, zero: int | None, role: str, sides: tuple[IntArray, IntArray] | None, warn: Warn
-) -> int:
-    links = file.links.possible
-    if not len(links):
+def _detect_base(file: Contents, role: str, first_end: Callable[[], int | None] | None, warn: Warn) -> int:
+    if not file.possible:
         return 0
-    if zero is not None:
-        base, reason = 0, f"it uses index 0 (first at {_place(file, zero)})"
-    elif sides is not None:
-        ends = _positions(links, sides, np.equal)
-        if not ends.size:
+    if file.zero is not None:
+        base, reason = 0, f"it uses index 0 (first at {file.where(file.zero)})"
+    elif first_end is not None:
+        end = first_end()
+        if end is None:
             raise InputError(
                 f"{file.name}: cannot detect the index base, because no index is 0 and none equals its sentence's "
                 f"length; give --{role}-base 0 or --{role}-base 1"
             )
-        base, reason = 1, f"no index is 0 and one equals its sentence's length (first at {_place(file, int(ends[0]))})"
-    elif (ones := sentences_with_one(links)) >= DECIDED:
-        base, reason = 1, f"{ones} sentences use index 1 and none uses index 0"
+        base, reason = 1, f"no index is 0 and one equals its sentence's length (first at {file.where(end)})"
+    elif file.ones >= DECIDED:
+        base, reason = 1, f"{file.ones} sentences use index 1 and none uses index 0"
     else:
         raise InputError(
-            f"{file.name}: cannot detect the index base, because no index is 0 and only {ones} sentences use index 1; "
-            f"give --{role}-base 0 or --{role}-base 1"
+            f"{file.name}: cannot detect the index base, because no index is 0 and only {file.ones} sentences use "
+            f"index 1; give --{role}-base 0 or --{role}-base 1"
         )
     warn(f"{file.name}: read as {base}-based, because {reason}; give --{role}-base {base} to be sure")
     return base
 
 
-def _doubt_zero(file: AlignmentFile, role: str, stated: bool, warn: Warn) -> None:
+def _doubt_zero(file: Contents, role: str, stated: bool, warn: Warn) -> None:
     """Refuse a file, or warn of it, that is read as 0-based but uses no index 0."""
-    links = file.links.possible
-    ones = sentences_with_one(links)
-    linked = int(np.count_nonzero(links.per_sentence()))
-    if ones >= CONTRADICTED:
-        # training has no such option
-        unused = "" if role == "aer-gold" else f", or --{role}-unused-zero if the file really is 0-based"
+    if file.ones >= CONTRADICTED:
+        # training has no such base
+        unused = "" if role == "aer-gold" else f", or --{role}-base 0-unused if the file really is 0-based"
         raise InputError(
-            f"{file.name}: the file is read as 0-based, but {ones} sentences use index 1 and none uses index 0; give "
-            f"--{role}-base 1{unused}"
+            f"{file.name}: the file is read as 0-based, but {file.ones} sentences use index 1 and none uses index 0; "
+            f"give --{role}-base 1{unused}"
         )
-    if not stated or linked >= DECIDED:
+    if not stated or file.linked >= DECIDED:
         warn(
-            f"{file.name}: read as 0-based, but none of its {linked} sentences with links uses index 0; "
+            f"{file.name}: read as 0-based, but none of its {file.linked} sentences with links uses index 0; "
             f"give --{role}-base 1 if it is 1-based"
         )
 
 
-def sentences_with_one(links: LinkTable) -> int:
-    """The number of sentences that use index 1 on either side."""
-    count = 0
-    for _, part in blocks(links):
-        sentences = part.sentence[(part.source == 1) | (part.target == 1)]
-        count += int(np.count_nonzero(np.diff(sentences, prepend=-1)))
-    return count
-
-
-def _place(file: AlignmentFile, link: int) -> str:
-    """The place in the file of the link at position ``link``, for messages."""
-    return file.where(int(file.links.possible.sentence[link]))
-
-
-def check_range(file: AlignmentFile, base: int, role: str, sides: tuple[IntArray, IntArray], swap: bool) -> None:
-    """Check that every link of ``file``, read with ``base``, lies inside its sentence pair.
+def check_range(
+    file: Contents, sentences: Callable[[], Iterable[GoldSentence]], base: int, swap: bool, role: str, texts: Texts
+) -> None:
+    """Check that every link of a file lies inside its sentence pair.
 
     Args:
-        file: the links with the indices of the file.
-        base: its index base.
-        role: ``gold`` or ``hyp``, for the option names in messages.
-        sides: the sentence lengths that bound the first and the second index.
+        file: what it holds.
+        sentences: gives the links, source-target from 0.
+        base: the index base that the file is read with.
         swap: whether the user said that the file holds target-source links.
+        role: ``gold`` or ``hyp``, for the option names in messages.
+        texts: the lengths of the sentences.
 
     Raises:
         InputError: some links lie outside; the message says whether the other direction or the other base would fit.
     """
-    links = file.links.possible
-    outside = _outside(links, base, sides)
-    if not outside.size:
+    lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
+    first = next(
+        (
+            (n, min((i, j) for i, j in sentence.possible if i >= height or j >= width))
+            for n, (sentence, (height, width)) in enumerate(zip(sentences(), lengths))
+            if any(i >= height or j >= width for i, j in sentence.possible)
+        ),
+        None,
+    )
+    if first is None:
         return
-    first = int(outside[0])
-    sentence = int(links.sentence[first])
-    if not _outside(links, base, (sides[1], sides[0])).size:
+    every = [(*link, *size) for sentence, size in zip(sentences(), lengths) for link in sentence.possible]
+    if not any(i >= width or j >= height for i, j, height, width in every):
         advice = f"with source and target exchanged all links are inside; {swap_advice(role, swap)}"
-    elif base == 0 and not _outside(links, 1, sides).size:
+    elif base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in every):
         advice = f"read as 1-based all links are inside; give --{role}-base 1"
     else:
         advice = "give the texts that the alignment was made from, with the same tokenisation"
+    outside = sum(i >= height or j >= width for i, j, height, width in every)
+    n, link = first
+    i, j = link[::-1] if swap else link
+    height, width = (int(side[n]) for side in texts.sides(swap))
     raise InputError(
-        f"{file.where(sentence)}: link {links.source[first]}-{links.target[first]} is outside its sentence pair, which "
-        f"has {sides[0][sentence]} and {sides[1][sentence]} words; {outside.size} of {len(links)} links are outside, "
-        f"read as {base}-based; {advice}"
+        f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} and "
+        f"{width} words; {outside} of {file.possible} links are outside, read as {base}-based; {advice}"
     )
-
-
-def _outside(links: LinkTable, base: int, sides: tuple[IntArray, IntArray]) -> NDArray[np.intp]:
-    """The positions of the links that have an index below ``base`` or beyond the end of the sentence."""
-    return _positions(links, sides, lambda index, length: (index < base) | (index - base >= length))
-
-
-def _positions(
-    links: LinkTable, sides: tuple[IntArray, IntArray], test: Callable[[IntArray, IntArray], NDArray[np.bool_]]
-) -> NDArray[np.intp]:
-    """The positions of the links of which either index, with the length of its side, passes ``test``."""
-    found, before = [], 0
-    for at, part in blocks(links):
-        first, second = (side[at][part.sentence] for side in sides)
-        found.append(before + np.flatnonzero(test(part.source, first) | test(part.target, second)))
-        before += len(part)
-    return np.concatenate(found)
 
 
 def swap_advice(role: str, swap: bool) -> str:

@@ -1,327 +1,266 @@
-"""Parses lines of alignment files into arrays, with numpy, many lines at a time.
+"""Parses the lines of alignment files, sentence by sentence (docs/formats.md).
 
-Every parser takes pieces of whole lines (:class:`~alignment_eval.formats.text.TextFile`), keeps the indices of the
-file, and raises InputError with ``file:line`` at the first line that is not in its format.
+Every parser takes numbered lines and yields a :class:`Parsed` for each sentence, in the order of the sentences.  Links
+are source-target and count from 0, as ``base`` and ``swap`` of the :class:`Tokens` say.  An InputError names
+``file:line`` of the first line that is not in the format.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Callable, NamedTuple, Optional
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Callable, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.links.table import GoldSentence, Link
 
-from alignment_eval.errors import InputError
-from alignment_eval.links.table import packed
+#: Number of the line in the file, from 1, and the line without its end.
+Lines = Iterable[tuple[int, bytes]]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
+GOLD_FORMATS = ("talp", "naacl", "pharaoh")
 
+_NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 #: A longer number is damage, not a word index.
-_MAX_DIGITS = 6
-_LINK = re.compile(rb"0*[0-9]{1,6}[-p]0*[0-9]{1,6}")
-NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
-_SCORED_LINK = re.compile(rb"(%s):(%s)" % (_LINK.pattern, NUMBER))
+_LINK = re.compile(rb"0*([0-9]{1,6})[-p]0*([0-9]{1,6})")
+_SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
+_NAACL_LINE = re.compile(
+    rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s))?[ \t]*" % _NUMBER
+)
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
-
-_DIGIT, _SEPARATOR, _BLANK, _OTHER = range(4)
-_KINDS = np.full(256, _OTHER, dtype=np.uint8)
-_KINDS[list(b"0123456789")] = _DIGIT
-_KINDS[list(b"-p")] = _SEPARATOR
-_KINDS[list(b" \t\n")] = _BLANK
-_TO_KINDS = _KINDS.tobytes()
-_TO_DIGITS = bytes(byte - ord("0") if byte in b"0123456789" else 0 for byte in range(256))
-_SPACE, _COLON, _NEWLINE = b" :\n"
-_NUMBER_BYTES = np.isin(np.arange(256), list(b"0123456789.eE+-"))
+_GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
+_A3 = b"# Sentence pair "
+#: ``bytes.split`` takes these for blanks, but a file that has them is no list of links.
+_ODD_BLANKS = re.compile(rb"[\r\v\f]")
 
 
-class _Columns(NamedTuple):
-    """Arrays [links]: the line in the piece, the indices, whether the link is possible only, the score."""
+class Parsed(NamedTuple):
+    """A sentence, and the number of its links in the file, duplicates included."""
 
-    line: NDArray[np.intp]
-    source: IntArray
-    target: IntArray
-    possible: NDArray[np.bool_]
-    confidence: FloatArray | None = None
+    sentence: GoldSentence
+    written: int
 
 
-_Read = Callable[[bytes], Optional[_Columns]]
-
-
-@dataclass(frozen=True, eq=False)
-class RawLinks:
-    """All links of a file, duplicates included, as arrays [links]; and the number of sentences.
-
-    ``keys`` pack the sentence, from 0, with the indices of the file (:func:`~links.table.packed`); ``confidence`` is
-    None if the file has no scores.
-    """
-
-    keys: IntArray
-    possible: NDArray[np.bool_]
-    sentences: int
-    confidence: FloatArray | None = None
-
-
-class Collector:
-    """Collects the links of all pieces in buffers that grow in place; joining pieces would hold all of them twice."""
-
-    def __init__(self) -> None:
-        self._keys, self._possible = bytearray(), bytearray()
-        self._confidence: bytearray | None = None
-
-    def add(self, piece: RawLinks) -> None:
-        """Add the links of a piece; either all pieces have confidences or none has."""
-        keys, possible, confidence = piece.keys, piece.possible, piece.confidence
-        if not (keys[1:] >= keys[:-1]).all():  # sorted here: later it would take a second array of all links
-            order = np.argsort(keys, kind="stable")
-            keys, possible = keys[order], possible[order]
-            confidence = None if confidence is None else confidence[order]
-        self._keys += keys.tobytes()
-        self._possible += possible.tobytes()
-        if confidence is not None:
-            self._confidence = bytearray() if self._confidence is None else self._confidence
-            self._confidence += confidence.tobytes()
-
-    def links(self, sentences: int) -> RawLinks:
-        """All links that were added; afterwards nothing can be added."""
-        return RawLinks(
-            np.frombuffer(self._keys, dtype=np.int64),
-            np.frombuffer(self._possible, dtype=np.bool_),
-            sentences,
-            None if self._confidence is None else np.frombuffer(self._confidence, dtype=np.float64),
-        )
-
-
-def parse_pairs(chunks: Iterable[bytes], name: str, allow_possible: bool) -> RawLinks:
-    """Parse Pharaoh and talp: ``i-j ipj …``, one line per sentence.
+class Tokens(dict[bytes, Link]):
+    """Token ``i-j`` or ``ipj`` -> link, source-target from 0.  Each different token is parsed once.
 
     Args:
-        chunks: pieces of whole lines.
-        name: the file, for messages.
-        allow_possible: whether ``ipj`` may occur.
+        base: the number of the first word.
+        swap: the tokens are target-source.
     """
-    return _parse_lines(chunks, name, allow_possible, _pair_columns)
+
+    def __init__(self, base: int = 0, swap: bool = False) -> None:
+        super().__init__()
+        self._base, self._swap = base, swap
+
+    def __missing__(self, token: bytes) -> Link:
+        match = _LINK.fullmatch(token)
+        if not match:
+            raise _BadTokenError(token)
+        link = self[token] = self.link(int(match[1]), int(match[2]))
+        return link
+
+    def link(self, i: int, j: int) -> Link:
+        """The link of two indices of the file."""
+        i, j = i - self._base, j - self._base
+        return (j, i) if self._swap else (i, j)
 
 
-def parse_scored(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
-    """Parse scored Pharaoh: ``i-j:p i-j:p …``, one line per sentence; p is a finite decimal number on any scale.
+class _BadTokenError(ValueError):
+    """A token that is not a link."""
+
+
+def detect_format(text: bytes) -> str | None:
+    """Detect ``naacl``, ``fairseq`` or ``scored`` from the first lines of a file; None: other lines of links."""
+    if _GENERATE_LINE.search(text):
+        return "fairseq"
+    first = next((line for line in text.split(b"\n") if line.strip()), b"")
+    if _SCORED.match(first.lstrip()):
+        return "scored"
+    return "naacl" if _NAACL_LINE.fullmatch(first) else None
+
+
+def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
+    """The sentences of a file.
 
     Args:
-        chunks: pieces of whole lines.
+        format: one of :data:`HYPOTHESIS_FORMATS`.
+        lines: of the file.
         name: the file, for messages.
-        allow_possible: whether ``ipj:p`` may occur.
+        tokens: gives the links.
+        allow_possible: whether possible links may occur.
+
+    Raises:
+        InputError: a line is not in the format, or is a possible link that may not occur.
+        UsageError: the format is unknown.
     """
-    return _parse_lines(chunks, name, allow_possible, _scored_columns)
+    if format == "naacl":
+        return _parse_naacl(lines, name, tokens, allow_possible)
+    if format == "fairseq":
+        return _parse_lines(_best_of_fairseq(lines, name), name, tokens, False, _pairs)
+    if format not in HYPOTHESIS_FORMATS:
+        raise UsageError(f"unknown alignment format {format!r}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
+    return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
 
 
-def _parse_lines(chunks: Iterable[bytes], name: str, allow_possible: bool, read: _Read) -> RawLinks:
-    links = Collector()
-    lines = 0
-    for chunk in chunks:
-        numbers = range(lines, lines + chunk.count(b"\n"))
-        links.add(_pairs(chunk, name, numbers, numbers, allow_possible, read))
-        lines = numbers.stop
-    return links.links(lines)
+def _parse_lines(
+    lines: Lines, name: str, tokens: Tokens, allow_possible: bool, read: Callable[[list[bytes], Tokens], GoldSentence]
+) -> Iterator[Parsed]:
+    """Files with a sentence a line."""
+    for number, line in lines:
+        words = line.split()
+        try:
+            sentence = read(words, tokens)
+        except _BadTokenError as error:
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], number, line, read is _scored)}") from None
+        if _ODD_BLANKS.search(line):
+            raise InputError(
+                f"{name}:{number}: {shown(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
+            )
+        if not allow_possible and b"p" in line:
+            raise _possible_error(f"{name}:{number}", "p")
+        yield Parsed(sentence, len(words))
 
 
-def parse_fairseq(chunks: Iterable[bytes], name: str, allow_possible: bool = False) -> RawLinks:
-    """Parse the ``A-<id>`` lines in the output of fairseq-generate; all other lines are ignored.
+def _pairs(words: list[bytes], tokens: Tokens) -> GoldSentence:
+    """``i-j`` sure, ``ipj`` possible."""
+    every = frozenset(map(tokens.__getitem__, words))
+    plain = [word for word in words if b"p" not in word]
+    return GoldSentence(every if len(plain) == len(words) else frozenset(map(tokens.__getitem__, plain)), every)
+
+
+def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
+    """``i-j:p`` sure, ``ipj:p`` possible; a duplicate link keeps its largest score."""
+    confidence: dict[Link, float] = {}
+    sure = []
+    for word in words:
+        pair, _, number = word.partition(b":")
+        try:
+            score = float(number)
+        except ValueError:
+            raise _BadTokenError(word) from None
+        if not math.isfinite(score) or b"_" in number:
+            raise _BadTokenError(word)
+        try:
+            link = tokens[pair]
+        except _BadTokenError:
+            raise _BadTokenError(word) from None
+        confidence[link] = max(score, confidence.get(link, score))
+        if b"p" not in pair:
+            sure.append(link)
+    return GoldSentence(frozenset(sure), frozenset(confidence), confidence)
+
+
+def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
+    """``sentence i j [S|P] [confidence]``, one link a line in any order; blank lines are ignored.
+
+    The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
+    """
+    sure, confidence = defaultdict[int, set[Link]](set), defaultdict[int, dict[Link, float]](dict)
+    written = defaultdict[int, int](int)
+    scored = False
+    for number, line in lines:
+        if not line.strip():
+            continue
+        match = _NAACL_LINE.fullmatch(line)
+        if not match:
+            raise InputError(
+                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {shown(line)}"
+            )
+        n, score = int(match[1]) - 1, float(match[5] or 1)
+        if n < 0:
+            raise InputError(f"{name}:{number}: sentence number 0, but NAACL files count sentences from 1")
+        if match[4] == b"P" and not allow_possible:
+            raise _possible_error(f"{name}:{number}", "P")
+        if not math.isfinite(score):
+            raise InputError(f"{name}:{number}: confidence {shown(match[5])} is too large for float64")
+        link = tokens.link(int(match[2]), int(match[3]))
+        confidence[n][link] = max(score, confidence[n].get(link, score))
+        written[n] += 1
+        scored = scored or match[5] is not None
+        if match[4] != b"P":
+            sure[n].add(link)
+    if not confidence:
+        raise InputError(f"{name}: the file has no links; expected NAACL lines 'sentence i j [S|P] [confidence]'")
+    for n in range(max(confidence) + 1):
+        scores = confidence.get(n, {})
+        sentence = GoldSentence(frozenset(sure.get(n, ())), frozenset(scores), scores if scored else None)
+        yield Parsed(sentence, written.get(n, 0))
+
+
+def _best_of_fairseq(lines: Lines, name: str) -> Lines:
+    """The first ``A-<id>`` line of each id, without the id, in the order of the ids; all other lines are ignored.
 
     Ids count from 0 and come in any order.  In an n-best list every id has the same number of A- lines, next to each
     other; the first is the best.
-
-    Args:
-        chunks: pieces of whole lines.
-        name: the file, for messages.
-        allow_possible: ignored; A- lines have no possible links.
     """
-    ids: list[int] = []
-    lines: list[int] = []
-    bodies: list[bytes] = []
-    number = 0
-    for chunk in chunks:
-        for line in chunk.split(b"\n")[:-1]:
-            if line.startswith(b"A-"):
-                match = _FAIRSEQ_LINE.fullmatch(line)
-                if not match:
-                    raise InputError(f"{name}:{number + 1}: expected A-<id>, a tab and links i-j, found {shown(line)}")
-                ids.append(int(match[1]))
-                lines.append(number)
-                bodies.append(match[2] or b"")
-            number += 1
-    if not ids:
-        raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
-    best = _first_of_each(ids, lines, name)
-    chunk = b"".join(bodies[k] + b"\n" for k in best)
-    links = _pairs(chunk, name, [ids[k] for k in best], [lines[k] for k in best], False, _pair_columns)
-    return replace(links, sentences=len(best))
-
-
-def _first_of_each(ids: Sequence[int], lines: Sequence[int], name: str) -> list[int]:
-    """Positions of the first A- line of each id."""
-    best: list[int] = []
-    seen: set[int] = set()
-    for k, id_ in enumerate(ids):
-        if k and ids[k - 1] == id_:
+    best: dict[int, tuple[int, bytes]] = {}
+    sizes: dict[int, int] = {}
+    last = None
+    for number, line in lines:
+        if not line.startswith(b"A-"):
             continue
-        if id_ in seen:
+        match = _FAIRSEQ_LINE.fullmatch(line)
+        if not match:
+            raise InputError(f"{name}:{number}: expected A-<id>, a tab and links i-j, found {shown(line)}")
+        id_ = int(match[1])
+        if id_ in best and id_ != last:
             raise InputError(
-                f"{name}:{lines[k] + 1}: duplicate A-{id_}; each id must occur once, or its n-best lines must stand "
+                f"{name}:{number}: duplicate A-{id_}; each id must occur once, or its n-best lines must stand "
                 f"together; check that the file is the output of a single run"
             )
-        seen.add(id_)
-        best.append(k)
-    missing = next(id_ for id_ in range(len(seen) + 1) if id_ not in seen)
-    if missing < len(seen):
+        best.setdefault(id_, (number, match[2] or b""))
+        sizes[id_] = sizes.get(id_, 0) + 1
+        last = id_
+    if not best:
+        raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
+    missing = next(id_ for id_ in range(len(best) + 1) if id_ not in best)
+    if missing < len(best):
         raise InputError(
-            f"{name}: id {missing} has no A- line, but id {max(seen)} has one; if the sentence was "
+            f"{name}: id {missing} has no A- line, but id {max(best)} has one; if the sentence was "
             f"skipped as too long, run fairseq-generate without --skip-invalid-size-inputs-valid-test"
         )
-    sizes = np.diff([*best, len(ids)])
-    if (odd := np.flatnonzero(sizes != sizes[0])).size:
-        k = best[int(odd[0])]
-        raise InputError(
-            f"{name}:{lines[k] + 1}: id {ids[k]} has {sizes[odd[0]]} A- lines, but id {ids[0]} has {sizes[0]}; every "
-            f"id must have the same number (--nbest); check that the file is the output of a single run"
+    first = next(iter(sizes))
+    for id_, size in sizes.items():
+        if size != sizes[first]:
+            raise InputError(
+                f"{name}:{best[id_][0]}: id {id_} has {size} A- lines, but id {first} has {sizes[first]}; every "
+                f"id must have the same number (--nbest); check that the file is the output of a single run"
+            )
+    return [best[id_] for id_ in range(len(best))]
+
+
+def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
+    """What is wrong with a token of a line that should hold links, or links with scores."""
+    if line.startswith(_A3):
+        return (
+            f"line {number} looks like GIZA's A3 format; convert it with Moses (giza2bal.pl, then symal) or with "
+            f"a3ToTalp.py of lilt/alignment-scripts"
         )
-    return best
-
-
-def _pairs(
-    chunk: bytes, name: str, sentences: Sequence[int], numbers: Sequence[int], allow_possible: bool, read: _Read
-) -> RawLinks:
-    """The links of lines ``i-j ipj …``; line k is sentence ``sentences[k]`` and line ``numbers[k]`` of the file."""
-    columns = read(chunk)
-    if columns is None:
-        raise _bad_token(chunk, name, numbers, read is _scored_columns)
-    if not allow_possible and columns.possible.any():
-        place = f"{name}:{numbers[int(columns.line[columns.possible.argmax()])] + 1}"
-        raise possible_error(place, "p")
-    keys = packed(np.asarray(sentences, dtype=np.int64)[columns.line], columns.source, columns.target)
-    return RawLinks(keys, columns.possible, 0, columns.confidence)
-
-
-def _pair_columns(chunk: bytes) -> _Columns | None:
-    """Every link ``i-j`` or ``ipj`` in ``chunk``, whole lines; None if any token is not a link."""
-    text = np.frombuffer(chunk, dtype=np.uint8)
-    kinds = np.frombuffer(chunk.translate(_TO_KINDS), dtype=np.uint8)
-    separators = np.flatnonzero(kinds == _SEPARATOR)
-    blank = kinds == _BLANK
-    starts = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
-    ends = np.flatnonzero(blank[1:] & ~blank[:-1]) + 1
-    # A link is a token of digits with one separator between two numbers.
-    if (kinds == _OTHER).any() or len(starts) != len(separators):
-        return None
-    if (starts >= separators).any() or (separators + 1 >= ends).any():
-        return None
-    digits = np.frombuffer(chunk.translate(_TO_DIGITS), dtype=np.uint8)
-    source, target = _numbers(digits, starts, separators), _numbers(digits, separators + 1, ends)
-    if source is None or target is None:
-        return None
-    newlines = np.flatnonzero(text == _NEWLINE)
-    line = np.repeat(np.arange(len(newlines)), np.diff(np.searchsorted(separators, newlines), prepend=0))
-    return _Columns(line, source, target, text[separators] == ord("p"))
-
-
-def _numbers(digits: NDArray[np.uint8], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> IntArray | None:
-    """The numbers whose digits are at ``starts`` to ``ends``; None if one is too large.
-
-    ``digits`` is 0 outside of numbers.  No number is empty, and such a 0 separates any two.
-    """
-    length = ends - starts
-    # Almost all have one or two digits; the byte before a single digit is 0.
-    numbers: IntArray = digits[ends - 1] + 10 * digits[ends - 2].astype(np.int64)
-    for place in range(2, min(_MAX_DIGITS, int(length.max(initial=0)))):
-        longer = np.flatnonzero(length > place)
-        numbers[longer] += 10**place * digits[ends[longer] - 1 - place].astype(np.int64)
-    for k in np.flatnonzero(length > _MAX_DIGITS):
-        if digits[starts[k] : ends[k] - _MAX_DIGITS].any():  # only zeros may lead
-            return None
-    return numbers
-
-
-def _scored_columns(chunk: bytes) -> _Columns | None:
-    """Every link ``i-j:p`` in ``chunk``; None if any token is not such a link."""
-    text = np.frombuffer(chunk, dtype=np.uint8)
-    blank = _KINDS[text] == _BLANK
-    begins = ~blank & np.concatenate([[True], blank[:-1]])
-    starts, colons = np.flatnonzero(begins), np.flatnonzero(text == _COLON)
-    # One colon per token, with a link before it and a number after it.
-    if len(starts) != len(colons) or (starts > colons).any() or (starts[1:] < colons[:-1]).any():
-        return None
-    score = ~blank & (np.cumsum(begins) == np.cumsum(text == _COLON))
-    links = _pair_columns(np.where(score, np.uint8(_SPACE), text).tobytes())
-    score[colons] = False
-    if links is None or len(links.line) != len(starts) or not score[colons + 1].all():
-        return None
-    if not _NUMBER_BYTES[text[score]].all():
-        return None
-    confidence = _floats(np.where(score, text, np.uint8(_SPACE)).tobytes(), len(starts))
-    return None if confidence is None else links._replace(confidence=confidence)
-
-
-def _floats(text: bytes, count: int) -> FloatArray | None:
-    """The ``count`` blank-separated tokens of ``text`` as finite numbers; None if a token is not a finite number.
-
-    The tokens have no letters but e and E, so only the NaN appended here can be read as NaN.  If it was read, all
-    text before it was read too, and an equal number of values and tokens means one value per token.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # for unread text; numpy will make it a ValueError
-        try:
-            values = np.fromstring(text + b" nan", dtype=np.float64, sep=" ")
-        except ValueError:
-            return None
-    if len(values) != count + 1 or not np.isnan(values[-1]) or not np.isfinite(values[:-1]).all():
-        return None
-    return values[:-1]
-
-
-def _is_pair(token: bytes) -> bool:
-    return bool(_LINK.fullmatch(token))
-
-
-def _is_scored(token: bytes) -> bool:
-    match = _SCORED_LINK.fullmatch(token)
-    return match is not None and math.isfinite(float(match[2]))
-
-
-def _bad_token(chunk: bytes, name: str, numbers: Sequence[int], scored: bool) -> InputError:
-    """The error for the first token of ``chunk`` that is not a link, or not a link with a score."""
-    for number, line in zip(numbers, chunk.split(b"\n")):
-        for token in line.replace(b"\t", b" ").split(b" "):
-            if token and not (_is_scored if scored else _is_pair)(token):
-                return InputError(f"{name}:{number + 1}: {shown(token)} {_wanted(token, scored)}")
-    raise RuntimeError(f"{name}: the two parsers of links disagree")  # cannot happen; tests compare them
-
-
-def _wanted(token: bytes, scored: bool) -> str:
+    found = shown(token)
     if scored and _LINK.fullmatch(token):
-        return "has no score, but other links have; give every link a score, i-j:p, or give no link one"
+        return f"{found} has no score, but other links have; give every link a score, i-j:p, or give no link one"
     if scored:
-        return "is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
-    if SCORED.fullmatch(token):
-        return "is a link with a score, but links i-j are expected; choose the format scored to read the scores"
+        return f"{found} is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
+    if _SCORED.fullmatch(token):
+        return (
+            f"{found} has a score, but the links before have none; give every link a score, i-j:p, or give no link one"
+        )
     if token == b"|||":
-        return "precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
+        return f"{found} precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
     if _SOFT.fullmatch(token):
-        return "is a list of weights, not a link i-j; generate with --print-alignment hard"
-    return "is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"
+        return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
+    return f"{found} is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"
 
 
-def possible_error(place: str, mark: str) -> InputError:
-    """The error of a possible link with ``mark`` in a hypothesis."""
+def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
         f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
-        f"are not exchanged; to allow possible links, give --hyp-allow-possible (or the like) for a hypothesis, "
-        f"--gold-format talp for gold"
+        f"are not exchanged; to count possible links of a hypothesis as links, give --hyp-allow-possible, or decide "
+        f"with align-eval convert --possible"
     )
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import codecs
 import contextlib
 import sys
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import tempfile
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD, ContentHash
 
-_CHUNK_BYTES = 4 * 2**20
+_CHUNK_BYTES = 2**20
 
 
 class TextFile:
@@ -83,6 +81,41 @@ class TextFile:
             ) from error
 
 
+class RepeatedFile:
+    """A :class:`TextFile` whose lines can be read several times.
+
+    Standard input and pipes are copied to a temporary file, so that memory does not grow with the text.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._copy: IO[bytes] | None = None
+        self.text = TextFile(path)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Pieces of whole lines; errors as for :class:`TextFile`."""
+        if Path(self._path).is_file():
+            self.text = TextFile(self._path)
+            yield from self.text
+            return
+        if self._copy is None:
+            copy = tempfile.TemporaryFile()  # noqa: SIM115
+            weakref.finalize(self, copy.close)
+            copy.writelines(self.text)
+            self._copy = copy
+        self._copy.seek(0)
+        while chunk := self._copy.read(_CHUNK_BYTES):
+            yield chunk + self._copy.readline()
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The number of each line, from 1, and the line without its end."""
+        number = 0
+        for chunk in self.chunks():
+            for line in chunk.split(b"\n")[:-1]:
+                number += 1
+                yield number, line
+
+
 def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """The tokens of each line of a tokenised text, as UTF-8.
 
@@ -98,45 +131,3 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
 def token_counts(path: str | Path) -> NDArray[np.int64]:
     """The number of tokens on each line of a tokenised text, [lines]; see :func:`token_lines`."""
     return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Words:
-    """The words of one side of a corpus; a word that occurs many times is in memory once.
-
-    Attributes:
-        forms: the different words, in the order of their first occurrence.
-        numbers: the position in ``forms`` of each word of the text, int32 [words].
-        lengths: the number of words in each sentence, int64 [sentences].
-    """
-
-    forms: tuple[str, ...]
-    numbers: NDArray[np.int32]
-    lengths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]]) -> Words:
-        """The words of a sequence of tokenised sentences."""
-        known: defaultdict[str, int] = defaultdict()
-        known.default_factory = known.__len__  # a new word gets the next number
-        numbers, lengths = array("i"), array("q")
-        for words in sentences:
-            numbers.extend(map(known.__getitem__, words))
-            lengths.append(len(words))
-        return cls(tuple(known), np.asarray(numbers, dtype=np.int32), np.asarray(lengths, dtype=np.int64))
-
-    @classmethod
-    def read(cls, path: str | Path) -> Words:
-        """The words of a tokenised text; errors as for :func:`token_lines`."""
-        return cls.of([token.decode() for token in line] for line in token_lines(path))
-
-    def __iter__(self) -> Iterator[list[str]]:
-        """The words of each sentence."""
-        bounds = [0, *np.cumsum(self.lengths).tolist()]
-        for start, end in zip(bounds[:-1], bounds[1:]):
-            yield [self.forms[number] for number in self.numbers[start:end].tolist()]
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """How often each of ``forms`` occurs."""
-        return np.bincount(self.numbers, minlength=len(self.forms))

@@ -4,43 +4,64 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links, each_scored
+from alignment_eval.links.table import GoldSentence, Link, Links
+
+if TYPE_CHECKING:
+    from alignment_eval.extraction.extract import SentenceLinks
 
 
-def format_lines(links: GoldTable, format: str, base: int) -> Iterator[str]:
+@dataclass(frozen=True)
+class LineStyle:
+    """What is written for each link that was extracted.
+
+    Attributes:
+        confidences: write ``i-j:p`` instead of ``i-j``.
+        min_confidence: omit links of a smaller confidence; None: write all.
+    """
+
+    confidences: bool = False
+    min_confidence: float | None = None
+
+    def line(self, links: SentenceLinks | None) -> str:
+        """The line of a sentence; empty if the sentence is not aligned.
+
+        Raises:
+            UsageError: the options need confidences, and the links have none.
+        """
+        if links is None:
+            return ""
+        if not self.confidences and self.min_confidence is None:
+            return format_pharaoh_line(links.links)
+        kept = links.confidences(self.min_confidence or 0)
+        return format_scored_line(kept) if self.confidences else format_pharaoh_line(kept)
+
+
+def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
     """The lines of a whole file in any format.
 
     Formats without possible links get plain links, formats without confidences drop them; the caller must report what
     is lost.  NAACL lines end with the last sentence that has links.
 
     Args:
-        links: source-target links from 0.
-        format: one of :data:`~alignment_eval.formats.detection.HYPOTHESIS_FORMATS`.
+        sentences: source-target links from 0; with confidences if the format is ``scored``.
+        format: one of :data:`~alignment_eval.formats.parsing.HYPOTHESIS_FORMATS`.
         base: the number of the first word; ignored for fairseq, which counts from 0.
-
-    Raises:
-        InputError: the format is ``scored`` and the links have no confidences.
-        ValueError: the format is none of these.
     """
-    every = links.possible
-    if format == "scored":
-        sentences = zip(each_scored(every), links.sure.each_sentence())
-        return (format_scored_line(scored, base, sure) for scored, sure in sentences)
-    if format == "pharaoh":
-        return (format_pharaoh_line(sentence, base) for sentence in every.each_sentence())
-    if format == "fairseq":
-        return (format_fairseq_line(n, sentence) for n, sentence in enumerate(every.each_sentence()))
-    gold = (GoldSentence(sure, possible) for sure, possible in zip(links.sure.each_sentence(), every.each_sentence()))
-    if format == "talp":
-        return (format_talp_line(sentence, base) for sentence in gold)
-    if format != "naacl":
-        raise ValueError(f"format {format!r} cannot be written")
-    confidences = repeat(None) if every.confidence is None else each_scored(every)
-    pairs = enumerate(zip(gold, confidences))
-    return (line for n, (sentence, scored) in pairs for line in format_naacl_lines(n, sentence, base, scored))
+    for n, sentence in enumerate(sentences):
+        if format == "naacl":
+            yield from format_naacl_lines(n, sentence, base)
+        elif format == "talp":
+            yield format_talp_line(sentence, base)
+        elif format == "scored":
+            yield format_scored_line(sentence.confidence or {}, base, sentence.sure)
+        elif format == "fairseq":
+            yield format_fairseq_line(n, sentence.possible)
+        else:
+            yield format_pharaoh_line(sentence.possible, base)
 
 
 def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
@@ -72,15 +93,13 @@ def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
     return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
 
 
-def format_naacl_lines(
-    sentence: int, gold: GoldSentence, base: int = 1, confidences: Mapping[Link, float] | None = None
-) -> Iterator[str]:
+def format_naacl_lines(sentence: int, gold: GoldSentence, base: int = 1) -> Iterator[str]:
     """``sentence i j S|P [confidence]``, one line per link, sorted; ``sentence`` counts from 0, the lines from 1.
 
     A sentence without links has no line.
     """
     for i, j in sorted(gold.possible):
-        confidence = "" if confidences is None else f" {float(confidences[i, j])!r}"
+        confidence = "" if gold.confidence is None else f" {float(gold.confidence[i, j])!r}"
         yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"
 
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-import numpy as np
-
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.links.table import Link, Links, LinkTable, blocks, joined
-from alignment_eval.progress import Progress, no_progress
+from alignment_eval.links.table import Link, Links
 
 #: The methods, roughly from few to many links.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")
@@ -44,32 +41,9 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
     if method == "union":
         return forward | reverse
     both = forward & reverse
-    return both if method == "intersection" else both.union(_grown(both, forward, reverse, method, variant))
-
-
-def symmetrize_table(
-    forward: LinkTable,
-    reverse: LinkTable,
-    method: str,
-    variant: str = DEFAULT_VARIANT,
-    progress: Progress = no_progress,
-) -> LinkTable:
-    """Symmetrise the links of a corpus, sentence by sentence; arguments and errors as for :func:`symmetrize`."""
-    check_method(method, variant)
-    each = blocks(forward, reverse, progress=progress)
-    return joined(_block(one, other, method, variant) for _, one, other in each)
-
-
-def _block(forward: LinkTable, reverse: LinkTable, method: str, variant: str) -> LinkTable:
-    if method == "union":
-        return forward | reverse
-    both = forward & reverse
-    if method == "intersection":
+    if method == "intersection" or forward == reverse:
         return both
-    sentences = zip(forward.each_sentence(), reverse.each_sentence())
-    added = [(n, i, j) for n, (f, r) in enumerate(sentences) if f != r for i, j in _grown(f & r, f, r, method, variant)]
-    columns = np.array(added, dtype=np.int64).reshape(len(added), 3).T
-    return both | LinkTable.build(columns[0], columns[1], columns[2], both.sentences)
+    return both.union(_grown(both, forward, reverse, method, variant))
 
 
 def check_method(method: str, variant: str) -> None:

@@ -11,19 +11,18 @@ arrays, None in a :class:`Score`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Union
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, LinkTable, blocks
+from alignment_eval.links.table import GoldSentence, Link
 
 IntArray = NDArray[np.int64]
-Hypotheses = Union[LinkTable, Sequence[Iterable[Link]]]
-Gold = Union[GoldTable, Sequence[GoldSentence]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,7 @@ def defined(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def count(hypotheses: Hypotheses, gold: Gold) -> Counts:
+def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Counts:
     """The counts of each sentence.
 
     Args:
@@ -110,25 +109,22 @@ def count(hypotheses: Hypotheses, gold: Gold) -> Counts:
     Raises:
         InputError: the numbers of sentences differ.
     """
-    table = hypotheses if isinstance(hypotheses, LinkTable) else LinkTable.of(hypotheses)
-    gold_table = gold if isinstance(gold, GoldTable) else GoldTable.of(gold)
-    if table.sentences != gold_table.sentences:
-        raise InputError(
-            f"{table.sentences} hypotheses do not match {gold_table.sentences} gold sentences; give one hypothesis for "
-            f"each, an empty set for a sentence without links"
-        )
-    parts = (_count(*tables) for _, *tables in blocks(table, gold_table.sure, gold_table.possible))
-    return Counts(*map(np.concatenate, zip(*parts)))
+    counts = array("q")
+    pairs = zip_longest(hypotheses, gold)
+    for links, truth in pairs:
+        if links is None or truth is None:
+            size, more = len(counts) // 4, 1 + sum(1 for _ in pairs)
+            sizes = (size, size + more) if links is None else (size + more, size)
+            raise InputError(
+                f"{sizes[0]} hypotheses do not match {sizes[1]} gold sentences; give one hypothesis for each, an empty "
+                f"set for a sentence without links"
+            )
+        links = frozenset(links)
+        counts.extend((len(links), len(truth.sure), len(links & truth.sure), len(links & truth.possible)))
+    return Counts(*np.asarray(counts, dtype=np.int64).reshape(-1, 4).T)
 
 
-def _count(hypothesis: LinkTable, sure: LinkTable, possible: LinkTable) -> tuple[IntArray, ...]:
-    """The arrays of :func:`count`."""
-    found = hypothesis & possible
-    tables = hypothesis, sure, found & sure, found  # S ⊆ P
-    return tuple(table.per_sentence() for table in tables)
-
-
-def score(hypotheses: Hypotheses, gold: Gold) -> Score:
+def score(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:
     """Score ``hypotheses`` against ``gold``, sentence by sentence in the same order.
 
     Raises:

@@ -8,20 +8,20 @@ add up to the counts of the corpus, and the metrics of a class are those of its 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.text import Words
-from alignment_eval.links.table import GoldTable, LinkTable, blocks
-from alignment_eval.progress import Progress, no_progress
+from alignment_eval.links.table import GoldSentence, Links
 from alignment_eval.scoring.aer import METRICS, Counts
 
 IntArray = NDArray[np.int64]
+#: The words of each sentence.
+Text = Sequence[Sequence[str]]
 
 SIDES = ("source", "target")
 #: The columns of :func:`error_table`.
@@ -39,47 +39,26 @@ FREQUENCIES = (0, 1, 2, 10, 100, 1000, 10_000)
 FERTILITIES = (0, 1, 2, 3, 4)
 
 
-#: What is counted in each class: words, and links to them.
-_TALLIED = (
-    *("words", "null_gold", "null_hypothesis"),
-    *("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"),
-)
-
-
-class _Block(NamedTuple):
-    """The words of some sentences: their forms [words], the sentences' lengths, the words' gold links [words]."""
-
-    numbers: NDArray[np.int32]
-    lengths: IntArray
-    fertility: IntArray
-
-
-#: Property -> the names of its classes, and a function that gives the class of each word of a block.
-_Properties = dict[str, tuple[tuple[str, ...], Callable[[_Block], IntArray]]]
-
-
 def is_punctuation(word: str) -> bool:
     """Whether all characters are punctuation (Unicode categories P…); symbols such as $, + and ^ are not."""
     return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def error_table(
-    hypothesis: LinkTable,
-    gold: GoldTable,
-    source: Words,
-    target: Words,
+    hypothesis: Sequence[Links],
+    gold: Sequence[GoldSentence],
+    source: Text,
+    target: Text,
     frequencies: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
-    progress: Progress = no_progress,
 ) -> pd.DataFrame:
     """Errors by class of word.
 
     Args:
-        hypothesis: the links to evaluate.
+        hypothesis: the links to evaluate, of each sentence.
         gold: the gold of the same sentences.
         source: the source text.
         target: the target text.
         frequencies: word -> frequency, for each side.  None: counted in the texts themselves.
-        progress: goes through the sentences of each side.
 
     Returns:
         One row per property (``by``), side and class that has words, with :data:`COLUMNS`.  Properties: ``all``;
@@ -91,37 +70,51 @@ def error_table(
     Raises:
         InputError: links and texts differ in the number of sentences, or a link lies outside its sentence.
     """
-    counts = {hypothesis.sentences, gold.sentences, len(source.lengths), len(target.lengths)}
-    if len(counts) > 1:
+    sizes = len(hypothesis), len(gold), len(source), len(target)
+    if len(set(sizes)) > 1:
         raise InputError(
-            f"{hypothesis.sentences} hypotheses, {gold.sentences} gold sentences, and texts of {len(source.lengths)} "
-            f"and {len(target.lengths)} lines; all four numbers must be the same"
+            f"{sizes[0]} hypotheses, {sizes[1]} gold sentences, and texts of {sizes[2]} and {sizes[3]} lines; all four "
+            f"numbers must be the same"
         )
+    sure, possible = [truth.sure for truth in gold], [truth.possible for truth in gold]
+    counted = (
+        *(hypothesis, sure),
+        *([links & right for links, right in zip(hypothesis, truth)] for truth in (sure, possible)),
+    )
     sides = []
-    for axis, words in enumerate((source, target)):
-        properties = _classes(words, frequencies and frequencies[axis])
-        tallies = _tallies(hypothesis, gold, axis, words, properties, progress)
+    for axis, text in enumerate((source, target)):
+        places = [_places(links, axis, text) for links in counted]
+        words = sum(map(len, text))
+        fertility = np.bincount(_places(possible, axis, text), minlength=words)
+        linked = np.bincount(places[0], minlength=words)
+        chosen = [np.arange(words), np.flatnonzero(fertility == 0), np.flatnonzero(linked == 0), *places]
+        properties = _classes(text, frequencies and frequencies[axis], fertility)
         sides.append(
-            [_rows(names, tallies[by]).assign(by=by, side=SIDES[axis]) for by, (names, _) in properties.items()]
+            [
+                _rows(names, [np.bincount(classes[at], minlength=len(names)) for at in chosen]).assign(
+                    by=by, side=SIDES[axis]
+                )
+                for by, (names, classes) in properties.items()
+            ]
         )
     # source and target of a property follow each other
     table: pd.DataFrame = pd.concat([rows for both in zip(*sides) for rows in both], ignore_index=True)
     return table.reindex(columns=list(COLUMNS))
 
 
-def _classes(words: Words, frequencies: Mapping[str, int] | None) -> _Properties:
-    known = words.counts if frequencies is None else np.array([frequencies.get(form, 0) for form in words.forms])
-    types = np.array([is_punctuation(form) for form in words.forms])
-    by_form = {"frequency": _class(known, FREQUENCIES), "word_type": types.astype(np.int64)}
+def _classes(
+    text: Text, frequencies: Mapping[str, int] | None, fertility: IntArray
+) -> dict[str, tuple[tuple[str, ...], IntArray]]:
+    """Property -> the names of its classes, and the class of each word."""
+    words = [word for sentence in text for word in sentence]
+    known = Counter(words) if frequencies is None else frequencies
+    lengths = [len(sentence) for sentence in text for _ in sentence]
     return {
-        "all": (("all",), lambda block: np.zeros(len(block.numbers), dtype=np.int64)),
-        "sentence_length": (
-            _names(SENTENCE_LENGTHS),
-            lambda block: np.repeat(_class(block.lengths, SENTENCE_LENGTHS), block.lengths),
-        ),
-        "frequency": (_names(FREQUENCIES), lambda block: by_form["frequency"][block.numbers]),
-        "word_type": (("word", "punctuation"), lambda block: by_form["word_type"][block.numbers]),
-        "fertility": (_names(FERTILITIES), lambda block: _class(block.fertility, FERTILITIES)),
+        "all": (("all",), np.zeros(len(words), dtype=np.int64)),
+        "sentence_length": (_names(SENTENCE_LENGTHS), _class(lengths, SENTENCE_LENGTHS)),
+        "frequency": (_names(FREQUENCIES), _class([known.get(word, 0) for word in words], FREQUENCIES)),
+        "word_type": (("word", "punctuation"), np.array([is_punctuation(word) for word in words], dtype=np.int64)),
+        "fertility": (_names(FERTILITIES), _class(fertility, FERTILITIES)),
     }
 
 
@@ -131,48 +124,32 @@ def _names(limits: Sequence[int]) -> tuple[str, ...]:
     return (*(str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)), f"{limits[-1]}+")
 
 
-def _class(values: IntArray, limits: Sequence[int]) -> IntArray:
+def _class(values: Sequence[int] | IntArray, limits: Sequence[int]) -> IntArray:
     """The number of each value's class."""
-    return np.searchsorted(limits, values, side="right").astype(np.int64) - 1
+    return np.searchsorted(limits, np.asarray(values, dtype=np.int64), side="right") - 1
 
 
-def _tallies(
-    hypothesis: LinkTable, gold: GoldTable, axis: int, words: Words, properties: _Properties, progress: Progress
-) -> dict[str, IntArray]:
-    """For each property, the number of what :data:`_TALLIED` names in each class, [tallied, classes]."""
-    sums = {by: np.zeros((len(_TALLIED), len(names)), dtype=np.int64) for by, (names, _) in properties.items()}
-    ends: IntArray = np.concatenate([[0], np.cumsum(words.lengths)])
-    for at, its, sure, possible in blocks(hypothesis, gold.sure, gold.possible, progress=progress):
-        numbers = words.numbers[ends[at.start] : ends[at.stop]]
-        tables = its, sure, its & sure, its & possible, possible
-        *counted, in_gold = (_places(links, axis, words.lengths[at], at.start) for links in tables)
-        fertility, linked = (np.bincount(places, minlength=len(numbers)) for places in (in_gold, counted[0]))
-        block = _Block(numbers, words.lengths[at], fertility)
-        chosen = slice(None), fertility == 0, linked == 0, *counted
-        for by, (names, classes) in properties.items():
-            its_classes = classes(block)
-            sums[by] += [np.bincount(its_classes[places], minlength=len(names)) for places in chosen]
-    return sums
-
-
-def _places(links: LinkTable, axis: int, lengths: IntArray, first: int) -> IntArray:
-    """The positions among the words of a block, of ``lengths``, of the words that are linked on one side.
+def _places(links: Iterable[Links], axis: int, text: Text) -> IntArray:
+    """The positions, among all words of a side, of the words that are linked, once for each link.
 
     Raises:
-        InputError: a sentence has no such word; the message counts sentences from ``first``.
+        InputError: a sentence has no such word.
     """
-    sentence, word = links.sentence, links.target if axis else links.source
-    if (beyond := np.flatnonzero(word >= lengths[sentence])).size:
-        n = int(sentence[beyond[0]])
-        raise InputError(
-            f"sentence {first + n}: a link points at {SIDES[axis]} word {word[beyond[0]]}, but the sentence has "
-            f"{lengths[n]} words (counted from 0); give the text that the alignment was made from"
-        )
-    starts: IntArray = np.cumsum(lengths) - lengths
-    return starts[sentence] + word
+    places: list[int] = []
+    before = 0
+    for n, (sentence, words) in enumerate(zip(links, text)):
+        linked = [link[axis] for link in sentence]
+        if linked and max(linked) >= len(words):
+            raise InputError(
+                f"sentence {n}: a link points at {SIDES[axis]} word {max(linked)}, but the sentence has {len(words)} "
+                f"words (counted from 0); give the text that the alignment was made from"
+            )
+        places += [before + word for word in linked]
+        before += len(words)
+    return np.array(places, dtype=np.int64)
 
 
-def _rows(names: Sequence[str], tallies: IntArray) -> pd.DataFrame:
+def _rows(names: Sequence[str], tallies: Sequence[IntArray]) -> pd.DataFrame:
     """The rows of one property and side; classes without words are omitted."""
     words, null_gold, null_hypothesis, *links = tallies
     counts = Counts(*links)
@@ -195,16 +172,13 @@ def _rows(names: Sequence[str], tallies: IntArray) -> pd.DataFrame:
     return kept
 
 
-def confusion_table(
-    hypothesis: LinkTable, other: LinkTable, gold: GoldTable, progress: Progress = no_progress
-) -> pd.DataFrame:
+def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: Sequence[GoldSentence]) -> pd.DataFrame:
     """How many links two systems share, by their class in the gold.
 
     Args:
-        hypothesis: the links of one system.
+        hypothesis: the links of one system, of each sentence.
         other: the links of another system.
         gold: the gold of the same sentences.
-        progress: goes through the sentences.
 
     Returns:
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the
@@ -213,21 +187,20 @@ def confusion_table(
     Raises:
         InputError: the numbers of sentences differ.
     """
-    counts = hypothesis.sentences, other.sentences, gold.sentences
-    if len(set(counts)) > 1:
+    sizes = len(hypothesis), len(other), len(gold)
+    if len(set(sizes)) > 1:
         raise InputError(
-            f"{counts[0]} and {counts[1]} hypotheses, {counts[2]} gold sentences; the three numbers must be the same"
+            f"{sizes[0]} and {sizes[1]} hypotheses, {sizes[2]} gold sentences; the three numbers must be the same"
         )
-    sure, possible, every = np.zeros((3, 4), dtype=np.int64)
-    for _, mine, its, *kinds in blocks(hypothesis, other, gold.sure, gold.possible, progress=progress):
-        systems = mine & its, mine, its
-        for sums, kind in zip((sure, possible), kinds):
-            sums += [*(int(links.isin(kind).sum()) for links in systems), len(kind)]
-        every += [*map(len, systems), 0]
-    rows = [
-        (name, both, mine - both, its - both, size - mine - its + both)
-        for name, (both, mine, its, size) in (("sure", sure), ("possible", possible - sure), ("none", every - possible))
-    ]
-    table = pd.DataFrame(rows, columns=list(CONFUSION_COLUMNS)).astype({"neither": "Int64"})
+    rows = {name: Counter[str]() for name in ("sure", "possible", "none")}
+    for links, others, truth in zip(hypothesis, other, gold):
+        for link in links | others | truth.possible:
+            kind = "sure" if link in truth.sure else "possible" if link in truth.possible else "none"
+            column = "neither" if link not in others else "only_other"
+            rows[kind][("both" if link in others else "only_hypothesis") if link in links else column] += 1
+    table = pd.DataFrame(
+        [(kind, *(counts[column] for column in CONFUSION_COLUMNS[1:])) for kind, counts in rows.items()],
+        columns=list(CONFUSION_COLUMNS),
+    ).astype({"neither": "Int64"})
     table.loc[table["gold"] == "none", "neither"] = pd.NA
     return table

@@ -116,9 +116,9 @@ def _by_gold(
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-    ways = (pairs, gold.links), (exchanged, gold.links.transposed())
+    ways = (pairs, list(gold)), (exchanged, [links.transposed() for links in gold])
     found = [
-        calibrate_by_gold(of, way, links.to_sentences(), (model, gold.file.hash), args.max_tokens)
+        calibrate_by_gold(of, way, links, (model, gold.file.hash), args.max_tokens)
         for of, (way, links), model in zip(directions, ways, models)
     ]
     return found, reading_fields("dev_gold", gold)

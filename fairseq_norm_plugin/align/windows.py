@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.corpus import AlignedPair
-from alignment_eval.formats.line_style import LineStyle
+from alignment_eval.formats.writing import LineStyle
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.spans import Span
 from fairseq_norm_plugin.aligning.text import TokenPair

@@ -28,7 +28,6 @@ from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
-from alignment_eval.formats.csv_table import csv_text
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.analyze.run import Analysis, analyse
 from fairseq_norm_plugin.console import silence_libraries
@@ -130,7 +129,7 @@ def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
     tables = analysis.tables()
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
-            write_bytes(directory / f"{name}.csv", csv_text(table).encode())
+            write_bytes(directory / f"{name}.csv", table.to_csv(index=False).encode())
         layers = tables["mixing"].query("head.isna() and token_class == 'all'")
         summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])

@@ -100,13 +100,13 @@ def with_gold(
             f"its training, --model-overrides \"{{'aer_gold': None}}\" removes it"
         )
     alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
-    gold = alignments.links.to_sentences()
+    gold = list(alignments)
     if len(gold) != len(dataset):
         raise InputError(
             f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
             f"from the text of the gold (fairseq-preprocess --testpref)"
         )
-    if not len(alignments.links.possible):
+    if not alignments.file.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
     unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
     pairs = []

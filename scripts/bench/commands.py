@@ -64,7 +64,7 @@ def _score(directory: Path, rng: np.random.Generator, runs: int) -> Comparison:
     for path, written in zip(files, (lines, [_hypothesis_line(rng, line) for line in lines])):
         path.write_text("\n".join(written) + "\n")
     gold, hypothesis = map(str, files)
-    ours = [*_ALIGN_EVAL, "score", "--gold", gold, "--gold-base", "0", "--hyp", hypothesis, "--format", "json"]
+    ours = [*_ALIGN_EVAL, "score", "--gold", gold, "--gold-base", "0", hypothesis, "--format", "json"]
     plain = [sys.executable, str(_PLAIN_SCORE), gold, hypothesis]
     both = json.loads(_output(ours))["aer"], float(_output(plain))
     if both[0] != both[1]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from alignment_eval.extraction.defaults import both_directions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.formats.line_style import LineStyle
+from alignment_eval.formats.writing import LineStyle
 from fairseq_norm_plugin.align.windows import line_of
 from fairseq_norm_plugin.aligning import direction as passes
 from fairseq_norm_plugin.aligning.aligner import Aligner

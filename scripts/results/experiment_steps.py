@@ -138,7 +138,6 @@ class Experiment:
             "score",
             "--gold",
             *self.gold(gold, direction),
-            "--hyp",
             links,
             "--confidence",
             "--format",

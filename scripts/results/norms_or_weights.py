@@ -79,9 +79,9 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=Path("data/demo"), metavar="DIR")
     args = parser.parse_args()
     files = {name: [args.gold / name / file for file in FILES[name]] for name in (TEST, DEV)}
-    golds = [read_gold(str(files[name][2]), ReadOptions(base="1")).links for name in files]
+    golds = [list(read_gold(str(files[name][2]), ReadOptions(base="1"))) for name in files]
     sets = [read_pairs(*of[:2]) for of in files.values()]
-    eflomal = read_hypothesis(args.baselines / "eflomal" / "test.deen.fwd.talp").links.possible
+    eflomal = read_hypothesis(args.baselines / "eflomal" / "test.deen.fwd.talp").each_links()
     against = score(eflomal, golds[0])
     lines: list[list[str]] = []
     rows: list[list[str]] = []

@@ -161,7 +161,7 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.gold / TEST
     source, target, talp = (folder / name for name in FILES[TEST])
-    gold = read_gold(str(talp), ReadOptions(base="1")).links.to_sentences()
+    gold = list(read_gold(str(talp), ReadOptions(base="1")))
     models = Models(args.models)
     text = Text.of(models, read_pairs(source, target))
     for name in (way + lexicon for way in (BOTH, FORWARD, REVERSE) for lexicon in ("", LEXICON)):

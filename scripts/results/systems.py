@@ -67,9 +67,9 @@ class System:
 
 def systems(gold: Path, links: list[tuple[str, str, str, Path, bool]], baseline: Path) -> list[System]:
     """The rows of files of links: group, name, text, file, whether it has target-source links."""
-    right = read_gold(str(gold), ReadOptions(base="1")).links
+    right = read_gold(str(gold), ReadOptions(base="1"))
     counts = {
-        path: score(read_hypothesis(path, ReadOptions(base="0", swap=swap)).links.possible, right).per_sentence
+        path: score(read_hypothesis(path, ReadOptions(base="0", swap=swap)).each_links(), right).per_sentence
         for *_, path, swap in [*links, ("", "", "", baseline, False)]
     }
     return [

@@ -22,7 +22,6 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from alignment_eval.cli import main
-from alignment_eval.links import table
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
@@ -129,14 +128,6 @@ def make_records() -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def make_font() -> Callable[..., Path]:
     return font
-
-
-@pytest.fixture(scope="module")
-def small_blocks() -> Iterator[None]:
-    """Tables are worked on two sentences at a time, so that small ones have many blocks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "BLOCK", 2)
-        yield
 
 
 @pytest.fixture

@@ -38,6 +38,24 @@ def test_other_errors_are_raised() -> None:
         exit_status("tool", Namespace, lambda args: 1 / 0)
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "tool: No space left on device"),
+        (OSError(28, "No space left on device", "part"), "tool: part: No space left on device"),
+        (OSError("the stream ended"), "tool: the stream ended"),
+    ],
+)
+def test_an_error_of_the_system_names_its_file_if_it_has_one(
+    capsys: pytest.CaptureFixture[str], error: OSError, message: str
+) -> None:
+    def run(args: Namespace) -> None:
+        raise error
+
+    assert exit_status("tool", Namespace, run) == 1
+    assert capsys.readouterr().err == f"{message}\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("lines", [1, 20000])
 def test_a_full_disk_under_standard_output(tmp_path: Path, lines: int) -> None:

@@ -25,8 +25,9 @@ from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.training_log import read_training_log
-from alignment_eval.formats.detection import HYPOTHESIS_FORMATS, parse_gold_file, parse_hypothesis_file
 from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
+from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
+from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
 from alignment_eval.selection.profile import read_profile
@@ -137,9 +138,9 @@ def read_log(path):
 def alignment_reader(format_):
     def read(path):
         for parse in (
-            lambda: parse_hypothesis_file(path, format_, True),
-            lambda: parse_hypothesis_file(path, None, False),
-            lambda: parse_gold_file(path),
+            lambda: read_hypothesis(path, ReadOptions(format_, allow_possible=True), warn=check_message),
+            lambda: read_hypothesis(path, warn=check_message),
+            lambda: read_gold(path, warn=check_message),
         ):
             try:
                 parse()

@@ -124,7 +124,7 @@ def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatc
     assert hypotheses["attnres_n"] == hypotheses["attn_n"]  # the residual is no source column
     assert hypotheses["attnres_w"] == hypotheses["attn_w"]
     (tmp_path / "gold").write_text(hypotheses["attn_n"])
-    words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0, "--gold-format", "pharaoh"]
+    words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0]
     monkeypatch.setattr(sweep_command, "save_heatmaps", lambda *_: None)  # seconds of drawing
     code = cli.main([str(word) for word in [*words, "--out", tmp_path / "s"]])
     output = capsys.readouterr()

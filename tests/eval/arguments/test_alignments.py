@@ -11,7 +11,6 @@ from alignment_eval.arguments.alignments import (
     add_text_arguments,
     check_standard_input,
     gold_of,
-    gold_options,
     hypothesis_options,
     reading_fields,
     score_files,
@@ -38,13 +37,13 @@ def parsed(*words: str) -> argparse.Namespace:
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
-    return parser.parse_args(["--gold", "gold", "--hyp", "hyp", *words])
+    return parser.parse_args(["--gold", "gold", "hyp", *words])
 
 
 def test_how_files_are_read() -> None:
-    args = parsed("--gold-base", "1", "--gold-swap", "--hyp-format", "scored", "--hyp-min-confidence", "0.5")
-    assert gold_options(args) == ReadOptions(base="1", swap=True)
-    assert hypothesis_options(args) == ReadOptions("scored", min_confidence=0.5)
+    args = parsed("--gold-base", "1", "--gold-swap", "--hyp-base", "0-unused", "--hyp-allow-possible")
+    assert (args.gold_base, args.gold_swap) == ("1", True)
+    assert hypothesis_options(args) == ReadOptions(base="0-unused", allow_possible=True)
 
 
 def test_files_are_scored_with_their_checks(capsys: pytest.CaptureFixture[str]) -> None:

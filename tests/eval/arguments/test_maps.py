@@ -14,7 +14,7 @@ from alignment_eval.arguments.maps import (
 )
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.formats.line_style import LineStyle
+from alignment_eval.formats.writing import LineStyle
 
 WAY = ["--kind", "attn_n", "--setting", "awo", "--rule", "kobayashi2020"]
 

@@ -21,7 +21,8 @@ def parsed(*words: str) -> Resampling:
 
 
 def test_what_is_not_given_has_its_default() -> None:
-    assert parsed() == Resampling()
+    assert parsed() == Resampling() == Resampling(10_000, 0)
+    assert parsed("--resamples", "100").resamples == 100
     assert parsed("--resamples", "700") == Resampling(700)
     assert parsed("--seed", "3") == Resampling(seed=3)
     with pytest.raises(UsageError):

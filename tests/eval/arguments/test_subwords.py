@@ -29,7 +29,7 @@ def parse(tmp_path, monkeypatch):
 
 def test_both_texts(parse):
     read = parse("--source-subwords", "s", "--target-subwords", "t")
-    assert (read.source.counts.tolist(), read.target.counts.tolist()) == ([2, 1], [1, 2])
+    assert (list(read.source), list(read.target)) == ([[[0, 1], [2]], []], [[[0]], [[0, 1]]])
     assert (read.texts.source.tolist(), read.texts.target.tolist()) == ([2, 0], [1, 1])
     assert (read.texts.source_name, read.texts.target_name) == ("s", "t")
     assert parse() is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.cli import main
-from alignment_eval.formats.detection import HYPOTHESIS_FORMATS
+from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
@@ -34,7 +34,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_end_to_end(align_eval) -> None:
-    options = ("--from", "talp", "--from-base", "1", "--to", "naacl")
+    options = ("--from-base", "1", "--to", "naacl")
     done = align_eval("convert", "talp", *options, "-o", "out")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Path("out").read_text() == "1 1 1 S\n1 2 2 P\n3 2 1 S\n3 3 4 S\n"
@@ -60,6 +60,8 @@ def test_end_to_end(align_eval) -> None:
         (("confident", "--to", "scored"), "0-0:1.0 1p1:0.5\n0-0:1.0\n"),
         (("scored", "--to", "naacl"), "1 1 1 S 0.01\n1 2 1 S 0.25\n3 1 3 S -3.5\n"),
         (("blank", "--to", "talp"), "\n\n"),
+        (("scored", "--to", "scored", "--min-confidence", "0.01"), "0-0:0.01 1-0:0.25\n\n\n"),
+        (("confident", "--to", "naacl", "--min-confidence", "0.75"), "1 1 1 S 1.0\n2 1 1 S 1.0\n"),
         (("sure", "--to", "talp", "--source", "three", "--target", "three"), "0-0\n\n1-0 2-3\n"),
     ],
 )
@@ -102,7 +104,16 @@ def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, 
         (("sure", "--to", "scored"), 1, "sure: links without confidences: expected some for the format scored"),
         (("blank", "--to", "naacl"), 1, "blank: no links: expected some, as a NAACL file without any has no line"),
         (("generate", "--to", "talp"), 1, "generate:3 … 2 A- lines … id 1"),
-        (("talp", "--from", "scored", "--to", "talp"), 1, "talp:1: '1-1' … i-j:p"),
+        (
+            ("sure", "--to", "talp", "--min-confidence", "0.5"),
+            1,
+            "sure: the links have no scores, which --min-confidence",
+        ),
+        (
+            ("scored", "--to", "scored", "--min-confidence", "nan"),
+            2,
+            "--min-confidence: 'nan': expected a finite number",
+        ),
         (("sure", "--to", "talp", "--from-base", "1"), 1, "sure:1 … index 0 … read as 1-based"),
         (
             ("sure", "--to", "talp", "--from-base", "1"),
@@ -146,8 +157,8 @@ LOSSLESS = {
 @pytest.mark.parametrize(("first", "second"), [(first, second) for first in LOSSLESS for second in LOSSLESS[first]])
 def test_there_and_back(first: str, second: str) -> None:
     Path("a").write_text(WRITTEN[first])
-    assert main(["convert", "a", "--from", first, "--to", second, "-o", "b"]) == 0
-    assert main(["convert", "b", "--from", second, "--to", first, "-o", "c"]) == 0
+    assert main(["convert", "a", "--to", second, "-o", "b"]) == 0
+    assert main(["convert", "b", "--to", first, "-o", "c"]) == 0
     assert Path("c").read_text() == WRITTEN[first]
 
 

@@ -11,7 +11,8 @@ from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
-STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "--source", "source", "--target", "target")
+OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
+STATED = ("hyp", *OPTIONS)
 TEXTS = {
     "gold": "1-1 2-2 3-3\n1-1 1p2\n",
     "hyp": "0-0 2-1\n0-1\n",
@@ -41,7 +42,7 @@ def rows(result: dict, **wanted: str) -> list[dict]:
 
 
 def test_json(files: Files, align_eval) -> None:
-    done = align_eval("errors", "--format", "json", *STATED, "--against", "other")
+    done = align_eval("errors", "--format", "json", "hyp", "other", *OPTIONS)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert list(result) == ["hypothesis", "against", "frequency", "sentences", "classes", "confusion", "signature"]
@@ -95,7 +96,7 @@ def test_strange_training_text_is_a_warning(files: Files, call: Call) -> None:
 
 
 def test_text(files: Files, call: Call) -> None:
-    status, out, err = call("errors", *STATED, "--against", "other", "--format", "text")
+    status, out, err = call("errors", "hyp", "other", *OPTIONS, "--format", "text")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "hyp: 2 sentences"
@@ -117,7 +118,7 @@ def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatc
     before = json.loads(call("errors", "--format", "json", *STATED)[1])
     with Path("hyp").open() as file:
         monkeypatch.setattr("sys.stdin", file)
-        after = json.loads(call("errors", "--format", "json", *STATED[:4], "-", *STATED[6:])[1])
+        after = json.loads(call("errors", "--format", "json", "-", *OPTIONS)[1])
     assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
     assert after == before
 
@@ -131,11 +132,11 @@ def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatc
             2,
             "a text is -: expected a file; only alignments can come from",
         ),
-        ((*STATED[:4], "-", "--against", "-", *STATED[6:]), 2, "several inputs are -: expected at most one"),
+        (("-", "-", *OPTIONS), 2, "several inputs are -: expected at most one"),
         ((*STATED, "--train-frequency", "train.source"), 2, "--train-frequency: expected 2 arguments"),
         ((*STATED, "--train-frequency", "train.source", "nothing"), 1, "nothing: no such file"),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
-        ((*STATED, "--against", "source"), 1, "source:1: 'das' … i-j"),
+        (("hyp", "source", *OPTIONS), 1, "source:1: 'das' … i-j"),
     ],
 )
 def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:

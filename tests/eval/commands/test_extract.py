@@ -211,9 +211,9 @@ def test_several_maps_with_confidences(
     # the scored file is one that score reads
     (tmp_path / "hyp").write_text(scored.stdout)
     (tmp_path / "gold").write_text("\n0-0 1-1\n\n0-0 1-0 2-1\n\n")
-    arguments = ("--gold", tmp_path / "gold", "--gold-base", 0, "--hyp", tmp_path / "hyp")
-    result = json.loads(align_eval("score", "--format", "json", *arguments, "--hyp-min-confidence", "0.3").stdout)
-    assert result["hypothesis_links"] == len(some.stdout.split())
+    arguments = ("--gold", tmp_path / "gold", "--gold-base", 0, tmp_path / "hyp")
+    result = json.loads(align_eval("score", "--format", "json", *arguments).stdout)
+    assert result["hypothesis_links"] == len(scored.stdout.split())
 
 
 def reverse_corpus(make_sentence: Factory) -> list[SentenceMaps]:

@@ -109,26 +109,6 @@ def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
     assert "-o FILE, --output FILE" in text.replace("OUT", "FILE").replace("DIR", "FILE") or name == "score"
 
 
-def test_hypotheses_by_place_or_by_option(call: Call, directory: Path) -> None:
-    """score, doctor and errors."""
-    (directory / "text").write_text("a b\na b\n")
-    (directory / "other").write_text("0-0\n0-1\n")
-    texts = ("--source", "text", "--target", "text")
-    for command in ("score", "doctor"):
-        ways = [("gold", "other"), ("--hyp", "gold", "other"), ("gold", "--hyp", "other")]
-        printed = {call(command, *way, *GOLD, *texts)[:2] for way in ways}
-        ((status, out),) = printed
-        assert (status, out.count("sentences:2")) == (0, 2)
-    ways = [("gold", "other"), ("--hyp", "gold", "--against", "other"), ("gold", "--against", "other")]
-    ((status, out),) = {call("errors", *way, *GOLD, *texts, "--format", "json")[:2] for way in ways}
-    assert (status, '"against": "other"' in out) == (0, True)
-    status, _, messages = call("errors", "gold", "other", "--against", "gold", *GOLD, *texts)
-    assert (status, "3 hypotheses: expected one, or two to compare" in messages) == (2, True)
-    for command in ("score", "doctor", "errors"):
-        status, _, messages = call(command, *GOLD, *texts)
-        assert (status, "no hypothesis: expected HYP" in messages) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("command", "lists"),
     [

@@ -57,7 +57,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
             links = [f"{i}-{j}" for i, j in zip(*page.sentence(k)[2][number].nonzero())]
             assert " ".join(links) == lines[k]
         scored = align_eval(
-            *("score", "--gold", inputs[1], "--gold-base", 1, "--hyp", hyp, "--hyp-unused-zero"),
+            *("score", "--gold", inputs[1], "--gold-base", 1, hyp, "--hyp-base", "0-unused"),
             *("--format", "text", "--confidence"),
         )
         cells = "</td><td>".join(page_row(html, number))
@@ -90,7 +90,7 @@ def test_the_alignment_by_a_profile(
     lines = (tmp_path / "h").read_text().splitlines()
     entries = Page(html).index["sentences"]
     assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"][0]) for entry in entries] == lines
-    score = ("score", "--gold", gold, "--gold-base", 0, "--hyp", tmp_path / "h", "--format", "text", "--confidence")
+    score = ("score", "--gold", gold, "--gold-base", 0, tmp_path / "h", "--format", "text", "--confidence")
     scored = call(*score)[1]
     row = page_row(html, len(Page(html).index["maps"]))
     assert row[0] == "the profile"
@@ -130,7 +130,7 @@ def test_files_and_both_directions_beside_each_other(
     lines = (tmp_path / "h").read_text().splitlines()
     shown = [entry["aligned"][0] for entry in page.index["sentences"]]
     assert [" ".join(f"{i}-{j}" for i, j in links) for links in shown] == lines
-    scored = call("score", "--gold", gold, "--gold-base", 0, "--hyp", one, "--hyp-unused-zero", "--format", "text")[1]
+    scored = call("score", "--gold", gold, "--gold-base", 0, one, "--hyp-base", "0-unused", "--format", "text")[1]
     assert f"AER {page_row(html, len(page.index['maps']) + 1)[4]} %" in scored
 
 
@@ -217,7 +217,7 @@ def test_a_large_page_is_warned_of(
         (["--max-sentences", "0"], 2, "max sentences 0"),
         (["--kinds", "x"], 2, "unknown map kind 'x'"),
         (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
-        (["--resamples", "1"], 2, "1 resamples … 100 to 1000000"),
+        (["--resamples", "1"], 2, "1 resamples … 100 or more"),
     ],
 )
 def test_bad_options(

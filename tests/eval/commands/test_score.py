@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import COMMANDS
 from alignment_eval.files import file_hash
 from tests.facts import says
 
@@ -36,7 +34,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     return write
 
 
-STATED = ("--gold", "gold", "--gold-base", "1", "--hyp", "hyp")
+GOLD_OPTIONS = ("--gold", "gold", "--gold-base", "1")
+STATED = (*GOLD_OPTIONS, "hyp")
 
 
 def test_json(files: Files, align_eval: Callable[..., Any]) -> None:
@@ -64,25 +63,13 @@ def test_json(files: Files, align_eval: Callable[..., Any]) -> None:
 
 
 def test_standard_input(files: Files) -> None:
-    words = ("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "-")
+    words = ("score", "--format", "json", *GOLD_OPTIONS, "-")
     command = [sys.executable, "-m", "alignment_eval", *words]
     done = subprocess.run(command, input=HYPOTHESIS, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
     assert (result["hypothesis"], result["aer"]) == ("<stdin>", 1 - 5 / 8)
     assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
-
-
-def test_help_has_examples(align_eval: Callable[..., Any]) -> None:
-    done = align_eval("score", "--help")
-    assert done.returncode == 0
-    assert "align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh" in done.stdout
-
-
-def test_help_is_plain_text(align_eval: Callable[..., Any]) -> None:
-    shown = align_eval("--help").stdout
-    assert all(name in shown for name in COMMANDS)
-    assert not re.search("``|:mod:", shown)
 
 
 def test_text(files: Files, call: Call) -> None:
@@ -96,7 +83,7 @@ def test_text(files: Files, call: Call) -> None:
 
 def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
     files("empty", "\n\n")
-    status, out, err = call("score", *STATED, "--hyp", "empty", "--format", "tsv")
+    status, out, err = call("score", *STATED, "empty", "--format", "tsv")
     assert status == 0
     header, first, second = (line.split("\t") for line in out.splitlines())
     assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
@@ -107,7 +94,7 @@ def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
 
 def test_json_of_several_hypotheses(files: Files, call: Call) -> None:
     files("empty", "\n\n")
-    status, out, _ = call("score", "--format", "json", "--gold", "gold", "--gold-base", "1", "--hyp", "hyp", "empty")
+    status, out, _ = call("score", "--format", "json", *STATED, "empty")
     results = [json.loads(line) for line in out.splitlines()]
     assert status == 0
     assert [(r["hypothesis"], r["aer"], r["precision"], r["recall"]) for r in results] == [
@@ -133,8 +120,8 @@ def test_per_sentence(files: Files, call: Call) -> None:
 
 def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> None:
     files("naacl", "1 1 1 P\n2 2 1\n")
-    arguments = ("--gold-swap", "--hyp", "naacl", "--hyp-swap", "--hyp-allow-possible")
-    status, out, _ = call("score", "--format", "json", "--gold", "gold", "--gold-base", "1", *arguments)
+    arguments = ("--gold-swap", "naacl", "--hyp-swap", "--hyp-allow-possible")
+    status, out, _ = call("score", "--format", "json", *GOLD_OPTIONS, *arguments)
     assert status == 0
     result = json.loads(out)
     assert "|gold_base:1|gold_swap:yes|" in result["signature"]
@@ -145,7 +132,7 @@ def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> Non
 def test_swapped_gold_and_hypothesis_score_as_before(files: Files, call: Call) -> None:
     before = json.loads(call("score", "--format", "json", *STATED)[1])
     files("turned", "0-0 2-2 3-3\n1-0\n")
-    after = json.loads(call("score", "--format", "json", *STATED[:4], "--hyp", "turned", "--hyp-swap")[1])
+    after = json.loads(call("score", "--format", "json", *GOLD_OPTIONS, "turned", "--hyp-swap")[1])
     assert [before[key] for key in ("aer", "precision", "recall")] == [
         after[key] for key in ("aer", "precision", "recall")
     ]
@@ -208,7 +195,7 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     ("contents", "arguments", "message"),
     [
         ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected the same number, a bl"),
-        ({"gold": "1 1 1\n"}, ("--gold-format", "naacl"), "A NAACL file ends with its last link: pass --source"),
+        ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
         ({"hyp": ""}, (), "hyp: the file is empty; expected one line … sentence (a blank"),
         ({"hyp": b"0-0 \xe4\n\n"}, (), "not UTF-8 (byte 4) … UTF-8"),
         ({"hyp": "0-0\n1p1\n"}, (), "hyp:2 … a possible link (p)"),
@@ -216,7 +203,7 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
         ({"gold": "0-0\n1-1\n"}, (), "gold:1 … index 0 … read as 1-based"),
         ({"gold": "1-1\n" * 9}, ("--gold-base", "0"), "gold: … 9 sentences use index 1 … index 0"),
         ({"gold": "1-1\n"}, ("--gold-base", "auto"), "no index is 0 … only 1 sentences use index 1"),
-        ({}, ("--hyp", "nothing"), "nothing: no such file … check the path"),
+        ({}, ("nothing",), "nothing: no such file … check the path"),
         ({"s": "a b c d\na\n", "t": "a\n"}, ("--source", "s", "--target", "t"), "s has 2 lines … t has 1"),
         (
             {"s": "a b c d\na\n", "t": "a b c d\na b\n"},
@@ -245,14 +232,15 @@ def test_bad_data(
     ("arguments", "message"),
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
-        (("--gold", "-", "--hyp", "-"), "several inputs are -: expected at most one input from the standard input"),
+        (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the scores go to the standard output"),
         ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected --confidence too"),
-        ((*STATED, "--confidence", "--resamples", "5"), "5 resamples … 100 to 1000000"),
+        ((*STATED, "--confidence", "--resamples", "5"), "5 resamples … 100 or more"),
         ((*STATED, "--confidence", "--seed", "-1"), "seed -1 … 0 or more"),
-        (("--gold", "gold"), "no hypothesis: expected HYP, the file of word alignments"),
+        (("--gold", "gold"), "the following arguments are required: HYP"),
         ((*STATED, "--gold-base", "2"), "argument --gold-base: invalid choice: '2'"),
-        ((*STATED, "--gold-format", "fairseq"), "argument --gold-format: invalid choice: 'fairseq'"),
+        ((*STATED, "--diagnose", "--format", "tsv"), "--diagnose with --format tsv: expected --format text or json"),
+        ((*STATED, "--diagnose", "--hyp-source", "s"), "--hyp-source: expected --diagnose and --source"),
     ],
 )
 def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message: str) -> None:
@@ -262,14 +250,14 @@ def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message
 
 
 def test_exit_status_of_the_process(files: Files, new_align_eval: Callable[..., Any]) -> None:
-    assert new_align_eval("score", *STATED[:4], "--hyp", "nothing").returncode == 1
+    assert new_align_eval("score", *GOLD_OPTIONS, "nothing").returncode == 1
     assert new_align_eval("score", *STATED, "--source", "s").returncode == 2
 
 
 def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
     files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
     files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
-    status, out, err = call("score", "--format", "json", "--gold", "gold", "--hyp", "hyp")
+    status, out, err = call("score", "--format", "json", "--gold", "gold", "hyp")
     result = json.loads(out)
     assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
     assert "|gold_format:naacl|gold_base:1|" in result["signature"]
@@ -277,20 +265,60 @@ def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: C
     assert says(err, "A- lines")
 
 
-def test_smallest_confidence(files: Files, call: Call) -> None:
-    files("hyp", "0-0:0.9 2-2:0.5 3-3:0.125\n0-1:0.5\n")
-    results = {}
-    for threshold in (None, "0.5", "0.75"):
-        options = () if threshold is None else ("--hyp-min-confidence", threshold)
-        status, out, err = call("score", "--format", "json", *STATED, *options)
-        assert (status, err) == (0, "")
-        results[threshold] = json.loads(out)
-    assert [results[t]["hypothesis_links"] for t in (None, "0.5", "0.75")] == [4, 3, 1]
-    assert "min_confidence" not in results[None]["signature"]
-    assert "|hyp_swap:no|hyp_min_confidence:0.5|" in results["0.5"]["signature"]
-    status, out, err = call("score", *STATED, "--hyp-min-confidence", "nan")
-    assert (status, out) == (2, "")
-    assert "argument --hyp-min-confidence: 'nan': expected a finite number" in err
+#: Ten sentences, no two alike, that count from 1.
+LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]
+
+
+@pytest.fixture
+def swapped(files: Files) -> tuple[str, ...]:
+    """The options for a hypothesis whose links are the gold's, target-source."""
+    files("gold", "".join(f"{line}\n" for line in LINES))
+    turned = (" ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in LINES)
+    files("hyp", "".join(f"{line}\n" for line in turned))
+    return (*STATED, "--hyp-base", "1")
+
+
+def test_diagnosis(files: Files, call: Call, swapped: tuple[str, ...]) -> None:
+    status, out, _ = call("score", *swapped, "--diagnose", "--format", "json")
+    result = json.loads(out)
+    plain = json.loads(call("score", *swapped, "--format", "json")[1])
+    diagnosis = result.pop("diagnosis")
+    assert (status, result) == (0, plain)
+    assert diagnosis["explanation"] == ["give --hyp-swap or give --gold-swap"]
+    assert diagnosis["readings"][0] == {"changes": [], "aer": plain["aer"]}
+    assert {"changes": diagnosis["explanation"], "aer": 0.0} in diagnosis["readings"]
+    assert diagnosis["words"] == []
+    lines = call("score", *swapped, "--diagnose")[1].splitlines()
+    assert lines[3] == "  diagnosis: give --hyp-swap or give --gold-swap"
+    assert lines[4].split(maxsplit=2) == [f"{100 * plain['aer']:.2f}", "%", "as read"]
+    assert lines[-1].endswith(" a diagonal instead of the hypothesis")
+    assert "no other reading of the files explains this AER" in call("score", *swapped, "--hyp-swap", "--diagnose")[1]
+
+
+def test_an_aer_above_a_diagonals_is_a_warning(files: Files, call: Call) -> None:
+    files("gold", "".join(f"{line}\n" for line in LINES))
+    files("hyp", "".join(f"{line}\n" for line in [*LINES[1:], ""]))
+    status, _, err = call("score", *STATED, "--hyp-base", "1")
+    assert status == 0
+    assert says(err, "is above … of a diagonal; AER is 4.35 % if you insert 1 line into the hypothesis at about line 1")
+
+
+def test_where_a_line_is_missing(files: Files, call: Call) -> None:
+    files("gold", "".join(f"{line}\n" for line in LINES * 2))
+    files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))
+    status, out, err = call("score", *STATED, "--hyp-base", "1", "--diagnose")
+    assert (status, out) == (1, "")
+    assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
+
+
+def test_words_that_differ_from_the_golds(files: Files, call: Call) -> None:
+    for name, text in (("s", "a b c d\na b c\n"), ("t", "a b c d\na b\n"), ("bpe", "a b@@ c d\na b c\n")):
+        files(name, text)
+    texts = ("--source", "s", "--target", "t", "--hyp-source", "bpe", "--hyp-target", "t")
+    status, out, _ = call("score", *STATED, *texts, "--diagnose", "--format", "json")
+    (words,) = json.loads(out)["diagnosis"]["words"]
+    assert status == 0
+    assert says(words, "bpe has other words than s in 1 of 2 lines … line 1")
 
 
 def test_a_name_with_a_tab_is_one_cell(files: Files, call: Call) -> None:

@@ -71,9 +71,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, align_eval: Run) -> N
     reason, warning, signature = done.stderr.splitlines()
     assert f"chosen by gold on 3 pairs (AER {100 * choice.figure:.1f} %) ({files / 'choice.json'})" in reason
     assert "3 of these 3 sentence pairs" in warning
-    scored = align_eval(
-        "score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp"
-    )
+    scored = align_eval("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "dev.hyp")
     result = json.loads(scored.stdout)
     assert result["aer"] == choice.figure
     fields = f"|profile:gold|profile_text:{choice.text}|profile_gold:{choice.gold}|version:"
@@ -175,7 +173,7 @@ def test_mixed_settings(files: Path, call: Call) -> None:
     assert (status, choice.alone.forward.setting) == (0, "awo")
     assert ":awi" in choice.alone.forward.map_names
     assert call("extract", files / "dev", "--choice", files / "mixed", "--output", files / "h")[0] == 0
-    status, out, _ = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "h")
+    status, out, _ = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "h")
     assert json.loads(out)["aer"] == choice.figure
     status, _, error = call("select", files / "dev", "--reverse", files / "dev-back", "--mix-settings")
     assert status == 2
@@ -322,7 +320,7 @@ def figure_of(call: Call, folder: Path, *options: object) -> float:
     """AER of what ``extract`` writes."""
     status, _, messages = call("extract", folder / "de-en", *options, "--output", folder / "h", "--overwrite")
     assert status == 0, messages
-    scored = call("score", "--format", "json", "--gold", folder / "gold", "--gold-base", 0, "--hyp", folder / "h")[1]
+    scored = call("score", "--format", "json", "--gold", folder / "gold", "--gold-base", 0, folder / "h")[1]
     return float(json.loads(scored)["aer"])
 
 

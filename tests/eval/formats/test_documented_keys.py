@@ -40,16 +40,18 @@ def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
         files / "gold",
         "--gold-base",
         0,
-        "--hyp",
         files / "hyp",
         "--per-sentence",
         rows,
         "--overwrite",
     )
     names = documented("Output of `align-eval score`")
-    assert list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence").stdout)) == names
+    assert (
+        list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence", "--diagnose").stdout))
+        == names
+    )
     assert list(json.loads(align_eval("score", "--format", "json", *arguments).stdout)) == [
-        name for name in names if name != "confidence"
+        name for name in names if name not in ("confidence", "diagnosis")
     ]
     assert rows.read_text().splitlines()[0].split("\t") == documented("Output of `align-eval score`", 1)
 
@@ -65,9 +67,7 @@ def test_errors(files: Path, align_eval: Callable[..., Any]) -> None:
     for name in ("source", "target"):
         (files / name).write_text("a b c\na\n")
     texts = ("--source", files / "source", "--target", files / "target")
-    done = align_eval(
-        "errors", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", *texts
-    )
+    done = align_eval("errors", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "hyp", *texts)
     assert list(json.loads(done.stdout)) == documented(table=1, page="commands/errors.md")
 
 
@@ -93,12 +93,6 @@ def test_select(files: Path, align_eval: Callable[..., Any]) -> None:
     assert done.returncode == 0, done.stderr
     content = json.loads(choice.read_text())
     assert list(content) == documented(page="commands/select.md")
-
-
-def test_doctor(files: Path, align_eval: Callable[..., Any]) -> None:
-    arguments = ("--gold", files / "gold", "--gold-base", 0, "--hyp", files / "hyp", "--format", "json")
-    done = align_eval("doctor", *arguments)
-    assert list(json.loads(done.stdout)) == documented("Output of `align-eval doctor`"), done.stderr
 
 
 def test_records(files: Path) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.files import file_hash
 from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.detection import parse_hypothesis_file
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis, read_texts
 from tests.eval.formats.samples import gold, written
 from tests.facts import facts, says
@@ -22,22 +23,27 @@ def test_naacl_sentences_without_lines(tmp_path: Path) -> None:
     warnings: list[str] = []
     texts = Texts("s", np.full(6, 9), "t", np.full(6, 9))
     result = read_gold(path, None, texts, warnings.append)
-    assert result.links.to_sentences() == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
+    assert list(result) == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
+    assert len(result) == 6
     assert len(warnings) == 1
     assert says(warnings[0], f"{path}: 4 of 6 sentences … sentence 2")
+
+
+def test_naacl_without_the_last_sentences(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    texts = Texts("s", np.full(4, 9), "t", np.full(4, 9))
+    read_gold(written(tmp_path, "1 1 1\n2 1 1\n"), None, texts, warnings.append)
+    assert says(warnings[0], "2 of 4 sentences … sentence 3")
 
 
 GENERATE_OUTPUT = """\
 2024-01-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
 S-1\tein kleines haus
-T-1\ta small house
 H-1\t-0.25\ta small house
-D-1\t-0.25\ta small house
 P-1\t-0.2 -0.3 -0.1 -0.4
 A-1\t0-0 1-1 2-2
 H-1\t-0.75\tsmall house
 A-1\t1-0 2-1
-S-0\tja
 H-0\t-0.1\tyes
 A-0\t0-0
 H-0\t-0.9\tno
@@ -51,21 +57,26 @@ def test_output_of_fairseq_generate_with_nbest(tmp_path: Path) -> None:
     warnings: list[str] = []
     result = read_hypothesis(path, warn=warnings.append)
     assert result.file.format == "fairseq"
-    assert result.links.possible.to_sentences() == [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
+    assert list(result.each_links()) == [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
     assert len(warnings) == 1
     assert says(warnings[0], "A- lines link tokens … --source and --target")
     lengths = np.array([3, 3])
     read_hypothesis(path, None, Texts("s", lengths, "t", lengths), fail_on_warning)
 
 
-def test_smallest_confidence(tmp_path: Path) -> None:
-    path = written(tmp_path, "0-0:0.5 1-1:0.25\n\n0-0:0.75 0-0:0.1\n")
-    assert parse_hypothesis_file(path).format == "scored"
-    result = read_hypothesis(path, ReadOptions(min_confidence=0.5))
-    assert result.links.possible.to_sentences() == [{(0, 0)}, frozenset(), {(0, 0)}]
-    plain = written(tmp_path, "0-0\n", "plain")
-    with pytest.raises(InputError, match=facts("plain: … no scores … --hyp-min-confidence 0.5")):
-        read_hypothesis(plain, ReadOptions(min_confidence=0.5))
+@pytest.mark.parametrize("options", [ReadOptions(base="1"), ReadOptions(base="1", swap=True)])
+def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path: Path, options: ReadOptions) -> None:
+    text = "1-2\n\n3-3 2p1\n"
+    expected = [gold("0-1"), gold(), gold("2-2", "1-0")]
+    expected = [sentence.transposed() for sentence in expected] if options.swap else expected
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    for path in (written(tmp_path, text), Path(f"/dev/fd/{reading}")):
+        file = read_gold(path, options)
+        assert [list(file), list(file)] == [expected] * 2
+        assert file.file.hash == file_hash(text.encode())
+    os.close(reading)
 
 
 def test_texts_of_unequal_length(tmp_path: Path) -> None:

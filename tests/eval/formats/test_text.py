@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash, write_lines
+from alignment_eval.files import file_hash
 from alignment_eval.formats import text as textfiles
 from alignment_eval.formats.text import TextFile, token_counts
 from tests.facts import facts
@@ -54,35 +54,6 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
 def test_tokens_end_at_ascii_blanks_only(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("a\u00a0b  c\td \n\u2028 e\n", encoding="utf-8")
     assert token_counts(tmp_path / "x").tolist() == [3, 2]
-
-
-def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_text("old\n")
-
-    def lines():
-        yield "new"
-        raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError, match="killed"):
-        write_lines(path, lines())
-    assert path.read_text() == "old\n"
-    assert list(tmp_path.iterdir()) == [path]
-    write_lines(path, ["new", "ß"])
-    assert path.read_text(encoding="utf-8") == "new\nß\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_write_to_what_is_no_file(tmp_path: Path) -> None:
-    write_lines(os.devnull, ["x"])
-    assert not Path(os.devnull).is_file()
-    with pytest.raises(InputError, match="out: "):
-        write_lines(tmp_path / "nowhere" / "out", ["x"])
-
-
-def test_write_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    write_lines("-", ["a", "b"])
-    assert capsys.readouterr().out == "a\nb\n"
 
 
 def test_a_pipe_that_was_read_before() -> None:

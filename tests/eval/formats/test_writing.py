@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -7,18 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError
-from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import SentenceLinks, WordLinks
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.formats.writing import (
+    LineStyle,
     format_fairseq_line,
-    format_lines,
     format_naacl_lines,
     format_pharaoh_line,
     format_scored_line,
     format_talp_line,
 )
-from alignment_eval.links.table import GoldSentence, GoldTable, Link, Links
+from alignment_eval.links.table import GoldSentence, Link
 from tests.eval.formats.samples import gold, written
 from tests.facts import facts
 
@@ -29,49 +30,25 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.mark.parametrize("base", [0, 1])
-@given(corpus=st.lists(LINKS, min_size=1, max_size=5))
-@SAME_FOLDER
-def test_pharaoh_round_trip(tmp_path: Path, base: int, corpus: list[Links]) -> None:
-    path = written(tmp_path, "".join(f"{format_pharaoh_line(links, base)}\n" for links in corpus))
-    options = ReadOptions(base=str(base), unused_zero=True)
-    assert read_hypothesis(path, options).links.possible.to_sentences() == corpus
+def read(folder: Path, lines: Iterable[str], base: int, format_: str | None = None) -> Alignments:
+    path = written(folder, "".join(f"{line}\n" for line in lines))
+    options = ReadOptions(format_, base="1" if base else "0-unused", allow_possible=True)
+    return read_hypothesis(path, options, warn=lambda message: None)
 
 
 @pytest.mark.parametrize("base", [0, 1])
-@given(corpus=st.lists(GOLD, min_size=1, max_size=5))
+@given(corpus=st.lists(GOLD, min_size=1, max_size=5), random=st.randoms(use_true_random=False))
 @SAME_FOLDER
-def test_talp_round_trip(tmp_path: Path, base: int, corpus: list[GoldSentence]) -> None:
-    path = written(tmp_path, "".join(f"{format_talp_line(sentence, base)}\n" for sentence in corpus))
-    options = ReadOptions(base=str(base), unused_zero=True)
-    assert read_gold(path, options).links.to_sentences() == corpus
-
-
-@given(corpus=st.lists(GOLD, min_size=1, max_size=5).filter(lambda c: any(s.possible for s in c)))
-@SAME_FOLDER
-def test_naacl_round_trip(tmp_path: Path, corpus: list[GoldSentence]) -> None:
-    lines = [line for n, sentence in enumerate(corpus) for line in format_naacl_lines(n, sentence)]
-    path = written(tmp_path, "\n".join(lines))
-    lengths = np.full(len(corpus), 100)
-    texts = Texts("source", lengths, "target", lengths)
-    result = read_gold(path, None, texts, warn=lambda message: None)
-    assert (result.file.format, result.base) == ("naacl", 1)
-    assert result.links.to_sentences() == corpus
-
-
-@given(corpus=st.lists(LINKS, min_size=1, max_size=5), random=st.randoms(use_true_random=False))
-@SAME_FOLDER
-def test_fairseq_round_trip(tmp_path: Path, corpus: list[Links], random) -> None:
-    lines = [format_fairseq_line(id_, links) for id_, links in enumerate(corpus)]
-    path = written(tmp_path, "\n".join(random.sample(lines, len(lines))))
-    result = read_hypothesis(path, ReadOptions(unused_zero=True), warn=lambda message: None)
-    assert result.file.format == "fairseq"
-    assert result.links.possible.to_sentences() == corpus
-
-
-def test_a_format_that_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match="'json'"):
-        format_lines(GoldTable.of([gold("0-0")]), "json", 0)
+def test_round_trips(tmp_path: Path, base: int, corpus: list[GoldSentence], random) -> None:
+    sure, every = [sentence.sure for sentence in corpus], [sentence.possible for sentence in corpus]
+    pharaoh = [format_pharaoh_line(links, base) for links in sure]
+    assert list(read(tmp_path, pharaoh, base).each_links()) == sure
+    assert list(read(tmp_path, [format_talp_line(sentence, base) for sentence in corpus], base)) == corpus
+    fairseq = [format_fairseq_line(id_, links) for id_, links in enumerate(every)]
+    assert list(read(tmp_path, random.sample(fairseq, len(fairseq)), 0).each_links()) == every
+    naacl = [line for n, sentence in enumerate(corpus) for line in format_naacl_lines(n, sentence, base)]
+    if every[-1]:
+        assert list(read(tmp_path, naacl, base)) == corpus
 
 
 def test_printed_lines() -> None:
@@ -88,13 +65,12 @@ def test_printed_lines() -> None:
 @given(corpus=st.lists(st.dictionaries(PAIRS, FINITE, max_size=9), min_size=1, max_size=5))
 @SAME_FOLDER
 def test_scored_round_trip(tmp_path: Path, base: int, corpus: list[dict[Link, float]]) -> None:
-    path = written(tmp_path, "".join(f"{format_scored_line(links, base)}\n" for links in corpus))
-    options = ReadOptions("scored", base=str(base), unused_zero=True)
-    table = read_hypothesis(path, options).links.possible
-    assert table.to_sentences() == [frozenset(links) for links in corpus]
-    assert table.confidence is not None
-    # repr tells -0.0 from 0.0
-    assert list(map(repr, table.confidence.tolist())) == [repr(p) for links in corpus for _, p in sorted(links.items())]
+    read_back = list(read(tmp_path, (format_scored_line(links, base) for links in corpus), base, "scored"))
+    assert [sentence.possible for sentence in read_back] == [frozenset(links) for links in corpus]
+    # repr distinguishes -0.0 from 0.0
+    assert [repr(sentence.confidence) for sentence in read_back] == [
+        repr(dict(sorted(links.items()))) for links in corpus
+    ]
 
 
 def test_scored_lines() -> None:
@@ -103,3 +79,29 @@ def test_scored_lines() -> None:
     assert format_scored_line({}) == ""
     with pytest.raises(InputError, match=facts("link 2-0 … nan … finite")):
         format_scored_line({(2, 0): float("nan")})
+
+
+LINKED = np.array([[True, False], [True, True]])
+WITH_SHARES = WordLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
+
+
+@pytest.mark.parametrize(
+    ("style", "line"),
+    [
+        (LineStyle(), "0-0 1-0 1-1"),
+        (LineStyle(min_confidence=0.5), "1-0 1-1"),
+        (LineStyle(confidences=True), "0-0:0.25 1-0:0.5 1-1:0.75"),
+        (LineStyle(True, 0.6), "1-1:0.75"),
+    ],
+    ids=str,
+)
+def test_lines_of_extracted_links(style: LineStyle, line: str) -> None:
+    assert style.line(WITH_SHARES) == line
+    assert style.line(None) == ""
+
+
+def test_extracted_links_without_confidences() -> None:
+    assert LineStyle().line(SentenceLinks(LINKED)) == "0-0 1-0 1-1"
+    for style in (LineStyle(confidences=True), LineStyle(min_confidence=0.5)):
+        with pytest.raises(UsageError, match="no confidences"):
+            style.line(SentenceLinks(LINKED))

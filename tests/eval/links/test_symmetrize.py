@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.formats.reading import ReadOptions, read_hypothesis
-from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize, symmetrize_table
-from alignment_eval.links.table import Link, Links, LinkTable, transpose
+from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize
+from alignment_eval.links.table import Link, Links, transpose
 from tests.facts import facts
-
-pytestmark = pytest.mark.usefixtures("small_blocks")
 
 EVERY = [(m, v) for v in VARIANTS for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
 SIZE = 6
@@ -96,15 +94,6 @@ def test_equals_the_slow_one(method: str, variant: str, pair: tuple[Links, Links
     assert symmetrize(*pair, method, variant) == slow(*pair, method, variant)
 
 
-@pytest.mark.parametrize(("method", "variant"), EVERY)
-@given(st.lists(PAIRS, max_size=6))
-@settings(max_examples=20)
-def test_of_a_corpus_is_that_of_each_sentence(method: str, variant: str, pairs: list[tuple[Links, Links]]) -> None:
-    forward, reverse = (LinkTable.of([pair[side] for pair in pairs]) for side in (0, 1))
-    table = symmetrize_table(forward, reverse, method, variant)
-    assert table.to_sentences() == [symmetrize(*pair, method, variant) for pair in pairs]
-
-
 @given(PAIRS)
 def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
     result = {(method, variant): symmetrize(*pair, method, variant) for method, variant in EVERY}
@@ -174,6 +163,13 @@ def test_variants_by_hand() -> None:
     assert symmetrize(forward, reverse, "grow-diag-final", "lilt") == {(0, 0), (1, 1), (5, 5)}
 
 
+def test_lilt_visits_the_neighbour_with_the_next_target_word_first() -> None:
+    forward, reverse = frozenset({(1, 1), (0, 2)}), frozenset({(1, 1), (0, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(1, 1), (0, 2)}
+    forward, reverse = frozenset({(1, 1), (2, 2)}), frozenset({(1, 1), (2, 0)})
+    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(1, 1), (2, 0)}
+
+
 @pytest.mark.parametrize(
     ("method", "variant", "message"),
     [
@@ -186,8 +182,6 @@ def test_unknown(method: str, variant: str, message: str) -> None:
     nothing: Links = frozenset()
     with pytest.raises(UsageError, match=facts(message)):
         symmetrize(nothing, nothing, method, variant)
-    with pytest.raises(UsageError, match=facts(message)):
-        symmetrize_table(LinkTable.of([]), LinkTable.of([]), method, variant)
 
 
 #: Lines of 508 in which moses and atools differ: grow-diag, grow-diag-final, grow-diag-final-and.
@@ -202,12 +196,12 @@ def test_moses_on_stored_alignments(shared: Path, aligner: str) -> None:
         shared / "data/baselines" / aligner / ".".join(filter(None, ("test.deen", name, "talp"))) for name in names
     ]
     swaps = (False, aligner != "eflomal")
-    forward, reverse = (read_hypothesis(p, ReadOptions(swap=s)).links.possible for p, s in zip(paths, swaps))
-    pairs = list(zip(forward.to_sentences(), reverse.to_sentences()))
+    forward, reverse = (read_hypothesis(p, ReadOptions(swap=s)).each_links() for p, s in zip(paths, swaps))
+    pairs = list(zip(forward, reverse))
     assert len(pairs) == 508
     different = []
     for method in ("grow-diag", "grow-diag-final", "grow-diag-final-and"):
-        moses, atools = (symmetrize_table(forward, reverse, method, v).to_sentences() for v in ("moses", "atools"))
+        moses, atools = ([symmetrize(*pair, method, v) for pair in pairs] for v in ("moses", "atools"))
         assert moses[::10] == [symal(*pair, method) for pair in pairs[::10]]
         different.append(sum(one != other for one, other in zip(moses, atools)))
     assert tuple(different) == DIFFERENT[aligner]

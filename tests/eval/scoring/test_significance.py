@@ -314,9 +314,9 @@ def test_ties_that_rounding_parts() -> None:
     assert result["recall"].p_randomisation == 1
 
 
-@pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (1_000_001, 0), (200, -1)])
+@pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (200, -1)])
 def test_refused_options(resamples: int, seed: int) -> None:
-    with pytest.raises(UsageError, match=r"resamples: .* 100 to 1000000|seed -1: .*0 or more"):
+    with pytest.raises(UsageError, match=r"resamples: .* 100 or more|seed -1: .*0 or more"):
         Resampling(resamples, seed)
 
 

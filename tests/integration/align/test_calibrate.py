@@ -105,7 +105,7 @@ def aer_of(call, capsys, out, *words):
     """AER on the demo's gold of what norm-align writes."""
     done = call(*words)
     assert done.status == 0, done.err
-    score = ["score", "--gold", DEMO / "demo.talp", "--gold-base", 1, "--hyp", out, "--format", "json"]
+    score = ["score", "--gold", DEMO / "demo.talp", "--gold-base", 1, out, "--format", "json"]
     assert align_eval.main([str(word) for word in score]) == 0
     return json.loads(capsys.readouterr().out)["aer"], done.err
 
@@ -235,6 +235,6 @@ def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
     words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
     assert cli.main([str(word) for word in words]) == 0
     assert "maps 1,2, the upper layers: its alignment has not formed (agreement" in capsys.readouterr().err
-    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", "--hyp", tmp_path / "out", "--format", "json"]
+    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", tmp_path / "out", "--format", "json"]
     assert align_eval.main([str(word) for word in score]) == 0
     assert json.loads(capsys.readouterr().out)["aer"] < 0.275

@@ -1,1 +1,0 @@
-"""Finds misreadings of the files that explain a suspicious AER."""

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alignment_eval.errors import InputError
+from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.formats.writing import format_pharaoh_line, format_talp_line
+from alignment_eval.links.table import GoldSentence, Link, transpose
+from alignment_eval.scoring import diagnosis
+from alignment_eval.scoring.aer import Counts, count, score
+from alignment_eval.scoring.diagnosis import (
+    best_start,
+    diagnose,
+    diagonal,
+    diagonal_warning,
+    differing_words,
+    direction_warning,
+    explains,
+    move_lines,
+)
+from tests.eval.formats.samples import gold as gold_sentence
+from tests.facts import facts, says
+
+
+def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> Alignments:
+    path = folder / "hyp"
+    path.write_text("".join(f"{format_pharaoh_line(links, base)}\n" for links in sentences))
+    return read_hypothesis(path, ReadOptions(base="0-unused", **options))
+
+
+def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> Alignments:
+    path = folder / "gold"
+    path.write_text("".join(f"{format_talp_line(sentence, base)}\n" for sentence in sentences))
+    return read_gold(path, ReadOptions(base="0-unused", **options))
+
+
+def test_direction_by_aer(tmp_path: Path) -> None:
+    right = gold_sentence("0-1 1-2 2-0 3-3")
+    truth = gold(tmp_path, [right])
+    assert direction_warning(hypothesis(tmp_path, [right.sure]), truth) is None
+    turned = hypothesis(tmp_path, [transpose(right.sure)])
+    message = "AER of 1 sentences is 75.00 % … 0.00 % with source and target exchanged (0 and 0 links … give --hyp-swap"
+    assert says(direction_warning(turned, truth), message)
+    turned = hypothesis(tmp_path, [right.sure], swap=True)
+    assert says(direction_warning(turned, truth), "omit --hyp-swap")
+
+
+def test_direction_by_the_range_of_a_bad_alignment(tmp_path: Path) -> None:
+    """Sentences without gold say nothing of it."""
+    truth = gold(tmp_path, [gold_sentence("2-9 0-0")] * 6 + [gold_sentence()] * 20)
+    bad = [{(1, 8), (2, 7), (1, 3)}] * 6 + [{(9, 9)}] * 20
+    assert direction_warning(hypothesis(tmp_path, bad), truth) is None
+    warning = direction_warning(hypothesis(tmp_path, map(transpose, bad)), truth)
+    assert says(warning, "(18 and 0 links go beyond the gold's indices)")
+
+
+@pytest.mark.parametrize(("beyond", "warned"), [(10, False), (11, True)])
+def test_few_links_beyond_the_gold_are_no_sign(tmp_path: Path, beyond: int, warned: bool) -> None:
+    truth = gold(tmp_path, [gold_sentence("2-9")] * beyond)
+    assert (direction_warning(hypothesis(tmp_path, [{(8, 1)}] * beyond), truth) is not None) == warned
+
+
+def test_small_gains_give_no_warning(tmp_path: Path) -> None:
+    """One link of ten the other way round is an error of the aligner, not of the reader."""
+    links = {(k, k) for k in range(9)}
+    truth = gold(tmp_path, [GoldSentence(frozenset({*links, (9, 10)}))])
+    assert direction_warning(hypothesis(tmp_path, [{*links, (10, 9)}]), truth) is None
+
+
+def test_only_the_first_sentences_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = gold(tmp_path, [gold_sentence("0-1")] * 5)
+    mixed = hypothesis(tmp_path, [{(1, 0)}] * 2 + [{(0, 1)}] * 3)
+    assert direction_warning(mixed, truth) is None  # 40 % and 60 %
+    monkeypatch.setattr(diagnosis, "LOOKED_AT", 2)
+    assert direction_warning(mixed, truth) is not None
+
+
+@pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
+def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool) -> None:
+    """Of 100 links so many are the other way round, the others are symmetric."""
+    links = [(k, k) for k in range(100 - wrong)] + [(k, k + 100) for k in range(wrong)]
+    truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
+    turned = hypothesis(tmp_path, [transpose(links)])
+    assert (direction_warning(turned, truth) is not None) == warned
+
+
+def test_links_beyond_the_gold_in_both_directions_are_no_sign(tmp_path: Path) -> None:
+    truth = gold(tmp_path, [gold_sentence("1-1")] * 20)
+    for links, warned in (([(0, 5)], False), ([(5, 0)], False), ([(5, 5)], False)):
+        assert (direction_warning(hypothesis(tmp_path, [links] * 20), truth) is not None) == warned
+    truth = gold(tmp_path, [gold_sentence("9-1")] * 20)
+    assert says(direction_warning(hypothesis(tmp_path, [[(1, 8)]] * 20), truth), "(20 and 0 links")
+    some = [[(1, 8)]] * 15 + [[(8, 8)]] * 5  # 20 as they are, 5 exchanged
+    assert direction_warning(hypothesis(tmp_path, some), truth) is None
+
+
+def counts(*rows: tuple[int, int]) -> Counts:
+    """Of so many sentences so many links of 10 are right."""
+    right = np.array([hits for number, hits in rows for _ in range(number)])
+    size = np.full(len(right), 10)
+    return Counts(size, size, right, right)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "explained"),
+    [
+        (counts((10, 0)), counts((10, 3)), True),
+        (counts((9, 0)), counts((9, 10)), False),  # too few sentences
+        (counts((10, 0)), counts((10, 2)), False),  # to 80 % of the AER
+        (counts((20, 9)), counts((16, 10), (4, 9)), True),
+        (counts((20, 9), (1, 8)), counts((20, 9), (1, 9)), False),
+        (counts((100, 0)), counts((100, 0)), False),
+        (counts((40, 4), (10, 10)), counts((40, 10), (10, 4)), True),
+        (counts((30, 4), (14, 10)), counts((30, 10), (14, 9)), False),  # 30 of 44 are better
+        (counts((100, 8)), counts((60, 10), (40, 7)), False),
+        (counts((10, 9)), counts((5, 10), (5, 10)), True),
+        (
+            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 95),) * 2),
+            Counts(*(np.full(20, 100),) * 4),
+            False,
+        ),  # 5 points
+        (counts((20, 8), (1, 9)), counts((20, 10), (1, 9)), True),
+        (
+            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 85),) * 2),
+            Counts(*(np.full(20, 100),) * 4),
+            True,
+        ),  # 15 points
+    ],
+)
+def test_what_counts_as_an_explanation(before: Counts, after: Counts, explained: bool) -> None:
+    assert explains(before, after) == explained
+
+
+@pytest.mark.parametrize(
+    ("possible", "links"),
+    [("0-0 1-1 2-2", "0-0 1-1 2-2"), ("0-0 1-5", "0-0 0-1 0-2 1-3 1-4 1-5"), ("5-1", "1-0 4-1"), ("", "")],
+)
+def test_diagonal(possible: str, links: str) -> None:
+    assert diagonal(gold_sentence("", possible)) == gold_sentence(links).sure
+
+
+#: Neither symmetric, nor alike from line to line, nor diagonal.
+SENTENCES = [
+    gold_sentence(" ".join(f"{(5 * k + n) % 7}-{(3 * k * k + n * n) % 11}" for k in range(6)), f"{n % 7}-{n % 5}")
+    for n in range(40)
+]
+LINKS = [sentence.sure for sentence in SENTENCES]
+
+
+def test_right_files_are_not_explained(tmp_path: Path) -> None:
+    truth = gold(tmp_path, SENTENCES)
+    found = diagnose(hypothesis(tmp_path, LINKS), truth)
+    assert (found.explanation, found.readings[0].changes, found.readings[0].aer) == (None, (), 0)
+    assert [reading.aer for reading in found.readings[1:]] == sorted(reading.aer for reading in found.readings[1:])
+    assert found.context["possible_dropped"] == 0
+    every = [GoldSentence(sentence.possible) for sentence in SENTENCES]
+    assert found.context["possible_as_sure"] == score(LINKS, every).aer > 0
+    assert found.context["diagonal"] == score(map(diagonal, SENTENCES), SENTENCES).aer
+    assert diagonal_warning(hypothesis(tmp_path, LINKS), truth) is None
+
+
+def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path: Path) -> None:
+    """Four sentences with index 1 and without index 0: each file may count from 0 or from 1."""
+    shifted = [frozenset((i + 1, j + 1) for i, j in links) for links in LINKS[:4]]
+    truth = gold(tmp_path, [GoldSentence(links) for links in shifted])
+    readings = diagnose(hypothesis(tmp_path, shifted), truth).readings
+    tried = {reading.changes for reading in readings if not any("line" in change for change in reading.changes)}
+    swap = "give --hyp-swap or give --gold-swap"
+    assert tried == {
+        (*base, *turned) for base in (("give --hyp-base 1",), ("give --gold-base 1",), ()) for turned in ((swap,), ())
+    }
+
+
+@pytest.mark.parametrize(
+    ("base", "swap", "moved", "changes"),
+    [
+        (1, False, LINKS, ("give --hyp-base 1",)),
+        (0, True, LINKS, ("give --hyp-swap or give --gold-swap",)),
+        (1, True, LINKS, ("give --hyp-base 1", "give --hyp-swap or give --gold-swap")),
+        (0, False, [*LINKS[:20], *LINKS[21:], ()], ("insert 1 line into the hypothesis at about line 21",)),
+        (0, False, [*LINKS[:20], (), *LINKS[20:39]], ("remove 1 line from the hypothesis at about line 21",)),
+        (0, False, [*LINKS[:10], *LINKS[13:]], ("insert 3 lines into the hypothesis at about line 11",)),
+        (1, False, [(), *LINKS], ("give --hyp-base 1", "remove 1 line from the hypothesis at about line 1")),
+    ],
+)
+def test_what_explains_an_aer(tmp_path: Path, base: int, swap: bool, moved: list, changes: tuple[str, ...]) -> None:
+    links = [transpose(links) if swap else links for links in moved]
+    wrong, truth = hypothesis(tmp_path, links, base), gold(tmp_path, SENTENCES)
+    found = diagnose(wrong, truth)
+    assert found.explanation is not None
+    assert tuple(change.split(" (or correct")[0] for change in found.explanation.changes) == changes
+    assert found.explanation.aer < 0.1 < found.readings[0].aer
+    warning = diagonal_warning(wrong, truth) if len(wrong) == len(truth) else None
+    assert warning is None or "if you " + " and ".join(found.explanation.changes) in warning
+
+
+def test_a_poor_alignment_is_not_explained(tmp_path: Path) -> None:
+    truth = gold(tmp_path, SENTENCES)
+    poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
+    assert diagnose(poor, truth).explanation is None
+    assert says(diagonal_warning(poor, truth), "is above … of a diagonal; --diagnose")
+
+
+def test_an_aer_equal_to_a_diagonals_is_no_warning(tmp_path: Path) -> None:
+    truth = gold(tmp_path, SENTENCES)
+    assert diagonal_warning(hypothesis(tmp_path, map(diagonal, SENTENCES)), truth) is None
+
+
+def test_few_sentences_explain_nothing(tmp_path: Path) -> None:
+    truth = gold(tmp_path, SENTENCES[:9])
+    assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:9])), truth).explanation is None
+    truth = gold(tmp_path, SENTENCES[:10])
+    assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:10])), truth).explanation is not None
+
+
+def test_moved_lines() -> None:
+    links = [frozenset({(n, n)}) for n in range(4)]
+    first, second, third, fourth = links
+    nothing: frozenset[Link] = frozenset()
+    assert move_lines(links, 1, 1) == [first, nothing, second, third]
+    assert move_lines(links, -2, 1) == [first, fourth, nothing, nothing]
+    truth = [GoldSentence(sentence) for sentence in links]
+    for by in (-1, 1, 2):
+        for start in range(3):
+            damaged = move_lines(links, -by, start)
+            start_found = best_start(count(damaged, truth), count(move_lines(damaged, by, 0), truth), by)
+            again = move_lines(damaged, by, start_found)
+            assert sum(map(frozenset.__eq__, again, links)) >= 4 - abs(by)
+
+
+def test_words_that_differ(tmp_path: Path) -> None:
+    for name, text in (("a", "do n't go\nyes\n"), ("b", "don't go\nyes\n"), ("c", "yes\n")):
+        (tmp_path / name).write_text(text)
+    assert differing_words(str(tmp_path / "a"), str(tmp_path / "a")) is None
+    message = differing_words(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert says(message, 'b has other words than … a in 1 of 2 lines … line 1 ("don\'t go" for "do n\'t go")')
+    with pytest.raises(InputError, match=facts("different numbers of lines")):
+        differing_words(str(tmp_path / "a"), str(tmp_path / "c"))
