@@ -16,6 +16,7 @@ def add_list(
     option: str,
     help: str,
     *,
+    also: Sequence[str] = (),
     metavar: str = "NAME",
     known: Iterable[str] = (),
     default: Sequence[str] | None = None,
@@ -27,13 +28,14 @@ def add_list(
         group: where to declare it.
         option: its name, with dashes.
         help: what it is; how a list is given is added.
+        also: other names of the option.
         metavar: what the help calls one entry.
         known: names that always belong to the list, even if there is a file of that name.
         default: the value where the option is not given.
         type: from the entries, with commas between them, to the value; default: a tuple of the different ones.
     """
     group.add_argument(
-        option,
+        *(option, *also),
         action=_ListAction,
         known=frozenset(known),
         default=default,

@@ -67,7 +67,7 @@ class ForeignFile:
             InputError: it has another form.
         """
         try:
-            return msgspec.convert(found, type_)
+            return msgspec.convert(found, type_, dec_hook=lambda custom, value: custom(value))
         except msgspec.ValidationError as error:
             raise self.error(_problem(str(error), found, path)) from error
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alignment_eval.selection.agreement import Agreement
 
 from alignment_eval.extraction.defaults import one_direction
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated
 from tests.eval.report.pages import Page
 from tests.facts import says
