@@ -70,6 +70,9 @@ class ListParser(argparse.ArgumentParser):
     A list ends before the next option, and before a file or directory, which is then an argument of its own.
     """
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "allow_abbrev": False})  # --head is not --heads
+
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")

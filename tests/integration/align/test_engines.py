@@ -191,7 +191,7 @@ def test_a_pair_that_fails_does_not_harm_its_window(run, aligner, files, tmp_pat
     texts = [tmp_path / "source", tmp_path / "target"]
     for text, side in zip(texts, lines):
         text.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-    maps = Direction.padded_maps
+    maps = Direction.maps
 
     def failing(self, pairs, *what):
         if 24 in pairs:
@@ -199,7 +199,7 @@ def test_a_pair_that_fails_does_not_harm_its_window(run, aligner, files, tmp_pat
         return maps(self, pairs, *what)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Direction, "padded_maps", failing)
+        patched.setattr(Direction, "maps", failing)
         (span,) = ParallelText(list(map(str, texts))).spans([13])
         window = answer(aligner, Job(20, span))
     assert [line.id for line in window.lines] == list(range(20, 33))

@@ -6,11 +6,11 @@ import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import MapName
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated, profile_path, together
+from alignment_eval.selection.search import Agreement
 from alignment_eval.selection.shares import Calibration
 from fairseq_norm_plugin.aligning import profiles
-from fairseq_norm_plugin.aligning.profiles import find_profiles
+from fairseq_norm_plugin.aligning.profiles import profiles_of
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
 FORWARD, REVERSE = (calibrated(AGREEMENT, range(3), model, "t", 100) for model in ("m1", "m2"))
@@ -40,7 +40,7 @@ def asked(monkeypatch):
 def test_those_beside_the_checkpoints(directions, asked):
     for direction, profile in zip(directions, (FORWARD, REVERSE)):
         profile_path(direction.name).write_text(profile.to_json())
-    found, sources = find_profiles(directions, ["m1", "m2"], TEXT)
+    found, sources = profiles_of(directions, ["m1", "m2"], TEXT)
     assert found == [FORWARD, REVERSE]
     assert sources == [str(profile_path(direction.name)) for direction in directions]
     assert asked == []
@@ -48,27 +48,27 @@ def test_those_beside_the_checkpoints(directions, asked):
 
 def test_the_text_itself_where_there_is_none(directions, asked):
     profile_path(directions[0].name).write_text(FORWARD.to_json())
-    found, sources = find_profiles(directions, ["m1", "m2"], TEXT)
+    found, sources = profiles_of(directions, ["m1", "m2"], TEXT)
     assert found[0] == FORWARD
-    assert sources[1] == "the text itself"
+    assert sources[1] == "none, chosen on the text itself"
     assert asked == [("m2", [(["x", "y"], ["a"])])]  # in its own direction
 
 
 def test_none_is_read_on_demand(directions, asked):
     profile_path(directions[0].name).write_text("broken")
-    find_profiles(directions, ["m1", "m2"], TEXT, "none")
+    profiles_of(directions, ["m1", "m2"], TEXT, "none")
     assert [model for model, _ in asked] == ["m1", "m2"]
 
 
 def test_a_named_one(directions, asked, tmp_path):
     path = tmp_path / "named.json"
     path.write_text(FORWARD.to_json())
-    assert find_profiles(directions[:1], ["m1"], TEXT, str(path)) == ([FORWARD], [str(path)])
+    assert profiles_of(directions[:1], ["m1"], TEXT, str(path)) == ([FORWARD], [str(path)])
     with pytest.raises(UsageError, match=r"named\.json: is of one direction, but two models are given"):
-        find_profiles(directions, ["m1", "m2"], TEXT, str(path))
+        profiles_of(directions, ["m1", "m2"], TEXT, str(path))
     with pytest.raises(InputError, match=r"named\.json.*model m1.*m2"):
-        find_profiles(directions[:1], ["m2"], TEXT, str(path))
+        profiles_of(directions[:1], ["m2"], TEXT, str(path))
     path.write_text(together(FORWARD, REVERSE).to_json())
-    found, _ = find_profiles(directions, ["m1", "m2"], TEXT, str(path))
+    found, _ = profiles_of(directions, ["m1", "m2"], TEXT, str(path))
     assert [profile.model for profile in found] == ["m1", "m2"]
     assert asked == []
