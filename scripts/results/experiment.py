@@ -45,8 +45,8 @@ def cell(sweep: pd.DataFrame, **wanted: object) -> pd.Series:
 
 def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
     """A cell of a sweep as options of ``align-eval extract``."""
-    head = [] if pd.isna(row["head"]) else ["--head", str(int(row["head"]))]
-    words = ["--kind", row.kind, "--layer", str(int(row.layer)), *head, "--setting", row.setting, "--rule", row["rule"]]
+    name = str(int(row.layer)) if pd.isna(row["head"]) else f"{int(row.layer)}.{int(row['head'])}"
+    words = ["--kind", row.kind, "--heads", name, "--setting", row.setting, "--rule", row["rule"]]
     return [*words, "--null", row.null, *([FINAL] if final_punctuation else [])]
 
 

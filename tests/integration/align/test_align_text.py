@@ -117,7 +117,6 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join or --symmetrize"),
-        (("--head", 1), 2, "--head"),
         (("--null", "mask"), 2, "--null without --heads"),
         (
             ("--reverse-path", "r", "--symmetrize", "union", "--confidences"),
