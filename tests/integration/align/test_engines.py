@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.arguments.maps import stated_options
+from alignment_eval.arguments.maps import stated_method
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.cli import _parser
 from fairseq_norm_plugin.align.on_ray import AlignedWindow, Job, WindowAligner, _checked
@@ -165,7 +164,7 @@ def aligner(checkpoint, data):
     """What an actor is, in this process."""
     words = ["--path", checkpoint, "--data", data, "--bpe", "none", "--cpu", "-o", "none", *PAPER]
     args = _parser().parse_args(list(map(str, words)))
-    return WindowAligner(args, AlignmentMethod(stated_options(args)), None)
+    return WindowAligner(args, stated_method(args, None, 0), None)
 
 
 def test_an_actor_that_cannot_work(aligner, tmp_path):

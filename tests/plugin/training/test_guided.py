@@ -56,6 +56,7 @@ def test_the_losses_of_several_maps_are_averaged(weights, sample):
     criterion = GuidedAlignmentCriterion.__new__(GuidedAlignmentCriterion)
     torch.nn.Module.__init__(criterion)
     names = parse_maps("0.1:awi,1.0:awo")
-    criterion._maps, criterion._guided = names, Layers()
+    criterion._maps = names
+    criterion._guided = Layers()  # type: ignore[assignment]
     each = [map_loss(of, name, sample) for of, name in zip(Layers().take(), names)]
     assert criterion.compute_alignment_loss(sample, None).item() == pytest.approx((each[0] + each[1]).item() / 2)
