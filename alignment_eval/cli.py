@@ -26,7 +26,7 @@ COMMANDS = {
     "plot": "draw the maps of one sentence, with gold and predicted links",
     "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",
-    "select": "choose heads, layers and rule on a development gold, or by agreement of two directions",
+    "select": "choose the maps to read, by their agreement or on a development gold",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "make one alignment of those of the two directions",
 }

@@ -16,6 +16,7 @@ def add_list(
     option: str,
     help: str,
     *,
+    also: Sequence[str] = (),
     metavar: str = "NAME",
     known: Iterable[str] = (),
     default: Sequence[str] | None = None,
@@ -27,13 +28,14 @@ def add_list(
         group: where to declare it.
         option: its name, with dashes.
         help: what it is; how a list is given is added.
+        also: other names of the option.
         metavar: what the help calls one entry.
         known: names that always belong to the list, even if there is a file of that name.
         default: the value where the option is not given.
         type: from the entries, with commas between them, to the value; default: a tuple of the different ones.
     """
     group.add_argument(
-        option,
+        *(option, *also),
         action=_ListAction,
         known=frozenset(known),
         default=default,
@@ -67,6 +69,9 @@ class ListParser(argparse.ArgumentParser):
 
     A list ends before the next option, and before a file or directory, which is then an argument of its own.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "allow_abbrev": False})  # --head is not --heads
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""

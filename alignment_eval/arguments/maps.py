@@ -7,7 +7,9 @@ import argparse
 from alignment_eval.arguments.lists import add_list
 from alignment_eval.arguments.numbers import finite_number
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.defaults import KIND, default_rule
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.formats.writing import LineStyle
 from alignment_eval.maps.sentence import KINDS
@@ -15,28 +17,23 @@ from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 
 MAX_NORM = "max-norm"
 _FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
-#: The options that a profile replaces.
-_CHOSEN = ("kind", "layer", "head", "heads", "combine", "setting", "rule", "null")
+#: The options that mean something only where maps are named.
+_OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
 
 
 def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
     """Declare the options that name maps and rule, or the profile that does; returns their group."""
     group = parser.add_argument_group("maps", description)
-    group.add_argument("--kind", metavar="KIND", help=f"map kind: {', '.join(KINDS)}")
-    group.add_argument(
-        "--layer",
-        type=layer_number,
-        metavar="N",
-        help=f"decoder layer, from 0; {MAX_NORM}: the layer with the highest mean norm, chosen without gold (AWI only)",
-    )
-    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
     add_list(
         group,
         "--heads",
-        "maps to combine: LAYER.HEAD, or LAYER for a whole layer, such as 1.2,0.3,1; 0.3:awi has a setting of its own",
+        f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
+        f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only)",
+        also=("--layer",),
         metavar="MAP",
         type=str,
     )
+    group.add_argument("--kind", metavar="KIND", help=f"map kind (default: {KIND}): {', '.join(KINDS)}")
     group.add_argument(
         "--combine",
         choices=COMBINATIONS,
@@ -46,9 +43,15 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     group.add_argument(
         "--setting",
         metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: a target word has the row that predicts it, or the row whose input it is",
+        help=f"{', '.join(SETTINGS)}: a target word has the row that predicts it (default), or the row whose input it "
+        f"is",
     )
-    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)}")
+    group.add_argument(
+        "--rule",
+        metavar="RULE",
+        help=f"extraction rule: {', '.join(RULE_NAMES)} (default: that of the profile; where maps are named "
+        f"{default_rule(None)}, for the product of two models {default_rule(BidirectionalOptions('product'))})",
+    )
     group.add_argument(
         "--null",
         metavar="NULL",
@@ -61,7 +64,6 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     )
     group.add_argument(
         "--profile",
-        "--choice",
         metavar="FILE",
         help="read the maps that a profile names (of norm-align calibrate or align-eval select); none: use no profile",
     )
@@ -84,51 +86,49 @@ def add_final_punctuation_argument(group: argparse._ActionsContainer) -> None:
     group.add_argument("--final-punctuation", action="store_true", help=_FINAL_PUNCTUATION)
 
 
-def layer_number(text: str) -> int | str:
-    """The value of ``--layer``."""
-    if text == MAX_NORM or text.isdecimal():
-        return text if text == MAX_NORM else int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}: expected a layer number, from 0, or {MAX_NORM}")
-
-
-def given_map_options(args: argparse.Namespace) -> list[str]:
-    """The options of :func:`add_map_arguments` that are given.
+def states_maps(args: argparse.Namespace) -> bool:
+    """Whether the command line names maps.
 
     Raises:
-        UsageError: there are some together with ``--profile``.
+        UsageError: it names maps and a profile, or has an option of maps without them.
     """
-    values = {f"--{name.replace('_', '-')}": getattr(args, name) for name in _CHOSEN}
-    given = [name for name, value in values.items() if value is not None]
-    if args.profile not in (None, "none") and given:
-        raise UsageError(f"{given[0]} together with --profile, which names the maps: leave one of the two out")
-    return given
+    if args.heads is None:
+        for name in _OF_MAPS:
+            if getattr(args, name, None) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} without --heads: expected the maps that it applies to")
+        return False
+    if args.profile not in (None, "none"):
+        raise UsageError("--heads together with --profile, which names the maps: leave one of the two out")
+    return True
 
 
-def states_maps(args: argparse.Namespace) -> bool:
-    """Whether the command line names maps; the rule alone does not."""
-    return any(getattr(args, name) is not None for name in ("kind", "layer", "head", "heads", "combine", "setting"))
+def stated_method(
+    args: argparse.Namespace, both: BidirectionalOptions | None, passes: int, max_norm: int = 0
+) -> AlignmentMethod:
+    """The method that the options name.
 
+    Args:
+        args: the options.
+        both: how two directions are combined; None: there is one direction.
+        passes: passes over a lexicon.
+        max_norm: the layer of ``--heads max-norm``.
 
-def stated_options(args: argparse.Namespace, max_norm: int = 0) -> ExtractionOptions:
-    """The extraction that the options name; ``max_norm`` is the layer of ``--layer max-norm``."""
-    return ExtractionOptions(
-        kind=args.kind,
-        layer=max_norm if args.layer == MAX_NORM else args.layer,
-        head=args.head,
-        setting=args.setting,
-        rule=args.rule,
+    Raises:
+        UsageError: the options do not go together.
+    """
+    forward = ExtractionOptions(
+        args.kind or KIND,
+        heads=MapNames([MapName(max_norm)] if args.heads == MAX_NORM else args.heads),
+        setting=args.setting or "awo",
+        rule=args.rule or default_rule(both),
         null=args.null,
         final_punctuation=bool(args.final_punctuation),
-        heads=() if args.heads is None else parse_maps(args.heads),
         combine=args.combine or "mean",
     )
-
-
-def reverse_options(args: argparse.Namespace, forward: ExtractionOptions) -> ExtractionOptions:
-    """The extraction of the other direction: other maps by ``--reverse-heads``, or the same."""
-    if args.reverse_heads is not None:
-        return forward.with_maps(parse_maps(args.reverse_heads))
-    return forward
+    if both is None:
+        return AlignmentMethod(forward, lexicon_passes=passes)
+    reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
+    return AlignmentMethod(forward, reverse, both, passes)
 
 
 def add_line_arguments(group: argparse._ArgumentGroup) -> None:

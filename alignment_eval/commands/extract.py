@@ -21,19 +21,17 @@ from alignment_eval.arguments.maps import (
     add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
-    given_map_options,
     line_style,
-    reverse_options,
-    stated_options,
+    stated_method,
     states_maps,
 )
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.extraction.bidirectional import Words, check_same_text, words_of
-from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
-from alignment_eval.extraction.extract import max_norm_layer
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.bidirectional import PairWords, check_same_text, words_of
+from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.extract import PairMap, max_norm_layer
+from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.progress import progress_bar
@@ -45,8 +43,8 @@ from alignment_eval.signature import signature
 
 _EPILOG = """\
 Examples, after make demo:
-  align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule kobayashi2020
-  align-eval extract out/demo/forced --kind attn_n --heads 1.0,1.2,2 --combine product --setting awo \\
+  align-eval extract out/demo/forced --heads 1 --setting awo --rule kobayashi2020
+  align-eval extract out/demo/forced --heads 1.0,1.2,2 --combine product --setting awo \\
       --rule threshold=0.2 --confidences
 """
 
@@ -86,12 +84,14 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     style = line_style(args)
     lexicon = given_lexicon(args)
-    stated = stated_method(args) if states_maps(args) else None
+    both = None if args.join is None else BidirectionalOptions(args.join)
+    stated = stated_method(args, both, given_passes(args) or 0) if states_maps(args) else None
     records = Records(args.records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
-    if stated is not None and args.layer == MAX_NORM:
-        stated = stated_method(args, max_norm_layer(records.best(), stated.forward.setting))
-    chosen = method_by_profiles(args, records, reverse) if stated is None else by_options(stated)
+    if stated is not None and args.heads == MAX_NORM:
+        layer = max_norm_layer(records.best(), stated.forward.setting)
+        stated = stated_method(args, both, given_passes(args) or 0, layer)
+    chosen = method_by_profiles(args, records, reverse, both) if stated is None else by_options(stated)
     method = with_lexicon_options(chosen.method, args)
     if chosen.profile is not None:
         print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
@@ -101,12 +101,12 @@ def run(args: argparse.Namespace) -> None:
         **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
         **method.fields(),
         **lexicon_fields(args),
-        **({"layer_by": MAX_NORM} if args.layer == MAX_NORM else {}),
+        **({"layer_by": MAX_NORM} if args.heads == MAX_NORM else {}),
         **({} if args.level == "word" else {"level": args.level}),
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     )
-    words: dict[int, tuple[Words, Words | None]] = {}
+    words: dict[int, tuple[PairWords, PairWords | None]] = {}
     pairs = directed_pairs(records, reverse, method, args.level, texts_of_records(args, records))
     if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
-    if warning := seen_warning(chosen.profile, (mine for mine, _ in words.values()), len(words)):
+    if warning := seen_warning(chosen.profile, (forward for forward, _ in words.values()), len(words)):
         warn_on_stderr(warning)
     print(described, file=sys.stderr)
 
@@ -136,15 +136,8 @@ def check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: one is missing, or one too many.
     """
-    given = given_map_options(args)
-    if states_maps(args):
-        missing = [f"--{name}" for name in ("kind", "setting", "rule") if f"--{name}" not in given]
-        if missing:
-            raise UsageError(f"{', '.join(missing)} missing: expected --kind, --setting and --rule together")
-        if ("--layer" in given) == ("--heads" in given):
-            raise UsageError("maps are named by --layer (and --head) or by --heads: expected one of the two")
-        if args.reverse is not None and args.join is None:
-            raise UsageError("--reverse without --join: expected how both directions become one alignment")
+    if states_maps(args) and args.reverse is not None and args.join is None:
+        raise UsageError("--reverse without --join: expected how both directions become one alignment")
     if args.reverse is None and args.join is not None:
         raise UsageError("--join without --reverse: expected the records of the other direction too")
     if args.reverse is None and args.reverse_heads is not None:
@@ -154,20 +147,9 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--level token with a lexicon file: that is of words: expected --level word")
 
 
-def stated_method(args: argparse.Namespace, max_norm: int = 0) -> AlignmentMethod:
-    """The method that the options name; ``max_norm`` is the layer of ``--layer max-norm``.
-
-    Raises:
-        UsageError: the options do not go together.
-    """
-    forward = stated_options(args, max_norm)
-    if args.reverse is None:
-        return AlignmentMethod(forward, lexicon_passes=given_passes(args) or 0)
-    reverse, both = reverse_options(args, forward), BidirectionalOptions(args.join)
-    return AlignmentMethod(forward, reverse, both, given_passes(args) or 0)
-
-
-def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Records | None) -> ChosenMethod:
+def method_by_profiles(
+    args: argparse.Namespace, records: Records, reverse: Records | None, both: BidirectionalOptions | None
+) -> ChosenMethod:
     """The method of the models' profiles, where no maps are named.
 
     Raises:
@@ -175,17 +157,16 @@ def method_by_profiles(args: argparse.Namespace, records: Records, reverse: Reco
         InputError: a profile cannot be used.
     """
     runs = [records] if reverse is None else [records, reverse]
-    both = None if args.join is None else BidirectionalOptions(args.join)
-    overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, args.lexicon_file)
+    overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation, args.lexicon_file)
     return method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
 
 
 def with_words(
-    pairs: Iterable[tuple[DirectedLinks, DirectedLinks | None]], words: dict[int, tuple[Words, Words | None]]
-) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+    pairs: Iterable[tuple[PairMap, PairMap | None]], words: dict[int, tuple[PairWords, PairWords | None]]
+) -> Iterator[tuple[PairMap, PairMap | None]]:
     """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
     for forward, reverse in pairs:
-        if forward.links is not None and (reverse is None or reverse.links is not None):
+        if forward.scores is not None and (reverse is None or reverse.scores is not None):
             other = None if reverse is None else words_of(reverse.sentence)
             words[forward.sentence.id] = words_of(forward.sentence), other
         yield forward, reverse

@@ -36,7 +36,8 @@ from alignment_eval.arguments.resampling import (
 )
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.bidirectional import check_same_text, words_of
-from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
+from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.rules import NULLS, RULES
 from alignment_eval.figures.fonts import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
@@ -47,7 +48,8 @@ from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
 from alignment_eval.selection.chosen import ChosenMethod
-from alignment_eval.selection.of_records import NO_PROFILE, method_of_records
+from alignment_eval.selection.find import NO_PROFILE
+from alignment_eval.selection.of_records import method_of_records
 from alignment_eval.selection.recorded_pairs import directed_pairs
 from alignment_eval.signature import Value, signature
 
@@ -172,9 +174,9 @@ def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, te
     """
     words = []
 
-    def noted() -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+    def noted() -> Iterator[tuple[PairMap, PairMap | None]]:
         for forward, back in directed_pairs(records, reverse, chosen.method, "word", texts):
-            if back is not None and forward.links is not None and back.links is not None:
+            if back is not None and forward.scores is not None and back.scores is not None:
                 words.append((words_of(forward.sentence), words_of(back.sentence)))
             yield forward, back
 

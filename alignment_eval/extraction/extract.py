@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import Choices, TwoWay, apply_rule, rule_of
+from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.table import Link, Links
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
-from alignment_eval.maps.words import (
-    SETTINGS,
-    UnitMap,
-    combine,
-    require_known,
-    row_shares,
-    unit_map,
-)
+from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,57 +57,36 @@ class WordLinks(SentenceLinks):
         return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
 
 
-class DeferredLinks(WordLinks):
-    """Links that a rule chooses when they are first read; joins and lexicons read only the shares of most of them.
+@dataclass(frozen=True, eq=False)
+class PairMap:
+    """The word map of a sentence pair, from which a rule makes its links.
 
-    Args:
-        units: the map that the rule of ``options`` reads; or its scores, if they are a word map.
-        sides: source and target.
-        options: name the rule.
-        shares: see :class:`WordLinks`.
+    Attributes:
+        sentence: the pair, without its recorded quantities; its status says why there is no word map.
+        scores: float64 [target words, source words + 1], the last column for null; None: the pair cannot be aligned.
+        subwords: the map between subwords, if the rule reads that instead.
     """
 
-    def __init__(
-        self,
-        units: UnitMap | NDArray[np.float64],
-        sides: tuple[SentenceSide, SentenceSide],
-        options: ExtractionOptions,
-        shares: NDArray[np.float64],
-    ) -> None:
-        object.__setattr__(self, "shares", shares)
-        object.__setattr__(self, "_read", (units, sides, options))
+    sentence: SentenceMaps
+    scores: NDArray[np.float64] | None
+    subwords: UnitMap | None = None
 
     @cached_property
-    def linked(self) -> NDArray[np.bool_]:
-        """The links, chosen by the rule."""
-        units, (source, target), options = self.__dict__.pop("_read")
-        if not isinstance(units, UnitMap):
-            units = _word_units(units)
-        chosen = _choices(units, source, target, options)
-        return chosen.linked(source.word_count, target.word_count)
+    def shares(self) -> NDArray[np.float64]:
+        """The word map, each row divided by its sum."""
+        assert self.scores is not None
+        return row_shares(self.scores)
 
-    @property
-    def two_way(self) -> tuple[NDArray[np.float64], TwoWay, bool] | None:
-        """What decides about links that are not chosen yet, if these are the two-way shares of the word map.
-
-        The word map, what gives the links, and whether the final-punctuation rule applies.
-        """
-        if "_read" not in self.__dict__:
-            return None
-        units, (source, target), options = self.__dict__["_read"]
-        two_way = rule_of(options.rule).two_way
-        return None if two_way is None else (units, two_way, _is_final(source, target, options))
-
-    def choose(self, linked: NDArray[np.bool_]) -> None:
-        """Set the links that the rule chooses."""
-        del self.__dict__["_read"]
-        self.__dict__["linked"] = linked
-
-
-def _word_units(scores: NDArray[np.float64]) -> UnitMap:
-    """A word map [target words, source words + 1] as a map between units."""
-    target, source = len(scores), scores.shape[-1] - 1
-    return UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
+    def links(self, options: ExtractionOptions) -> WordLinks:
+        """The links that the rule of ``options`` makes; under every rule confidences are shares of the word map."""
+        assert self.scores is not None
+        units = self.subwords
+        if units is None:
+            targets, columns = self.scores.shape
+            units = UnitMap(self.scores, np.arange(targets), np.append(np.arange(columns - 1), -1))
+        sentence = self.sentence
+        linked = choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count)
+        return WordLinks(linked, self.shares)
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -134,18 +106,16 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
 
 def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
+    return pair_map(sentence, options).links(options)
+
+
+def pair_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
+    """The word map that ``options`` name; errors as for :func:`extract`."""
     maps = named_maps(sentence, options)
-    words = combined_units(maps, sentence, options, "words").scores
-    if rule_of(options.rule).units == "words":
-        return word_map_links(words, sentence, options)
-    units = combined_units(maps, sentence, options, rule_of(options.rule).units)
-    # under every rule confidences are shares of word maps
-    return DeferredLinks(units, (sentence.source, sentence.target), options, row_shares(words))
-
-
-def word_map_links(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
-    """Apply the rule of ``options``, which must read words, to a word map [target words, source words + 1]."""
-    return DeferredLinks(scores, (sentence.source, sentence.target), options, row_shares(scores))
+    scores = combined_units(maps, sentence, options, "words").scores
+    read = rule_of(options.rule).units
+    subwords = None if read == "words" else combined_units(maps, sentence, options, read)
+    return PairMap(replace(sentence, arrays={}), scores, subwords)
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
@@ -238,15 +208,8 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> C
 
 def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
     """Apply the rule of ``options`` to each of the maps ``units``, which must be between the rule's units."""
-    return _choices(units, sentence.source, sentence.target, options)
-
-
-def _choices(units: UnitMap, source: SentenceSide, target: SentenceSide, options: ExtractionOptions) -> Choices:
-    return apply_rule(rule_of(options.rule), units, options.null, _is_final(source, target, options))
-
-
-def _is_final(source: SentenceSide, target: SentenceSide, options: ExtractionOptions) -> bool:
-    return options.final_punctuation and ends_in_punctuation(source, target)
+    final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
+    return apply_rule(rule_of(options.rule), units, options.null, final)
 
 
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:

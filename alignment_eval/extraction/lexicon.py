@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.maps.words import two_way_shares
 
 #: Two-way shares are raised to this power before they are summed, so that a few sure cells outweigh many unsure ones.
@@ -72,7 +72,7 @@ class Lexicon:
     pairs: int
     name: str = "the lexicon"
 
-    def reweight(self, words: Words, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    def reweight(self, words: PairWords, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
         """Multiply the word map of a sentence pair that was not counted by the association of its words.
 
         The association of source word u and target word v is (n(u, v) + ε) / √((c(u) + 1)(c(v) + 1)), where n is the
@@ -111,7 +111,7 @@ def _association(sums: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArr
 
 
 def count_lexicon(
-    pairs: Sequence[tuple[Words, NDArray[np.float64]]], passes: int, exponent: float
+    pairs: Sequence[tuple[PairWords, NDArray[np.float64]]], passes: int, exponent: float
 ) -> tuple[Lexicon, list[NDArray[np.float64]]]:
     """Count the lexicon of sentence pairs, and reweight their word maps by it.
 
@@ -148,7 +148,7 @@ def count_lexicon(
     return Lexicon(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
 
 
-def _numbered(words: Words, source: Vocabulary, target: Vocabulary) -> NDArray[np.int64]:
+def _numbered(words: PairWords, source: Vocabulary, target: Vocabulary) -> NDArray[np.int64]:
     return cell_numbers(source.lookup(words[0]), target.lookup(words[1]), source).ravel()
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 
 #: The number of sentence pairs of a text that are checked.
@@ -22,7 +22,7 @@ MOST_UNKNOWN = 0.5
 MOST_OTHER_CASE = 0.05
 
 
-def check_match(lexicon: Lexicon, pairs: Iterable[Words]) -> None:
+def check_match(lexicon: Lexicon, pairs: Iterable[PairWords]) -> None:
     """Check that a lexicon has the languages and the preprocessing of a text.
 
     Args:

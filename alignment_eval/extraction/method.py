@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Optional
 
-import msgspec
-
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, StoredOptions, Value
+from alignment_eval.extraction.options import ExtractionOptions, Value
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.words import require_known
@@ -84,6 +82,11 @@ class BidirectionalOptions:
         if self.method is not None:
             check_method(self.method, self.variant)
 
+    @property
+    def joins_maps(self) -> bool:
+        """Whether both word maps become one, of which the rule makes links."""
+        return self.join in ("average", "product")
+
     def fields(self) -> dict[str, Value]:
         """Its fields in a signature."""
         if self.join is not None:
@@ -109,8 +112,8 @@ class AlignmentMethod:
     """
 
     forward: ExtractionOptions
-    reverse: ExtractionOptions | None = None
-    both: BidirectionalOptions | None = None
+    reverse: Optional[ExtractionOptions] = None
+    both: Optional[BidirectionalOptions] = None
     lexicon_passes: int = 0
     lexicon_pairs: int = LEXICON_PAIRS
 
@@ -151,39 +154,18 @@ class AlignmentMethod:
         if self.both is not None and self.reverse is not None:
             fields |= {**self.both.fields(), "reverse_heads": self.reverse.map_names}
             for name in ("kind", "setting", "combine"):  # as in the forward direction unless it is stated
-                mine, its = getattr(self.forward, name), getattr(self.reverse, name)
-                if its != mine and (name != "combine" or self.reverse.heads):
-                    fields[f"reverse_{name}"] = its
+                value = getattr(self.reverse, name)
+                if value != getattr(self.forward, name) and (name != "combine" or self.reverse.heads):
+                    fields[f"reverse_{name}"] = value
         if self.lexicon_passes:
             fields |= {"lexicon": self.lexicon_passes, "lexicon_pairs": self.lexicon_pairs}
         return fields
 
     def to_dict(self) -> dict[str, Any]:
-        """The method for JSON, without ``lexicon_pairs``, which depends on the text; :class:`StoredMethod` reads it."""
+        """The method for JSON, without ``lexicon_pairs``, which depends on the text; msgspec reads it."""
         return {
             "forward": self.forward.to_dict(),
             "reverse": None if self.reverse is None else self.reverse.to_dict(),
             "both": None if self.both is None else asdict(self.both),
             "lexicon_passes": self.lexicon_passes,
         }
-
-
-class StoredMethod(msgspec.Struct, forbid_unknown_fields=True):
-    """A method as files hold it (:meth:`AlignmentMethod.to_dict`)."""
-
-    forward: StoredOptions
-    reverse: Optional[StoredOptions]
-    both: Optional[BidirectionalOptions]
-    lexicon_passes: int
-
-    def __post_init__(self) -> None:
-        self.method()
-
-    def method(self) -> AlignmentMethod:
-        """The method.
-
-        Raises:
-            UsageError: options have unknown values or do not work together.
-        """
-        reverse = None if self.reverse is None else self.reverse.options()
-        return AlignmentMethod(self.forward.options(), reverse, self.both, self.lexicon_passes)

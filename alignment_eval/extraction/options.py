@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Union
-
-import msgspec
+from typing import Any, Optional, Union
 
 from alignment_eval.errors import UsageError, shown
 from alignment_eval.extraction.rules import NULLS, rule_of
@@ -33,7 +31,18 @@ class MapName:
         return name if self.setting is None else f"{name}:{self.setting}"
 
 
-def parse_maps(text: str) -> tuple[MapName, ...]:
+class MapNames(tuple[MapName, ...]):
+    """Names of maps, as one text separates them by commas: ``1.2,0.3:awi,1`` (:func:`parse_maps`)."""
+
+    def __new__(cls, names: Iterable[MapName] | str = ()) -> MapNames:
+        """From names, or from the text of a file."""
+        return super().__new__(cls, parse_maps(names) if isinstance(names, str) else names)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+def parse_maps(text: str) -> MapNames:
     """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1.
 
     Raises:
@@ -47,7 +56,10 @@ def parse_maps(text: str) -> tuple[MapName, ...]:
             f"cannot read heads {shown(text)}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 "
             f"and separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
         )
-    return tuple(names)
+    return MapNames(names)
+
+
+NO_MAPS = MapNames()
 
 
 @dataclass(frozen=True)
@@ -76,13 +88,13 @@ class ExtractionOptions:
     """
 
     kind: str
-    layer: int | None = None
-    head: int | None = None
+    layer: Optional[int] = None
+    head: Optional[int] = None
     setting: str = "awi"
     rule: str = "kobayashi2020"
-    null: str | None = None
+    null: Optional[str] = None
     final_punctuation: bool = False
-    heads: tuple[MapName, ...] = ()
+    heads: MapNames = NO_MAPS
     combine: str = "mean"
 
     def __post_init__(self) -> None:
@@ -101,6 +113,7 @@ class ExtractionOptions:
             )
 
     def _name_maps(self) -> None:
+        object.__setattr__(self, "heads", MapNames(self.heads))
         if (self.layer is None) == (not self.heads):
             raise UsageError("name the maps either by a layer (and a head) or by heads")
         if self.heads and self.head is not None:
@@ -109,30 +122,29 @@ class ExtractionOptions:
             if name.setting is not None:
                 require_known("setting", name.setting, SETTINGS)
         # the same map must have the same name
-        heads = tuple(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        heads = MapNames(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
         if len(set(heads)) < len(heads):
-            given = ",".join(map(str, self.heads))
-            raise UsageError(f"duplicate head in heads {given} (setting {self.setting}); name each head once")
+            raise UsageError(f"duplicate head in heads {self.map_names} (setting {self.setting}); name each head once")
         object.__setattr__(self, "heads", heads)
         if len(self.heads) == 1:
             object.__setattr__(self, "layer", self.heads[0].layer)
             object.__setattr__(self, "head", self.heads[0].head)
             object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
-            object.__setattr__(self, "heads", ())
+            object.__setattr__(self, "heads", NO_MAPS)
 
     @property
-    def maps(self) -> tuple[MapName, ...]:
+    def maps(self) -> MapNames:
         """The maps that are read, in the order of their combination."""
-        return (MapName(self.layer, self.head),) if self.layer is not None else self.heads
+        return MapNames([MapName(self.layer, self.head)]) if self.layer is not None else self.heads
 
     @property
     def map_names(self) -> str:
         """The names of the maps, as :func:`parse_maps` reads them."""
-        return ",".join(map(str, self.maps))
+        return str(self.maps)
 
     def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
         """The same extraction from other maps."""
-        return replace(self, layer=None, head=None, heads=tuple(maps))
+        return replace(self, layer=None, head=None, heads=MapNames(maps))
 
     def with_rule(self, rule: str) -> ExtractionOptions:
         """The same maps with another rule and that rule's default treatment of null."""
@@ -154,7 +166,7 @@ class ExtractionOptions:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The options for JSON; :class:`StoredOptions` reads them."""
+        """The options as files hold them; msgspec reads them."""
         return {
             "kind": self.kind,
             "heads": self.map_names,
@@ -164,26 +176,3 @@ class ExtractionOptions:
             "null": self.null,
             "final_punctuation": self.final_punctuation,
         }
-
-
-class StoredOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """Options as files hold them (:meth:`ExtractionOptions.to_dict`)."""
-
-    kind: str
-    heads: str
-    combine: str
-    setting: str
-    rule: str
-    null: str
-    final_punctuation: bool
-
-    def __post_init__(self) -> None:
-        self.options()
-
-    def options(self) -> ExtractionOptions:
-        """The options.
-
-        Raises:
-            UsageError: one has an unknown value.
-        """
-        return ExtractionOptions(**{**msgspec.structs.asdict(self), "heads": parse_maps(self.heads)})

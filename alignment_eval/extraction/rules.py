@@ -24,29 +24,14 @@ UNALIGNED = -1
 
 #: Maps scores [..., K, N], -inf where masked, to the columns that each row picks: [..., K, n], -1 for none.
 Pick = Callable[[NDArray[np.float64]], NDArray[np.intp]]
+#: Maps scores [..., K, N] to shares [..., K, N].
+Shares = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 #: Maps shares [..., K, N] to the cells that are linked: bool [..., K, N].
 Linked = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 #: :func:`grown` links from its share divided by this without support.  Chosen on cmu150, where 0.6 to 0.75 do as well
 #: (docs/reproduction-tables.md).
 SUPPORTED = 0.7
-
-
-@dataclass(frozen=True)
-class TwoWay:
-    """How links come from two-way shares alone.
-
-    Attributes:
-        linked: gives the cells that are linked from their shares.
-        balanced: whether these are :func:`alignment_eval.maps.words.balanced_shares`.
-    """
-
-    linked: Linked
-    balanced: bool = False
-
-    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The shares of ``scores`` [..., K, N]."""
-        return balanced_shares(scores) if self.balanced else two_way_shares(scores)
 
 
 @dataclass(frozen=True)
@@ -58,14 +43,14 @@ class Rule:
         units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
-        two_way: how it links by two-way shares, if it reads nothing else.
+        two_way: gives the two-way shares that it links by, if it reads nothing else.
     """
 
     name: str
     units: str
     nulls: tuple[str, ...]
     pick: Pick
-    two_way: TwoWay | None = None
+    two_way: Shares | None = None
 
 
 @dataclass(frozen=True)
@@ -149,9 +134,7 @@ def grown(shares: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
     return large | (at_least(shares, least) & supported)
 
 
-def pick_linked(
-    scores: NDArray[np.float64], shares: Callable[[NDArray[np.float64]], NDArray[np.float64]], linked: Linked
-) -> NDArray[np.intp]:
+def pick_linked(scores: NDArray[np.float64], shares: Shares, linked: Linked) -> NDArray[np.intp]:
     """The columns that are ``linked`` by their ``shares``; masked columns do not count in any sum."""
     barred = scores == -np.inf
     picked = linked(shares(np.where(barred, 0, scores))) & ~barred
@@ -202,9 +185,9 @@ def _balanced(value: str) -> Rule:
 
 def _by_two_way_shares(name: str, value: str, linked: Callable[..., NDArray[np.bool_]], balanced: bool = False) -> Rule:
     least = _share(name, value)
-    two_way = TwoWay(partial(linked, least=least), balanced)
-    pick = partial(pick_linked, shares=two_way.shares, linked=two_way.linked)
-    return Rule(f"{name}={least!r}", "words", ("mask",), pick, two_way)
+    shares = balanced_shares if balanced else two_way_shares
+    pick = partial(pick_linked, shares=shares, linked=partial(linked, least=least))
+    return Rule(f"{name}={least!r}", "words", ("mask",), pick, shares)
 
 
 def _share(rule: str, value: str) -> float:

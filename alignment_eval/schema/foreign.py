@@ -62,7 +62,7 @@ class ForeignFile:
             InputError: it has another form.
         """
         try:
-            return msgspec.convert(value, type_)
+            return msgspec.convert(value, type_, dec_hook=lambda custom, text: custom(text))
         except msgspec.ValidationError as error:
             raise self.error(_problem(str(error), value, path)) from error
 

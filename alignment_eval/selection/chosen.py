@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import Words
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, joined, with_lexicon
+from alignment_eval.extraction.bidirectional import PairWords
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, WEAK, joined, with_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, Value
+from alignment_eval.extraction.options import Value
+from alignment_eval.selection.describe import described
 from alignment_eval.selection.profile import Profile
-
-#: Formed models whose maps agree less (Dice) gained up to 4 points from a lexicon (docs/reproduction-tables.md).
-WEAK = 0.52
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,10 @@ class Overrides:
         lexicon_passes: passes over a lexicon, 0 for none.
         both: how two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only.
-        lexicon_file: the file of a lexicon that is used; the text's own is then not counted (``lexicon_passes`` 0).
+        lexicon_file: the file of a lexicon that is used; the text's own is then not counted.
+
+    Raises:
+        UsageError: the passes are negative, or a lexicon is to be counted beside the one of a file.
     """
 
     rule: str | None = None
@@ -33,6 +34,22 @@ class Overrides:
     both: BidirectionalOptions | None = None
     final_punctuation: bool | None = None
     lexicon_file: str | None = None
+
+    def __post_init__(self) -> None:
+        passes = self.lexicon_passes
+        if passes is not None and passes < 0:
+            raise UsageError(f"lexicon {passes}: expected a number of passes, 1 or more, or 0 for no lexicon")
+        if self.lexicon_file is not None:
+            if passes:
+                raise UsageError(
+                    f"lexicon {passes} together with lexicon file {self.lexicon_file}: no lexicon is counted then; "
+                    f"give one of the two"
+                )
+            object.__setattr__(self, "lexicon_passes", 0)
+
+
+#: Nothing is stated.
+AS_PROFILED = Overrides()
 
 
 @dataclass(frozen=True)
@@ -58,13 +75,13 @@ def by_options(method: AlignmentMethod) -> ChosenMethod:
 
 
 def chosen_method(
-    profiles: Sequence[Profile], sources: Sequence[str], pairs: int | None, overrides: Overrides = Overrides()
+    profiles: Sequence[Profile], names: Sequence[str], pairs: int | None, overrides: Overrides = AS_PROFILED
 ) -> ChosenMethod:
     """The method by profiles.
 
     Args:
         profiles: that of the source-target model, and of the target-source model if there is one.
-        sources: where each profile comes from, for a reader.
+        names: the name of each profile, for a reader.
         pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
         overrides: what is stated besides the profiles.
 
@@ -77,7 +94,7 @@ def chosen_method(
     forward, *rest = profiles
     if rest and overrides.both is not None and overrides.both.join != "product":
         each = [profile.streamed.forward for profile in profiles]
-        each = [joined(options) for options in each] if overrides.both.join == "average" else each
+        each = [joined(options) for options in each] if overrides.both.joins_maps else each
         method = AlignmentMethod(each[0], each[1], overrides.both)
     else:
         method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
@@ -85,19 +102,18 @@ def chosen_method(
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
-    read = (method.forward, method.reverse or method.forward)
-    said = [
-        f"{_described(profile, maps, len(profiles) == 1)} ({source})"
-        for profile, maps, source in zip(profiles, read, sources)
-    ]
-    return ChosenMethod(method, "; ".join([*said, _lexicon(method, pairs, overrides, forward)]), fields, forward)
+    read = [described(method.forward)]
+    if method.reverse is not None and method.reverse.maps != method.forward.maps:
+        read.append(f"and, in the other direction, {described(method.reverse)}")
+    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(names))}"
+    remarks = [_remark(profile) for profile in profiles] + [_lexicon(method, pairs, overrides, forward)]
+    return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields, forward)
 
 
 def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
     both, passes = overrides.both or method.both, overrides.lexicon_passes
     if passes is None:
-        weighable = both is None or both.join in ("product", "average")
-        passes = method.lexicon_passes if weighable else 0
+        passes = method.lexicon_passes if both is None or both.joins_maps else 0
     each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
     if overrides.rule is not None:
         each = [options.with_rule(overrides.rule) for options in each]
@@ -106,39 +122,29 @@ def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMetho
     return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
 
 
-def _described(profile: Profile, maps: ExtractionOptions, alone: bool) -> str:
-    if profile.chosen_by == "upper-layers":
-        if profile.figure is None:
-            return f"maps {maps.map_names}, the upper layers: the text is too short to choose maps by"
+def _remark(profile: Profile) -> str:
+    """What a reader should know of a profile that has no good maps."""
+    if profile.chosen_by != "upper-layers":
+        return ""
+    if profile.figure is None:
         return (
-            f"maps {maps.map_names}, the upper layers: its alignment has not formed "
-            f"(agreement {100 * profile.figure:.0f} %)"
+            f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
         )
-    if profile.chosen_by == "training":
-        return f"maps {maps.map_names}, which it was trained to align with"
-    of_both = profile.chosen_by == "gold" and profile.both is not None  # the figure of both says nothing of one alone
-    name = "AER" if profile.chosen_by == "gold" else profile.chosen_by
-    figure = "" if profile.figure is None or (alone and of_both) else f" ({name} {100 * profile.figure:.1f} %)"
-    return f"maps {maps.map_names}, chosen by {profile.chosen_by} on {profile.pairs} pairs{figure}"
+    return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
 
 
 def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
+    """What a reader should know of the lexicon; empty if there is none and none is missed."""
     if overrides.lexicon_file is not None:
-        return f"with the lexicon of {overrides.lexicon_file}: each pair stands alone"
+        return f"lexicon: {overrides.lexicon_file}"
     if method.lexicon_passes:
-        return "with a lexicon of the text: each pair depends on the others (--lexicon 0: not)"
-    few = pairs is not None and pairs < FEWEST_PAIRS
-    if overrides.lexicon_passes is None and method.both is None and few and forward.alone.lexicon_passes:
-        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}: each pair stands alone"
-    hint = " (these maps agree little: --lexicon 2 may help)" if _is_weak(method, overrides, forward) else ""
-    return f"without a lexicon: each pair stands alone{hint}"
-
-
-def _is_weak(method: AlignmentMethod, overrides: Overrides, forward: Profile) -> bool:
-    """Whether a lexicon, which is not turned off, may help one formed model."""
-    by_agreement = forward.figure if forward.chosen_by == "agreement" else None
-    free = overrides.lexicon_passes is None and method.both is None
-    return free and by_agreement is not None and by_agreement < WEAK
+        return "with a lexicon of the text, so each pair depends on the others (--lexicon 0: not)"
+    if overrides.lexicon_passes is not None or method.both is not None:
+        return ""
+    if pairs is not None and pairs < FEWEST_PAIRS and forward.alone.lexicon_passes:
+        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}"
+    weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < WEAK
+    return "these maps agree little: --lexicon 2 may help" if weak else ""
 
 
 def few_pairs_warning(pairs: int) -> str | None:
@@ -151,7 +157,7 @@ def few_pairs_warning(pairs: int) -> str | None:
     )
 
 
-def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> str | None:
+def seen_warning(profile: Profile | None, pairs: Iterable[PairWords], size: int) -> str | None:
     """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned.
 
     Args:
@@ -166,16 +172,3 @@ def seen_warning(profile: Profile | None, pairs: Iterable[Words], size: int) -> 
         f"{seen} of these {size} sentence pairs are among those the maps were chosen on, with their gold: an AER of "
         f"these links is optimistic; report one on other sentences"
     )
-
-
-def require_both(profile: Profile, name: str) -> None:
-    """Check that a profile named for two models is a profile of two.
-
-    Raises:
-        UsageError: it is a profile of one direction.
-    """
-    if profile.both is None:
-        raise UsageError(
-            f"--profile {name}: is of one direction, but two models are given: expected a profile of both; "
-            f"run norm-align calibrate with --reverse-path"
-        )

@@ -1,77 +1,54 @@
-"""What ``align-eval select`` prints of a choice."""
+"""Maps and profiles in words, for messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 
+from alignment_eval.extraction.defaults import ALONE, PRODUCT
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.selection.methods import GoldChoice, ScoredMethod
-from alignment_eval.selection.search import Candidate, Selection
-
-_SHOWN = 10
+from alignment_eval.selection.profile import Profile
 
 
-def describe_by_gold(choice: GoldChoice, pairs: int) -> list[str]:
-    """The ranking and what was chosen on ``pairs`` sentence pairs, AER in %."""
-    lines = _ranking(choice.forward, f"single maps of the lowest AER on these {pairs} sentences", "AER")
-    lines.append(f"Choice: {_scored(choice.streamed)}")
-    if choice.alone is not choice.streamed:
-        lines.append(f"Choice for a text: {_scored(choice.alone)}")
-    if choice.both is not None:
-        lines.append(f"Choice for both directions: {_scored(choice.both)}")
-    return [*lines, "That AER is an optimistic figure: report one on other sentences."]
+def described(options: ExtractionOptions) -> str:
+    """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
+    names = []
+    for name in options.maps:
+        what = "layer" if name.head is None else "head"
+        names.append(f"{what} {replace(name, setting=None)} ({(name.setting or options.setting).upper()})")
+    if len(names) > 1 and options.combine == "mean":
+        return f"the mean of {' and '.join(names)}"
+    return " × ".join(names)
 
 
-def describe_by_agreement(selection: Selection, pairs: int) -> list[str]:
-    """The ranking and the two maps that agree most on ``pairs`` sentence pairs, Dice in %."""
-    lines = _ranking(selection, f"pairs of maps that agree most on these {pairs} sentences", "Dice")
-    choice, option = selection.choice, selection.choice.extraction
-    maps = f"{option.kind}, heads {option.map_names}, reverse heads {choice.reverse_heads}, {option.setting}"
-    figure = f"Dice {100 * choice.figure:.2f} %, the best of {selection.candidates} candidates"
-    return [*lines, f"Choice: {maps}, {_rule(option)}: {figure}"]
+def description(profile: Profile) -> str:
+    """What a profile reads, how that was chosen, and by which shares words are linked."""
+    maps = described(profile.streamed.forward)
+    if profile.chosen_by == "training":
+        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
+    else:
+        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
+    return f"{maps}, {chosen}; {_rules(profile)}"
 
 
-def _ranking(selection: Selection, what: str, figure: str) -> list[str]:
-    shown = selection.ranking[:_SHOWN]
-    lines = [f"The {len(shown)} {what}", *_table(shown, figure), ""]
-    if len(selection.steps) > 1:
-        lines += ["From the best map of the choice's configuration to the choice", *_table(selection.steps, figure), ""]
-    return lines
+def _figure(profile: Profile) -> str:
+    if profile.figure is None:
+        return "no two maps could be compared"
+    if profile.chosen_by == "gold":
+        return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
+    return f"{100 * profile.figure:.1f} % agreement"
 
 
-def _scored(scored: ScoredMethod) -> str:
-    return f"{_method(scored.method)}: AER {100 * scored.aer:.2f} %, the best of {scored.candidates} candidates"
+def _rules(profile: Profile) -> str:
+    """The rules of a profile, and whether their shares are the default ones."""
+    rules = f"rule {_rule(profile.streamed, ALONE)}"
+    if profile.alone.lexicon_passes:
+        rules += f", with a lexicon {profile.alone.forward.rule}"
+    return rules if profile.both is None else f"{rules}, both models {_rule(profile.both, PRODUCT)}"
 
 
-def _method(method: AlignmentMethod) -> str:
-    said = [_maps(method.forward), _rule(method.forward)]
-    if method.reverse is not None and method.both is not None:
-        said = [f"{_maps(method.forward)}; reverse {_maps(method.reverse)}; {said[1]}", f"join {method.both.join}"]
-    return ", ".join([*said, *([f"lexicon {method.lexicon_passes}"] if method.lexicon_passes else [])])
-
-
-def _maps(option: ExtractionOptions) -> str:
-    combine = f" ({option.combine})" if len(option.maps) > 1 else ""
-    return f"{option.kind}, heads {option.map_names}{combine}, {option.setting}"
-
-
-def _rule(option: ExtractionOptions) -> str:
-    return f"{option.rule}, null {option.null}"
-
-
-def _table(candidates: Iterable[Candidate], figure: str) -> list[str]:
-    rows = [(f"{figure} %", "kind", "heads", "combine", "setting", "rule", "null")]
-    for candidate in candidates:
-        option = candidate.extraction
-        maps = option.map_names + ("" if candidate.reverse_heads is None else f" / {candidate.reverse_heads}")
-        combine = option.combine if len(option.maps) > 1 else "-"
-        rows.append(
-            (f"{100 * candidate.figure:.2f}", option.kind, maps, combine, option.setting, option.rule, str(option.null))
-        )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    # figures to the right, names to the left
-    return [
-        "  ".join([row[0].rjust(widths[0]), *(cell.ljust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
-        for row in rows
-    ]
+def _rule(method: AlignmentMethod, default: float) -> str:
+    name, _, value = method.forward.rule.partition("=")
+    if name not in ("balanced", "grow"):
+        return method.forward.rule
+    return f"{name}={value} ({'default' if value == str(default) else f'estimated; default {default}'})"

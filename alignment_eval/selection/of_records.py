@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.defaults import KIND, PAIRS
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records, RunInfo
-from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, chosen_method, require_both
-from alignment_eval.selection.profile import Profile, calibrated, parse_profile, read_profile, text_hash
-from alignment_eval.selection.shares import Calibration, profiles_together
-
-#: The value of ``--profile`` that ignores the profile of a model.
-NO_PROFILE = "none"
-_NOTHING = Overrides()
+from alignment_eval.selection.chosen import AS_PROFILED, ChosenMethod, Overrides, chosen_method
+from alignment_eval.selection.find import ProfileSource, find_profiles
+from alignment_eval.selection.profile import Profile, parse_profile
+from alignment_eval.selection.shares import Calibration, calibration
 
 
 def model_of(info: RunInfo) -> str | None:
@@ -27,67 +25,56 @@ def model_of(info: RunInfo) -> str | None:
     return None if model is None else str(model)
 
 
-def profiles_of(runs: Sequence[Records], named: str | None) -> tuple[list[Profile], list[str]]:
-    """The profile of each run's model, and where it comes from.
-
-    Args:
-        runs: the records of the source-target model, and of the target-source model if there are any.
-        named: a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
-
-    Raises:
-        UsageError: the file is of one direction, but there are two; or the maps to choose among were not recorded.
-        InputError: a profile cannot be used, or an error of the records.
-    """
-    if named is not None and named != NO_PROFILE:
-        first = read_profile(named, model_of(runs[0].info))
-        if len(runs) == 1:
-            return [first], [named]
-        require_both(first, named)
-        return [first, first.of_reverse(str(model_of(runs[1].info)), named)], [named, named]
-    found = [_profile_of(records, named) for records in runs]
-    return profiles_together([made for made, _ in found]), [source for _, source in found]
-
-
 def method_of_records(
-    runs: Sequence[Records], named: str | None, overrides: Overrides = _NOTHING, pair_by_pair: bool = False
+    runs: Sequence[Records], named: str | None, overrides: Overrides = AS_PROFILED, pair_by_pair: bool = False
 ) -> ChosenMethod:
     """The method by the profiles of runs, where no maps are named.
 
     Args:
         runs: the records of the source-target model, and of the target-source model if there are any.
-        named: as for :func:`profiles_of`.
+        named: a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
         overrides: what is stated beside the profiles.
         pair_by_pair: whether no lexicon is counted unless it is stated.
 
     Raises:
-        UsageError: what is stated does not go together, or as :func:`profiles_of`.
-        InputError: as :func:`profiles_of`, or the records lack a map of a profile.
+        UsageError: what is stated does not go together; a profile of one direction is named for two; or the maps to
+            choose among were not recorded.
+        InputError: a profile cannot be used, an error of the records, or they lack a map of a profile.
     """
-    profiles, sources = profiles_of(runs, named)
+    sources = [
+        ProfileSource(str(model_of(run.info)), partial(_carried, run), partial(calibrated_records, run)) for run in runs
+    ]
+    profiles, names = find_profiles(sources, named)
     if pair_by_pair:
         profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
-    chosen = chosen_method(profiles, sources, runs[0].info.size, overrides)
-    for run, source, options in zip(runs, sources, (chosen.method.forward, chosen.method.reverse)):
+    chosen = chosen_method(profiles, names, runs[0].info.size, overrides)
+    for run, name, options in zip(runs, names, (chosen.method.forward, chosen.method.reverse)):
         if options is not None:
-            check_maps(source, options.maps, run.info, run.directory)
+            check_maps(name, options.maps, run.info, run.directory)
     return chosen
 
 
-def _profile_of(records: Records, named: str | None) -> tuple[Calibration, str]:
-    carried = records.info.profile
-    if carried is not None and named is None:
-        return Calibration(parse_profile(carried, str(records.directory))), f"the profile in {records.directory}"
-    info = records.info
-    if KIND not in info.kinds:
+def _carried(records: Records) -> tuple[Profile, str] | None:
+    """The profile that records carry."""
+    if records.info.profile is None:
+        return None
+    return parse_profile(records.info.profile, str(records.directory)), f"the one in {records.directory}"
+
+
+def calibrated_records(records: Records) -> tuple[Calibration, str]:
+    """A choice on recorded maps, without gold, and where it was made.
+
+    Raises:
+        UsageError: the maps to choose among were not recorded.
+    """
+    if KIND not in records.info.kinds:
         raise UsageError(
             f"{records.directory}: kind {KIND} was not recorded, so no maps can be chosen: name them by --kind and "
-            f"--layer or --heads, or give --profile FILE"
+            f"--heads, or give --profile FILE"
         )
     sentences = list(_different(records))
-    agreement = choose_by_agreement(sentences) if len(sentences) >= FEWEST_PAIRS else None
-    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
-    profile = calibrated(agreement, info.layers, str(model_of(info)), text, len(sentences))
-    return Calibration.of(profile, sentences).with_share(), f"the maps in {records.directory}"
+    chosen = calibration(sentences, records.info.layers, str(model_of(records.info)))
+    return chosen, f"none, chosen on the maps in {records.directory}"
 
 
 def _different(records: Records) -> Iterator[SentenceMaps]:

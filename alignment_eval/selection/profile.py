@@ -10,35 +10,34 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import msgspec
 
 from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.defaults import (
     ALONE,
     FEWEST_PAIRS,
     PRODUCT,
+    SINGLE_RULE,
     both_directions,
     one_direction,
     product_of,
     upper_layers,
     wants_lexicon,
 )
-from alignment_eval.extraction.method import AlignmentMethod, StoredMethod
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions, MapName, Value
 from alignment_eval.files import ContentHash
 from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.selection.agreement import Agreement
-from alignment_eval.selection.map_pairs import MapsByGold
+from alignment_eval.selection.search import Agreement, GoldChoice
 
 VERSION = 1
 #: What is appended to a checkpoint's name.
 SUFFIX = ".align.json"
-#: How a profile may have been chosen -> the name of its figure.
-FIGURES = {"agreement": "dice", "gold": "aer", "training": "dice", "upper-layers": "dice"}
 
+ChosenBy = Literal["agreement", "gold", "training", "upper-layers"]
 _ADVICE = "run norm-align calibrate again, or pass --profile none"
 
 
@@ -52,7 +51,8 @@ class Profile:
         streamed: the method for this model without a lexicon, for single pairs and while translating.
         reverse_model: hash of the model of the other direction that ``both`` was chosen for; None without.
         both: the method for the two models; None without.
-        chosen_by: a key of :data:`FIGURES`.
+        chosen_by: how the maps were chosen.  ``training``: the model was trained to align with them.  ``upper-layers``:
+            no two maps agree, or the pairs are too few.
         figure: the agreement (Dice) or the AER that was reached, a fraction; None if there was nothing to compare.
         pairs: how many sentence pairs it was chosen on.
         text: hash of their words.
@@ -64,15 +64,19 @@ class Profile:
     model: str
     alone: AlignmentMethod
     streamed: AlignmentMethod
-    chosen_by: str
-    figure: float | None
-    pairs: int
+    chosen_by: ChosenBy
+    figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
+    pairs: Count
     text: str
-    reverse_model: str | None = None
-    both: AlignmentMethod | None = None
-    gold: str | None = None
+    reverse_model: Optional[str] = None
+    both: Optional[AlignmentMethod] = None
+    gold: Optional[str] = None
     sentences: tuple[str, ...] = ()
     signature: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.both is None) != (self.reverse_model is None):
+            raise ValueError("both directions without the reverse model")
 
     def method(self, pairs: int | None) -> AlignmentMethod:
         """The method of this model alone for a text of ``pairs`` sentence pairs; None: unknown, or pair by pair."""
@@ -106,7 +110,7 @@ class Profile:
             alone, streamed = by_default(self.both.reverse)
         return replace(self, model=model, alone=alone, streamed=streamed, reverse_model=None, both=None)
 
-    def seen(self, pairs: Iterable[Words]) -> int:
+    def seen(self, pairs: Iterable[PairWords]) -> int:
         """How many sentence pairs, given by their words, are among those whose gold the profile was chosen by."""
         chosen_on = set(self.sentences)
         return sum(pair_hash(words) in chosen_on for words in pairs) if chosen_on else 0
@@ -115,11 +119,14 @@ class Profile:
         """What the signature of links says of the profile that they were made by."""
         return {"profile": self.chosen_by, "profile_text": self.text, "profile_gold": self.gold}
 
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as files hold it; msgspec reads it."""
+        content = {**asdict(self), "alone": self.alone.to_dict(), "streamed": self.streamed.to_dict()}
+        return {"profile": VERSION, **content, "both": None if self.both is None else self.both.to_dict()}
+
     def to_json(self) -> str:
         """The content of a profile file."""
-        content = {**asdict(self), "alone": self.alone.to_dict(), "streamed": self.streamed.to_dict()}
-        content["both"] = None if self.both is None else self.both.to_dict()
-        return json.dumps({"profile": VERSION, **content}, indent=1, ensure_ascii=False)
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
 
 def calibrated(
@@ -140,7 +147,8 @@ def calibrated(
         pairs: how many there were.
         guided: the maps that the model was trained to align with, in AWI and in AWO; empty if it was not.
     """
-    chosen_by, maps = "upper-layers", upper_layers(layers)
+    chosen_by: ChosenBy = "upper-layers"
+    maps = upper_layers(layers)
     if guided:
         chosen_by, maps = "training", product_of(guided)
     elif agreement is not None and agreement.formed:
@@ -157,25 +165,27 @@ def calibrated(
     )
 
 
-def calibrated_by_gold(found: MapsByGold, model: str, gold: str) -> Profile:
+def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
     """The profile of a model by its maps of the lowest AER on a development gold.
 
     Args:
-        found: the maps.
+        choice: what was compared.
         model: hash of the model.
         gold: hash of the gold.
     """
-    alone, streamed = by_default(found.maps)
+    alone = streamed = AlignmentMethod(choice.maps)
+    if choice.maps.rule == SINGLE_RULE:
+        alone, streamed = by_default(choice.maps)
     return Profile(
         model,
         alone=alone,
         streamed=streamed,
         chosen_by="gold",
-        figure=found.aer,
-        pairs=len(found.words) + len(found.skipped),
-        text=text_hash(found.words.items()),
+        figure=choice.aer,
+        pairs=len(choice.words) + len(choice.skipped),
+        text=text_hash(choice.words.items()),
         gold=gold,
-        sentences=tuple(sorted(map(pair_hash, found.words.values()))),
+        sentences=tuple(sorted(map(pair_hash, choice.words.values()))),
     )
 
 
@@ -196,14 +206,14 @@ def together(forward: Profile, reverse: Profile, share: float = PRODUCT) -> Prof
     return replace(forward, reverse_model=reverse.model, both=both)
 
 
-def pair_hash(words: Words) -> str:
+def pair_hash(words: PairWords) -> str:
     """Hash of the words of one sentence pair."""
     content = ContentHash()
     content.update(json.dumps(words).encode())
     return content.short
 
 
-def text_hash(words: Iterable[tuple[int, Words]]) -> str:
+def text_hash(words: Iterable[tuple[int, PairWords]]) -> str:
     """Hash of the words of sentence pairs, given with their ids, in whatever order and however cut into subwords."""
     content = ContentHash()
     for id_, sides in sorted(words):
@@ -247,33 +257,17 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
         InputError: it is no profile, or one of a later version.
     """
     file = ForeignFile(name, "a profile", _ADVICE)
-    return file.decode(text, _StoredProfile, profile=VERSION).content()
+    content = file.decode(text, dict[str, Any], profile=VERSION)
+    if content.get("profile") != VERSION:
+        raise file.error("no version of the format (profile)")
+    profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
+    if not _same_keys(content, profile.to_dict()):
+        raise file.error("keys are missing or unknown")
+    return profile
 
 
-class _StoredProfile(msgspec.Struct, forbid_unknown_fields=True):
-    """A profile as its file holds it (:meth:`Profile.to_json`)."""
-
-    profile: int
-    model: str
-    alone: StoredMethod
-    streamed: StoredMethod
-    chosen_by: Literal["agreement", "gold", "training", "upper-layers"]
-    figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
-    pairs: Count
-    text: str
-    reverse_model: Optional[str]
-    both: Optional[StoredMethod]
-    gold: Optional[str]
-    sentences: tuple[str, ...]
-    signature: str
-
-    def __post_init__(self) -> None:
-        if (self.both is None) != (self.reverse_model is None):
-            raise ValueError("both directions without the reverse model")
-
-    def content(self) -> Profile:
-        """The profile."""
-        fields = msgspec.structs.asdict(self)
-        del fields["profile"]
-        fields["both"] = None if self.both is None else self.both.method()
-        return Profile(**{**fields, "alone": self.alone.method(), "streamed": self.streamed.method()})
+def _same_keys(content: Any, expected: Any) -> bool:
+    """Whether objects in JSON have the same keys, those inside them too."""
+    if not (isinstance(content, dict) and isinstance(expected, dict)):
+        return not isinstance(expected, dict)
+    return content.keys() == expected.keys() and all(_same_keys(content[key], expected[key]) for key in expected)

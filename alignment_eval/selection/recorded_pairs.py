@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import DirectedLinks, read_direction
+from alignment_eval.extraction.corpus import read_direction
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.formats.checks import Texts
@@ -16,7 +17,7 @@ from alignment_eval.scoring.gold_corpus import confirmed
 
 def directed_pairs(
     records: Records, reverse: Records | None, method: AlignmentMethod, level: str, texts: Texts | None
-) -> Iterator[tuple[DirectedLinks, DirectedLinks | None]]:
+) -> Iterator[tuple[PairMap, PairMap | None]]:
     """What the maps of one run or of two say of each sentence pair.
 
     The pairs that a lexicon is counted on come first; if there are others, the records are read twice.  Otherwise the
@@ -25,7 +26,7 @@ def directed_pairs(
     Raises:
         InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
     """
-    back: dict[int, DirectedLinks] = {}
+    back: dict[int, PairMap] = {}
     if reverse is not None and method.reverse is not None:
         try:
             exchanged = None if texts is None else texts.exchanged

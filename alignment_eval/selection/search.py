@@ -1,356 +1,274 @@
-"""Choosing maps: by AER on a development gold (ranking, greedy forward selection), or by agreement without gold.
+"""Choosing the maps of a model: an AWI map and an AWO map, by their agreement without gold or by AER on a gold.
 
-A choice is the best of many candidates on its sentences, so its AER there is optimistic.  Report AER on others.
+In a decoder whose alignment has formed, a low layer finds the source word of the token that is its input (AWI), and an
+upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
+draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
-Everything is float64, in the order of operations of :func:`alignment_eval.extraction.extract.word_links`, so the links
-of a choice are exactly those that ``extract`` draws.
+Every AWI map is compared with every AWO map of a higher layer.  In a young model no two maps agree well
+(:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
+docs/reproduction-tables.md has the measurements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_size, check_same_text, words_of
-from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
+from alignment_eval.extraction.bidirectional import PairWords, words_of
+from alignment_eval.extraction.corpus import DirectedPair, align_corpus
+from alignment_eval.extraction.defaults import FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.maps.words import COMBINATIONS, SETTINGS, UnitMap, combined, require_known, terms
-from alignment_eval.progress import Progress, no_progress
+from alignment_eval.links.table import GoldSentence, transpose
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
+from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
-#: What may be chosen among: single heads, whole layers.
-LEVELS = ("head", "layer")
-
-#: How many candidates a ranking holds at most.
-RANKED = 1000
-
-#: With how many sets of maps of each direction joins and lexicons are tried (:mod:`alignment_eval.selection.methods`).
-FINALISTS = 3
+#: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
+Counts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class SelectionOptions:
-    """What to choose among.
+class Agreement:
+    """The two maps that agree most.
 
     Attributes:
-        configurations: kinds, settings and rules (:func:`alignment_eval.scoring.sweep.configurations`).
-        levels: some of :data:`LEVELS`.
-        combinations: ways to combine maps, some of :data:`alignment_eval.maps.words.COMBINATIONS`.
-        max_maps: how many maps a choice may combine.
-        mix_settings: whether a set may hold maps of both settings.
-
-    Raises:
-        UsageError: an unknown name, nothing to choose among, or no map allowed.
+        awi: the map to read in AWI, of a lower layer than ``awo``.
+        awo: the map to read in AWO.
+        dice: Dice coefficient of their links, a fraction.
+        pairs: how many sentence pairs were compared.
     """
 
-    configurations: Sequence[ExtractionOptions]
-    levels: Sequence[str] = LEVELS
-    combinations: Sequence[str] = COMBINATIONS
-    max_maps: int = 8
-    mix_settings: bool = False
-
-    def __post_init__(self) -> None:
-        for what, names, known in (
-            ("level", self.levels, LEVELS),
-            ("combination", self.combinations, COMBINATIONS),
-        ):
-            for name in names:
-                require_known(what, name, known)
-        if not (self.configurations and self.levels and self.combinations):
-            raise UsageError("nothing to choose among: expected kinds, settings, rules, levels and combinations")
-        if self.max_maps < 1:
-            raise UsageError(f"at most {self.max_maps} maps: expected 1 or more")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An extraction and its figure: AER on the gold, or the Dice coefficient of two directions (fractions).
-
-    ``reverse_heads`` names the maps of the other direction, as :func:`extraction.extract.parse_maps` reads them.
-    """
-
-    extraction: ExtractionOptions
-    figure: float
-    reverse_heads: str | None = None
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What a selection found.
-
-    Attributes:
-        ranking: the best :data:`RANKED` single maps (pairs of maps in two directions), best first.
-        steps: from the best single map to the choice, one map more each.
-        candidates: how many figures were compared in all.
-        skipped: id -> why the sentence has no maps; with gold it counts as an empty hypothesis.
-        finalists: the :data:`FINALISTS` best sets of maps, each with its best rule, best first (with gold only).
-    """
-
-    ranking: tuple[Candidate, ...]
-    steps: tuple[Candidate, ...]
-    candidates: int
-    skipped: Mapping[int, str]
-    finalists: tuple[Candidate, ...] = ()
+    awi: MapName
+    awo: MapName
+    dice: float
+    pairs: int
 
     @property
-    def choice(self) -> Candidate:
-        """The best of all."""
-        return self.steps[-1]
+    def formed(self) -> bool:
+        """Whether they agree well enough to read the product of the two."""
+        return self.dice >= FORMED
+
+    @property
+    def maps(self) -> tuple[MapName, MapName]:
+        """Both maps, each with its setting."""
+        return self.awi, self.awo
+
+
+@dataclass(frozen=True)
+class GoldChoice:
+    """What was compared by AER on a gold.
+
+    Attributes:
+        ranking: the candidates and their AER, a fraction, best first; of equal ones in the order of comparison.
+        words: id -> the words of each sentence pair that has maps.
+        skipped: id -> why the others have none; they count as empty hypotheses.
+    """
+
+    ranking: tuple[tuple[ExtractionOptions, float], ...]
+    words: Mapping[int, PairWords]
+    skipped: Mapping[int, str]
+
+    @property
+    def maps(self) -> ExtractionOptions:
+        """The maps of the lowest AER, with the rule that they were compared under."""
+        return self.ranking[0][0]
+
+    @property
+    def aer(self) -> float:
+        """Their AER."""
+        return self.ranking[0][1]
 
 
 @dataclass(frozen=True, eq=False)
-class _Item:
-    """A sentence with all candidate maps [C, K, N] between the units of a rule, and its gold."""
+class _Pairs:
+    """The pairs of maps of a model that are compared.
 
-    sentence: SentenceMaps
-    units: UnitMap
-    gold: GoldMatrix
+    Attributes:
+        names: all maps, layer by layer, each layer's heads before the whole layer.
+        awo: the place of each pair's AWO map in ``names``, ascending.
+        awi: the place of its AWI map, of a lower layer: neighbouring rows of one layer share links, right or wrong.
+    """
 
-    def hits(self, scores: NDArray[np.float64], options: ExtractionOptions) -> NDArray[np.int64]:
-        """|A|, |A∩S| and |A∩P| of each of ``scores`` [C, K, N]: [C, 3]."""
-        chosen = choose_units(replace(self.units, scores=scores), self.sentence, options)
-        return self.gold.hits(chosen.linked(*self.gold.sure.shape))
+    names: list[MapName]
+    awo: NDArray[np.intp]
+    awi: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, sentence: SentenceMaps, kind: str) -> _Pairs:
+        """The pairs of the maps of a sentence."""
+        names = map_names(sentence, kind)
+        layers = np.array([name.layer for name in names])
+        return cls(names, *np.nonzero(layers[:, None] > layers))
+
+    def maps(self, pair: int) -> tuple[MapName, MapName]:
+        """The two maps of a pair, each with its setting, the AWI map first."""
+        awi, awo = self.names[self.awi[pair]], self.names[self.awo[pair]]
+        return replace(awi, setting="awi"), replace(awo, setting="awo")
 
 
-def select(
+def map_names(sentence: SentenceMaps, kind: str) -> list[MapName]:
+    """The names of all maps of a kind, layer by layer, each layer's heads before the whole layer."""
+    heads: list[int | None] = [*range(sentence.heads if kind in HEAD_KINDS else 0), None]
+    return [MapName(layer, head) for layer in sentence.layers for head in heads]
+
+
+def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tuple[_Pairs, NDArray[np.float64], int]:
+    """The pairs of maps, their ``counts`` summed over the sentences, and how many sentences there are.
+
+    Raises:
+        InputError: there are none, a sentence has other layers or heads than the first, or a map is damaged.
+    """
+    pairs: _Pairs | None = None
+    total: NDArray[np.float64] = np.zeros(())
+    number = 0
+    for sentence in sentences:
+        number += 1
+        pairs = pairs or _Pairs.of(sentence, kind)
+        if map_names(sentence, kind) != pairs.names:
+            raise InputError(
+                f"sentence {sentence.id} has other layers or heads than the first: expected maps of one model"
+            )
+        total = total + counts(sentence, stacked_maps(sentence, kind), pairs)
+    if pairs is None:
+        raise InputError("no sentence has maps: expected some to choose maps by; give other text, or name the maps")
+    return pairs, total, number
+
+
+def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
+    """The AWI map and the AWO map of a higher layer whose links agree most: the Dice coefficient over all sentences.
+
+    Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
+
+    Args:
+        sentences: the maps of all layers of one model; those without maps are skipped.
+        kind: a map kind.
+        pairs: how many sentences with maps are read, from the first on.
+
+    Returns:
+        None if the model has one layer only, or if no two maps share a link.
+
+    Raises:
+        UsageError: ``pairs`` is less than 1.
+        InputError: no sentence has maps, not all have the same layers and heads, or a map is damaged.
+    """
+    if pairs < 1:
+        raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
+    read = islice((sentence for sentence in sentences if sentence.ok), pairs)
+    compared, total, number = _summed(read, kind, _links_in_common)
+    common, sizes = total.reshape(-1, 2).T
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0)
+    if not dice.any():
+        return None
+    best = int(dice.argmax())
+    return Agreement(*compared.maps(best), float(dice[best]), number)
+
+
+def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
+    """How many links the two maps of each pair share, and how many they have in all, [P, 2]; exact in float64."""
+    linked = []
+    for setting in ("awo", "awi"):
+        scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
+        linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
+    awo, awi = linked
+    sizes = awo.sum(axis=1)[pairs.awo] + awi.sum(axis=1)[pairs.awi]
+    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi], sizes], axis=-1)
+
+
+def choose_by_gold(
     sentences: Iterable[SentenceMaps],
     gold: Sequence[GoldSentence],
-    options: SelectionOptions,
-    texts: Texts | None = None,
-    progress: Progress = no_progress,
-) -> Selection:
-    """Rank all maps by AER on a development gold, and combine them greedily.
+    kinds: Sequence[str] = (KIND,),
+    rules: Sequence[str] = (SINGLE_RULE,),
+) -> GoldChoice:
+    """The AWI map and the AWO map of a higher layer whose product has the lowest AER, or the upper layers.
 
-    For every configuration and combination: begin with the map of the lowest AER, and add the map that lowers AER most
-    as long as one does.  The choice has the lowest AER of all; of equal ones it has fewer maps, then it comes first.
-
-    Args:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the development gold, one entry a sentence; report AER on another gold.
-        options: what to choose among.
-        texts: the lengths of the texts; with them every sentence must have the same number of words.
-        progress: goes through the configurations.
-
-    Raises:
-        InputError: as :func:`alignment_eval.scoring.sweep.sweep`, or the records have no maps of the levels asked for.
-    """
-    corpus = GoldCorpus(sentences, gold, texts)
-    beside_gold, sure = list(corpus), corpus.sure
-    ranking: list[Candidate] = []
-    best: list[Candidate] = []
-    reached: list[Candidate] = []
-    count = 0
-    items: list[_Item] = []
-    names: list[MapName] = []
-    grouped = [(option, group[0] is option) for group in _groups(options.configurations) for option in group]
-    for configuration, of_other_maps in progress(grouped, len(grouped), "configurations"):
-        if of_other_maps:
-            items, names = _items(beside_gold, configuration, options)
-        alone = aer_of(_total(item.hits(item.units.scores, configuration) for item in items), sure)
-        ranking += [Candidate(configuration.with_maps([name]), float(value)) for name, value in zip(names, alone)]
-        count += len(names)
-        for how in options.combinations:
-            steps, tried = _greedy(items, names, alone, replace(configuration, combine=how), sure, options.max_maps)
-            count += tried
-            reached += steps
-            if not best or _key(steps[-1]) < _key(best[-1]):
-                best = steps
-    ranking.sort(key=lambda candidate: candidate.figure)
-    return Selection(tuple(ranking[:RANKED]), tuple(best), count, corpus.skipped, _finalists(reached))
-
-
-def _finalists(reached: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The best different sets of maps, whatever the rule, among all steps of all greedy searches."""
-    found: dict[tuple[str, ...], Candidate] = {}
-    for candidate in sorted(reached, key=_key):
-        option = candidate.extraction
-        combine = option.combine if len(option.maps) > 1 else ""
-        found.setdefault((option.kind, option.setting, option.map_names, combine), candidate)
-    return tuple(found.values())[:FINALISTS]
-
-
-def _total(hits: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return reduce(np.add, hits)
-
-
-def _key(candidate: Candidate) -> tuple[float, int]:
-    return candidate.figure, len(candidate.extraction.maps)
-
-
-def _groups(configurations: Sequence[ExtractionOptions]) -> list[list[ExtractionOptions]]:
-    """Groups of configurations that read the same maps between the same units."""
-    groups: dict[tuple[str, str, str], list[ExtractionOptions]] = {}
-    for option in configurations:
-        groups.setdefault((option.kind, option.setting, rule_of(option.rule).units), []).append(option)
-    return list(groups.values())
-
-
-def _items(
-    corpus: Sequence[tuple[SentenceMaps, GoldMatrix]],
-    configuration: ExtractionOptions,
-    options: SelectionOptions,
-) -> tuple[list[_Item], list[MapName]]:
-    """The sentences with their candidate maps, and the names of those."""
-    items = []
-    names: list[MapName] = []
-    for sentence, matrix in corpus:
-        names, units = _candidates(sentence, configuration, options)
-        items.append(_Item(sentence, units, matrix))
-    return items, names
-
-
-def _candidates(
-    sentence: SentenceMaps, configuration: ExtractionOptions, options: SelectionOptions
-) -> tuple[list[MapName], UnitMap]:
-    """The names of all C candidate maps of a sentence, and those maps [C, K, N].
-
-    Raises:
-        InputError: there are none, or an error of the maps.
-    """
-    maps = stacked_maps(sentence, configuration.kind)
-    heads = maps.shape[1] - 1
-    wanted = [h for h in range(heads + 1) if ("layer" if h == heads else "head") in options.levels]
-    if not wanted:
-        raise InputError(
-            f"kind {configuration.kind!r} has maps of whole layers only: expected level layer among the levels, or "
-            f"kinds with heads"
-        )
-    names = [MapName(layer, None if h == heads else h) for layer in sentence.layers for h in wanted]
-    picked = maps[:, wanted].reshape(-1, *maps.shape[2:])
-    read = rule_of(configuration.rule).units
-    units = unit_maps(picked, sentence, configuration.setting, read)
-    if not options.mix_settings:
-        return names, units
-    others = [setting for setting in SETTINGS if setting != configuration.setting]
-    scores = [units.scores, *(unit_maps(picked, sentence, setting, read).scores for setting in others)]
-    names += [replace(name, setting=setting) for setting in others for name in names]
-    return names, replace(units, scores=np.concatenate(scores))
-
-
-def _greedy(
-    items: Sequence[_Item],
-    names: Sequence[MapName],
-    alone: NDArray[np.float64],
-    configuration: ExtractionOptions,
-    sure: int,
-    max_maps: int,
-) -> tuple[list[Candidate], int]:
-    """Forward selection: its steps, and how many combinations were tried."""
-    chosen = [int(alone.argmin())]
-    steps = [Candidate(configuration.with_maps([names[chosen[0]]]), float(alone[chosen[0]]))]
-    tried = 0
-    added = [terms(item.units.scores, configuration.combine) for item in items] if max_maps > 1 else []
-    totals = [each[chosen[0]] for each in added]
-    while len(chosen) < min(max_maps, len(names)):
-        rest = [k for k in range(len(names)) if k not in chosen]
-        hits = _total(
-            item.hits(combined(total + each[rest], len(chosen) + 1, configuration.combine), configuration)
-            for item, total, each in zip(items, totals, added)
-        )
-        values = aer_of(hits, sure)
-        tried += len(rest)
-        if not values.min() < steps[-1].figure:
-            break
-        chosen.append(rest[int(values.argmin())])
-        steps.append(Candidate(configuration.with_maps([names[k] for k in chosen]), float(values.min())))
-        totals = [total + each[chosen[-1]] for total, each in zip(totals, added)]
-    return steps, tried
-
-
-def select_by_agreement(
-    sentences: Iterable[SentenceMaps],
-    reverse: Iterable[SentenceMaps],
-    options: SelectionOptions,
-    progress: Progress = no_progress,
-) -> Selection:
-    """Rank pairs of maps, one of each direction, by how well their links agree: a choice without gold.
-
-    The figure is the Dice coefficient of the links over the corpus, 2 |A ∩ B| / (|A| + |B|), and 0 without links.  Both
-    directions have the same kind, setting and rule; maps are not combined.  Of equal pairs the first.
+    Of equal ones the first: by kind, by rule, then by layer and head of the AWO map, then of the AWI map; a whole layer
+    comes after its heads, and the upper layers come last.
 
     Args:
-        sentences: the best hypothesis of each sentence, in any order.
-        reverse: the same of a model of the other direction.
-        options: what to choose among; combinations and the number of maps are not read.
-        progress: goes through the configurations.
+        sentences: the maps of all layers of one model, in any order; id k belongs to ``gold[k]``.  They are read once
+            for each kind and rule.
+        gold: the gold, one entry a sentence; report AER on another one.
+        kinds: map kinds.
+        rules: extraction rules; each has its default treatment of null.
 
     Raises:
-        UsageError: settings are to be mixed, though maps are not combined.
-        InputError: the two are not of the same sentence pairs, no sentence has maps in both, or an error of the maps.
+        InputError: as :class:`alignment_eval.scoring.gold_corpus.GoldCorpus`, or a map is damaged.
     """
-    if options.mix_settings:
-        raise UsageError("--mix-settings in a choice by agreement: expected --dev-gold too, or no --mix-settings")
-    skipped: dict[int, str] = {}
-    pairs = list(_paired(sentences, reverse, skipped))
-    check_same_text((words_of(sentence), words_of(back)) for sentence, back in pairs)
-    found: list[tuple[float, ExtractionOptions, MapName, MapName]] = []
-    count = 0
-    for configuration in progress(options.configurations, len(options.configurations), "configurations"):
-        names, dice = _dice(pairs, configuration, options)
-        count += dice.size
-        for k in np.argsort(-dice, axis=None, kind="stable")[:RANKED].tolist():
-            i, j = divmod(k, len(names[1]))
-            found.append((float(dice[i, j]), configuration, names[0][i], names[1][j]))
-    found.sort(key=lambda entry: -entry[0])
-    ranking = tuple(Candidate(option.with_maps([a]), value, str(b)) for value, option, a, b in found[:RANKED])
-    return Selection(ranking, ranking[:1], count, skipped)
+    words: dict[int, PairWords] = {}
+    candidates: list[tuple[ExtractionOptions, float]] = []
+    skipped: Mapping[int, str] = {}
+    for kind in kinds:
+        for rule in rules:
+            corpus = GoldCorpus(sentences, gold)
+            scorer = _GoldCounts(gold, kind, rule, words)
+            pairs, hits, _ = _summed((sentence for sentence, _ in corpus), kind, scorer)
+            figures = aer_of(hits.astype(np.int64), corpus.sure).tolist()
+            products = [scorer.product(pairs.maps(pair)) for pair in range(len(pairs.awo))]
+            candidates += zip([*products, scorer.upper(pairs.names)], figures)
+            skipped = corpus.skipped
+    return GoldChoice(tuple(sorted(candidates, key=lambda candidate: candidate[1])), words, skipped)
 
 
-def _paired(
-    sentences: Iterable[SentenceMaps], reverse: Iterable[SentenceMaps], skipped: dict[int, str]
-) -> Iterator[tuple[SentenceMaps, SentenceMaps]]:
-    """The sentences that have maps in both directions, once they are checked; the others go to ``skipped``."""
-    other = {sentence.id: sentence for sentence in reverse}
-    count = found = 0
-    for sentence in sentences:
-        count += 1
-        if sentence.id not in other:
-            raise InputError(
-                f"sentence {sentence.id} has no counterpart among the {len(other)} of the other direction: expected "
-                f"records of the same sentence pairs, source and target exchanged"
-            )
-        back = other[sentence.id]
-        if not (sentence.ok and back.ok):
-            skipped[sentence.id] = back.status if sentence.ok else sentence.status
-            continue
-        check_same_size(sentence, (back.source.word_count, back.target.word_count))
-        found += 1
-        yield sentence, back
-    if count != len(other):
-        raise InputError(
-            f"{count} sentences, but {len(other)} in the other direction: expected records of the same sentence pairs, "
-            f"source and target exchanged"
-        )
-    if not found:
-        raise InputError("no sentence has maps in both directions: expected some to compare")
+def exchanged_gold(gold: Iterable[GoldSentence]) -> list[GoldSentence]:
+    """The same gold with source and target exchanged."""
+    return [GoldSentence(transpose(sentence.sure), transpose(sentence.possible)) for sentence in gold]
 
 
-def _dice(
-    pairs: Sequence[tuple[SentenceMaps, SentenceMaps]], configuration: ExtractionOptions, options: SelectionOptions
-) -> tuple[tuple[list[MapName], list[MapName]], NDArray[np.float64]]:
-    """The names of the C and D maps of the two directions, and how well each pair agrees, [C, D]."""
-    both: NDArray[np.float64] = np.zeros((1, 1))
-    sizes: NDArray[np.float64] = np.zeros((1, 1))
-    names: tuple[list[MapName], list[MapName]] = [], []
-    for pair in pairs:
-        matrices = []
-        names = [], []
-        for side, sentence in enumerate(pair):
-            found, units = _candidates(sentence, configuration, options)
-            names[side].extend(found)
-            words = sentence.source.word_count, sentence.target.word_count
-            linked = choose_units(units, sentence, configuration).linked(*words)
-            linked = linked if side == 0 else linked.swapaxes(-1, -2)
-            matrices.append(linked.reshape(len(found), -1).astype(np.float64))  # counts are exact in float64
-        both = both + matrices[0] @ matrices[1].T
-        sizes = sizes + matrices[0].sum(axis=1)[:, None] + matrices[1].sum(axis=1)
-    return names, np.divide(2 * both, sizes, out=np.zeros(both.shape), where=sizes > 0)
+@dataclass(frozen=True, eq=False)
+class _GoldCounts:
+    """|A|, |A∩S| and |A∩P| of each product of a sentence, and of its upper layers, [P + 1, 3]; collects the words."""
+
+    gold: Sequence[GoldSentence]
+    kind: str
+    rule: str
+    words: dict[int, PairWords]
+
+    def product(self, maps: Sequence[MapName]) -> ExtractionOptions:
+        """The extraction of a product."""
+        return product_of(maps, self.kind).with_rule(self.rule)
+
+    def upper(self, names: Iterable[MapName]) -> ExtractionOptions:
+        """The extraction of the upper layers."""
+        return replace(upper_layers(sorted({name.layer for name in names})), kind=self.kind).with_rule(self.rule)
+
+    def __call__(self, sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
+        self.words[sentence.id] = words_of(sentence)
+        matrix = GoldMatrix.of(self.gold[sentence.id], sentence)
+        counts = [matrix.hits(word_links(sentence, self.upper(pairs.names)).linked)[None]]
+        options = self.product((MapName(0, None, "awi"), MapName(1)))
+        flat = maps.reshape(len(pairs.names), *maps.shape[2:])
+        awi, awo = (unit_maps(flat, sentence, setting, rule_of(self.rule).units) for setting in ("awi", "awo"))
+        added = terms(awi.scores, "product")
+        for place, term in enumerate(terms(awo.scores, "product")):
+            lower = pairs.awi[pairs.awo == place]
+            if not len(lower):
+                continue
+            scores = combined(added[lower] + term, 2, "product")
+            linked = choose_units(replace(awo, scores=scores), sentence, options).linked(*matrix.sure.shape)
+            counts.insert(-1, matrix.hits(linked))
+        return np.concatenate(counts).astype(np.float64)
+
+
+def aer_of_method(method: AlignmentMethod, pairs: Sequence[DirectedPair], gold: Sequence[GoldSentence]) -> float:
+    """The AER of the links of a method; a sentence without maps counts as an empty hypothesis.
+
+    Args:
+        method: how links are made.
+        pairs: the sentence pairs as their maps were read; id k belongs to ``gold[k]``.
+        gold: the gold, one entry a sentence.
+    """
+    sentences = {forward.sentence.id: forward.sentence for forward, _ in pairs}
+    hits = np.zeros(3, dtype=np.int64)
+    for pair in align_corpus(pairs, method):
+        if pair.links is not None:
+            hits = hits + GoldMatrix.of(gold[pair.id], sentences[pair.id]).hits(pair.links.linked)
+    return float(aer_of(hits, sum(len(sentence.sure) for sentence in gold)))

@@ -20,19 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import DirectedLinks, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.corpus import DirectedPair, one_map, read_direction
 from alignment_eval.extraction.defaults import (
     ALONE,
+    FEWEST_PAIRS,
     PRODUCT,
+    SINGLE_RULE,
     both_directions,
     has_formed,
-    single_rule,
 )
-from alignment_eval.extraction.extract import WordLinks
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.options import MapName
 from alignment_eval.extraction.rules import rule_of
+from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.profile import Profile, by_default, together
+from alignment_eval.selection.profile import Profile, by_default, calibrated, text_hash, together
+from alignment_eval.selection.search import aer_of_method, choose_by_agreement
 
 #: How much more recall weighs than precision; below 1: precision weighs more.
 BETA = 0.8
@@ -59,8 +64,8 @@ def best_share(shares: NDArray[np.float64]) -> float:
     falling = np.sort(shares[shares > 0])[::-1]
     if not len(falling):
         raise InputError("no word pair has a share above 0: expected maps of sentence pairs to estimate a share on")
-    found, drawn = np.cumsum(falling), np.arange(1, len(falling) + 1)
-    best = np.max(found / (drawn + BETA**2 * found[-1]))
+    right, drawn = np.cumsum(falling), np.arange(1, len(falling) + 1)
+    best = np.max(right / (drawn + BETA**2 * right[-1]))
     return float(min(best, falling[0]))  # equal shares may sum to a rounding more
 
 
@@ -68,7 +73,7 @@ def estimated_share(pairs: Iterable[DirectedPair], method: AlignmentMethod) -> f
     """:func:`best_share` of the word maps that a method reads its links from; the share of its rule is not read.
 
     Args:
-        pairs: sentence pairs as :func:`alignment_eval.extraction.corpus.align_corpus` takes them.
+        pairs: sentence pairs as :func:`alignment_eval.extraction.corpus.align_pair` takes them.
         method: reads word maps by a rule of two-way shares.
 
     Raises:
@@ -80,8 +85,9 @@ def estimated_share(pairs: Iterable[DirectedPair], method: AlignmentMethod) -> f
         raise UsageError(
             f"rule {method.forward.rule} reads no two-way shares: expected one that does, such as two-way=0.3"
         )
-    maps = (pair.links.shares[:, :-1] for pair in align_corpus(pairs, method) if isinstance(pair.links, WordLinks))
-    return best_share(np.concatenate([np.empty(0), *(two_way.shares(one).ravel() for one in maps)]))
+    maps = (one_map(pair, method) for pair in pairs)
+    shares = [two_way(word_map.shares[:, :-1]).ravel() for word_map in maps if word_map.scores is not None]
+    return best_share(np.concatenate([np.empty(0), *shares]))
 
 
 def rounded(share: float) -> float:
@@ -99,13 +105,18 @@ class Calibration:
     """
 
     profile: Profile
-    pairs: Mapping[int, DirectedLinks] = field(default_factory=dict)
+    pairs: Mapping[int, PairMap] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, profile: Profile, sentences: Iterable[SentenceMaps]) -> Calibration:
+    def read(cls, profile: Profile, sentences: Iterable[SentenceMaps]) -> Calibration:
         """The profile, and the sentence pairs that it was chosen on; their maps are read and released."""
         maps = profile.streamed.forward
         return cls(profile, {sentence.id: read_direction(sentence, maps) for sentence in sentences})
+
+    @classmethod
+    def of(cls, profile: Profile, sentences: Iterable[SentenceMaps]) -> Calibration:
+        """The same, with the share of the profile estimated on the pairs."""
+        return cls.read(profile, sentences).with_share()
 
     @property
     def enough_words(self) -> bool:
@@ -116,7 +127,13 @@ class Calibration:
     @property
     def estimated(self) -> bool:
         """Whether the profile's share is not the default."""
-        return self.profile.streamed.forward.rule != single_rule(ALONE)
+        return self.profile.streamed.forward.rule != SINGLE_RULE
+
+    def with_figure(self, gold: Sequence[GoldSentence]) -> Calibration:
+        """The same with the AER of its links on a gold; pair k has ``gold[k]``."""
+        pairs = [(pair, None) for pair in self.pairs.values()]
+        figure = aer_of_method(self.profile.streamed, pairs, gold)
+        return replace(self, profile=replace(self.profile, figure=figure))
 
     def with_share(self) -> Calibration:
         """The same with the share of the profile estimated on the pairs.
@@ -134,18 +151,38 @@ class Calibration:
         return replace(self, profile=replace(self.profile, alone=alone, streamed=streamed))
 
 
-def profiles_together(found: Sequence[Calibration]) -> list[Profile]:
+def calibration(
+    sentences: Sequence[SentenceMaps], layers: Sequence[int], model: str, guided: Sequence[MapName] = ()
+) -> Calibration:
+    """The profile of a model by its training to align, else by the agreement of its own maps.
+
+    If the sentence pairs are too few to compare maps on, it reads the upper layers.
+
+    Args:
+        sentences: the maps of all layers, of different sentence pairs.
+        layers: the numbers of all decoder layers.
+        model: hash of the model.
+        guided: the maps that the model was trained to align with; empty if it was not.
+    """
+    if len(sentences) < FEWEST_PAIRS:
+        return Calibration(calibrated(None, layers, model, "", len(sentences), guided))
+    agreement = None if guided else choose_by_agreement(sentences)
+    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
+    return Calibration.of(calibrated(agreement, layers, model, text, len(sentences), guided), sentences)
+
+
+def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
     """The profiles of one model, or of two; two that were chosen on the same pairs get a method for both.
 
     Its share is estimated if that of one of the models is not the default.
     """
-    profiles = [one.profile for one in found]
-    if len(found) < 2 or not all(one.pairs for one in found):
+    profiles = [each.profile for each in calibrations]
+    if len(calibrations) < 2 or not all(each.pairs for each in calibrations):
         return profiles
     share = PRODUCT
-    forward, reverse = found
+    forward, reverse = calibrations
     common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
     if common and (forward.estimated or reverse.estimated):
         maps = forward.profile.streamed.forward, reverse.profile.streamed.forward
         share = rounded(estimated_share(common, both_directions(*maps, lexicon=False)))
-    return [together(mine, other, share) for mine, other in (profiles, profiles[::-1])]
+    return [together(profile, other, share) for profile, other in (profiles, profiles[::-1])]

@@ -6,18 +6,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from alignment_eval.arguments.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
 from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
-from alignment_eval.extraction.defaults import ALONE, PRODUCT
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.selection.agreement import FEWEST_PAIRS, FORMED, PAIRS
+from alignment_eval.selection.describe import description
 from alignment_eval.selection.profile import Profile
+from alignment_eval.selection.search import exchanged_gold
 from alignment_eval.selection.shares import FEWEST_WORDS, Calibration, profiles_together
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
@@ -87,12 +86,13 @@ def run(args: argparse.Namespace) -> None:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
     hashes = [model.identity for model in models]
-    found, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
+    calibrations, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     text.check_unchanged()
-    for file, profile, made in zip(files, profiles_together(found), found):
+    for file, profile, calibration in zip(files, profiles_together(calibrations), calibrations):
         signed = replace(profile, signature=signature(pairs=profile.pairs, **fields, **profile.fields()))
         write_lines(file, [signed.to_json()])
-        _report(file, signed, made.enough_words)
+        print(f"{file}: {description(signed)}")
+        _remark(signed, calibration.enough_words)
 
 
 def _by_agreement(
@@ -101,8 +101,8 @@ def _by_agreement(
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
-    ways = [pairs, [(target, source) for source, target in pairs]]
-    return [calibrate(of, way, model, args.max_tokens) for of, way, model in zip(directions, ways, models)], {}
+    own = [pairs, [(target, source) for source, target in pairs]]
+    return [calibrate(*each, args.max_tokens) for each in zip(directions, own, models)], {}
 
 
 def _by_gold(
@@ -116,12 +116,13 @@ def _by_gold(
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-    ways = (pairs, list(gold)), (exchanged, [links.transposed() for links in gold])
-    found = [
-        calibrate_by_gold(of, way, links, (model, gold.file.hash), args.max_tokens)
-        for of, (way, links), model in zip(directions, ways, models)
+    links = gold.links.to_sentences()
+    own = (pairs, links), (exchanged, exchanged_gold(links))
+    calibrations = [
+        calibrate_by_gold(direction, *of_direction, (model, gold.file.hash), args.max_tokens)
+        for direction, of_direction, model in zip(directions, own, models)
     ]
-    return found, reading_fields("dev_gold", gold)
+    return calibrations, reading_fields("dev_gold", gold)
 
 
 def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
@@ -135,13 +136,8 @@ def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Nam
         warn_on_stderr(warning)
 
 
-def _report(file: Path | str, profile: Profile, enough_words: bool) -> None:
-    maps = profile.streamed.forward.map_names
-    if profile.chosen_by == "training":
-        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
-    else:
-        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)};"
-    print(f"{file}: maps {maps}, {chosen} {_shares(profile)}")
+def _remark(profile: Profile, enough_words: bool) -> None:
+    """Print what keeps the model from better links."""
     if not enough_words:
         print(
             f"norm-align calibrate: the default share, because the pairs have fewer than {FEWEST_WORDS} words of both "
@@ -154,28 +150,3 @@ def _report(file: Path | str, profile: Profile, enough_words: bool) -> None:
             f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead",
             file=sys.stderr,
         )
-
-
-def _figure(profile: Profile) -> str:
-    if profile.figure is None:
-        return "no two maps could be compared"
-    if profile.chosen_by == "gold":
-        return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
-    return f"{100 * profile.figure:.1f} % agreement"
-
-
-def _shares(profile: Profile) -> str:
-    """The two-way shares of a profile, and whether they are estimated."""
-    shares = f"two-way share {_share(profile.streamed, ALONE)}"
-    if profile.alone.lexicon_passes:
-        shares += f", with a lexicon {_value(profile.alone)}"
-    return shares if profile.both is None else f"{shares}, both models {_share(profile.both, PRODUCT)}"
-
-
-def _share(method: AlignmentMethod, default: float) -> str:
-    value = _value(method)
-    return f"{value} (default)" if value == str(default) else f"{value} (estimated; default {default})"
-
-
-def _value(method: AlignmentMethod) -> str:
-    return method.forward.rule.partition("=")[2]

@@ -15,11 +15,9 @@ from typing import Optional
 
 from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
 from alignment_eval.arguments.maps import (
-    MAX_NORM,
     add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
-    given_map_options,
     line_style,
 )
 from alignment_eval.arguments.numbers import positive_integer
@@ -177,8 +175,6 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize, args.variant)
     check_lexicon_arguments(args, args.overwrite or args.resume)
-    if args.layer == MAX_NORM:
-        raise UsageError(f"--layer {MAX_NORM} needs all maps before the first link: give a number here")
     if args.engine == "ray" and STANDARD in text_paths(args):
         raise UsageError("--engine ray with standard input, which only one process can read: give a file")
     if args.engine != "ray":
@@ -190,5 +186,4 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.resume and args.output == STANDARD:
         raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
     line_style(args)
-    given_map_options(args)
     check_stated(args)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
 
 from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
-from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
-from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.arguments.maps import MAX_NORM, stated_method, states_maps
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
 from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.profiles import find_profiles
-from fairseq_norm_plugin.options import default_layers
-
-#: How two directions are combined by default: by the product of their word maps.
-_PRODUCT = BidirectionalOptions(join="product")
+from fairseq_norm_plugin.aligning.profiles import profiles_of
 
 
 def choose_method(
@@ -41,12 +36,11 @@ def choose_method(
     if args.join is not None or args.symmetrize is not None:
         stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
     if states_maps(args):
-        both = (stated or _PRODUCT) if len(directions) > 1 else None
-        method = _stated(args, directions[0].layers, both)
-        return by_options(with_lexicon_options(method, args))
-    profiles, sources = find_profiles(directions, models, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, args.lexicon_file)
-    chosen = chosen_method(profiles, sources, text.size, overrides)
+        both = (stated or BidirectionalOptions(join="product")) if len(directions) > 1 else None
+        return by_options(with_lexicon_options(stated_method(args, both, given_passes(args) or 0), args))
+    profiles, names = profiles_of(directions, models, text, args.profile, args.max_tokens)
+    overrides = Overrides(args.rule, args.lexicon, stated, args.final_punctuation, args.lexicon_file)
+    chosen = chosen_method(profiles, names, text.size, overrides)
     return replace(chosen, method=with_lexicon_options(chosen.method, args))
 
 
@@ -57,16 +51,8 @@ def check_stated(args: argparse.Namespace) -> None:
         UsageError: something is unknown, or does not go together.
     """
     if states_maps(args):
-        _stated(argparse.Namespace(**vars(args)), 1, None)  # it fills in defaults
+        if args.heads == MAX_NORM:
+            raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
+        stated_method(args, None, 0)
     elif args.rule is not None:
         rule_of(args.rule)
-
-
-def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalOptions]) -> AlignmentMethod:
-    args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
-    args.rule = args.rule or (PRODUCT_RULE if both == _PRODUCT else SINGLE_RULE)
-    if args.layer is None and args.head is None and args.heads is None:
-        args.heads = ",".join(map(str, default_layers(layers)))
-    forward = stated_options(args)
-    reverse = None if both is None else reverse_options(args, forward)
-    return AlignmentMethod(forward, reverse, both, given_passes(args) or 0)

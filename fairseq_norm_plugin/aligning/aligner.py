@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,7 +12,8 @@ from fairseq.data.data_utils import batch_by_size
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_batches, read_directions
+from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_direction
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -99,35 +99,36 @@ class Aligner:
             progress: called with the number of pairs after each batch; with a lexicon, that is long before the first
                 alignment is yielded.
         """
-        read = itertools.chain.from_iterable(self._read(window, progress) for window in windows)
-        yield from align_batches(read, self._method, self._lexicon, self._on_count, self._check_lexicon)
+        corpus = CorpusAligner(self._method, self._lexicon, self._on_count, self._check_lexicon)
+        for window in windows:
+            for pair in self._word_maps(window, progress):
+                yield from corpus.add(pair)
+        yield from corpus.finish()
 
-    def _read(
+    def _word_maps(
         self, pairs: Iterable[tuple[int, TokenPair]], progress: Callable[[int], object]
-    ) -> Iterator[list[DirectedPair]]:
-        """Read the maps of each pair of a window, in one direction or in both."""
+    ) -> Iterator[DirectedPair]:
+        """The word maps of each pair of a window, in one direction or in both, batch by batch."""
         sides: dict[int, list[PairSides]] = {}
-        reasons: dict[int, str] = {}
         for id_, pair in pairs:
             cut = self._sides(pair)
             if reason := self._reason(pair, cut):
-                reasons[id_] = reason
+                progress(1)
+                yield _not_aligned(id_, reason), None
             else:
                 sides[id_] = cut
-        progress(len(reasons))
-        yield [(_not_aligned(id_, reason), None) for id_, reason in reasons.items()]
         ids = list(sides)
         lengths = np.array([[len(side.tokens) for of in sides[id_] for side in of] for id_ in ids], dtype=np.int64)
         batches = [[ids[row] for row in rows] for rows in length_batches(lengths, self._max_tokens)]
         for read in self._read_batches({id_: sides.pop(id_) for id_ in batch} for batch in batches):
             progress(len(read))
-            yield read
+            yield from read
         for direction, _ in self._directions:
             direction.forget()
 
     def _read_batches(self, batches: Iterable[Mapping[int, list[PairSides]]]) -> Iterator[list[DirectedPair]]:
         """Read the maps of batches; while one is read, links are made of the one before it."""
-        waiting: deque[list[Future[dict[int, DirectedLinks]]]] = deque()
+        waiting: deque[list[Future[dict[int, PairMap]]]] = deque()
         with executors(len(self._directions), self._on_cpu) as threads:
             for batch in batches:
                 waiting.append([one.submit(self._read_batch, which, batch) for which, one in enumerate(threads)])
@@ -148,14 +149,14 @@ class Aligner:
             found.append((its[0], its[1]))
         return found
 
-    def _read_batch(self, which: int, pairs: Mapping[int, list[PairSides]]) -> dict[int, DirectedLinks]:
+    def _read_batch(self, which: int, pairs: Mapping[int, list[PairSides]]) -> dict[int, PairMap]:
         direction, options = self._directions[which]
         encoded = {id_: direction.encoded(sides[which]) for id_, sides in pairs.items()}
         for name, sides in zip(_SIDES[which], zip(*encoded.values())):
             self.tokens[name] += sum(len(side.ids) - 1 for side in sides)
             self.unknown[name] += sum(side.unknown for side in sides)
-        maps = direction.padded_maps(encoded, [options.kind], options.maps)
-        return read_directions(maps, options)
+        maps = direction.maps(encoded, [options.kind], options.maps)
+        return {id_: read_direction(sentence, options) for id_, sentence in maps.items()}
 
     def _reason(self, pair: TokenPair, found: Sequence[PairSides]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""
@@ -182,15 +183,15 @@ class Aligner:
         )
 
 
-def _pairs(read: Sequence[Future[dict[int, DirectedLinks]]]) -> list[DirectedPair]:
+def _pairs(read: Sequence[Future[dict[int, PairMap]]]) -> list[DirectedPair]:
     """The pairs of a batch, when all its directions are read."""
     forward, *reverse = [direction.result() for direction in read]
     return [(links, reverse[0][id_] if reverse else None) for id_, links in forward.items()]
 
 
-def _not_aligned(id_: int, reason: str) -> DirectedLinks:
+def _not_aligned(id_: int, reason: str) -> PairMap:
     nothing = SentenceSide((), np.empty(0, dtype=np.int32))
-    return DirectedLinks(SentenceMaps(id_, nothing, nothing, (), status=reason), None)
+    return PairMap(SentenceMaps(id_, nothing, nothing, (), status=reason), None)
 
 
 def length_batches(lengths: NDArray[np.int64], max_tokens: int) -> Iterator[list[int]]:

@@ -7,18 +7,17 @@ The two-way share that they are read by is then estimated on the same pairs, wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
+from alignment_eval.extraction.options import MapName
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.progress import progress_bar
-from alignment_eval.selection.agreement import FEWEST_PAIRS, KIND, PAIRS, choose_by_agreement
-from alignment_eval.selection.map_pairs import aer_under, choose_maps_by_gold
-from alignment_eval.selection.profile import calibrated, calibrated_by_gold, text_hash
-from alignment_eval.selection.shares import Calibration
+from alignment_eval.selection.profile import calibrated_by_gold
+from alignment_eval.selection.search import choose_by_gold
+from alignment_eval.selection.shares import Calibration, calibration
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.encoding import EncodedPair
@@ -32,14 +31,14 @@ def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) ->
         pairs: sentence pairs, read as far as needed.
         directions: the source-target model, and the target-source model if there is one.
     """
-    found: dict[tuple[tuple[str, ...], ...], TokenPair] = {}
+    different: dict[tuple[tuple[str, ...], ...], TokenPair] = {}
     checks = list(directions)
     for pair in pairs:
         if can_align(pair, checks):
-            found.setdefault((tuple(pair[0]), tuple(pair[1])), pair)
-        if len(found) == PAIRS:
+            different.setdefault((tuple(pair[0]), tuple(pair[1])), pair)
+        if len(different) == PAIRS:
             break
-    return list(found.values())
+    return list(different.values())
 
 
 def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
@@ -48,9 +47,7 @@ def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
-    """The profile of a model by its training to align, else by the agreement of its own maps.
-
-    If the pairs are too few to compare maps on, it reads the upper layers.
+    """The profile of a model without gold (:func:`alignment_eval.selection.shares.calibration`).
 
     Args:
         direction: the model.
@@ -59,14 +56,10 @@ def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_
         max_tokens: tokens of a batch, pads included.
     """
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
-    guided = direction.guided
     if len(encoded) < FEWEST_PAIRS:
-        return Calibration(calibrated(None, range(direction.layers), model, "", len(encoded), guided))
+        encoded = {}
     sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
-    agreement = None if guided else choose_by_agreement(sentences)
-    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
-    profile = calibrated(agreement, range(direction.layers), model, text, len(encoded), guided)
-    return Calibration.of(profile, sentences).with_share()
+    return calibration(sentences, range(direction.layers), model, direction.guided)
 
 
 def calibrate_by_gold(
@@ -97,12 +90,9 @@ def calibrate_by_gold(
         yield from _maps(direction, encoded, max_tokens)
         yield from stubs
 
-    found = choose_maps_by_gold(sentences(), gold, range(direction.layers))
-    made = Calibration.of(calibrated_by_gold(found, *names), sentences()).with_share()
-    options = made.profile.streamed.forward
-    if options == found.maps:
-        return made
-    return replace(made, profile=replace(made.profile, figure=aer_under(options, made.pairs.values(), gold)))
+    choice = choose_by_gold(sentences(), gold)
+    calibrated = Calibration.of(calibrated_by_gold(choice, *names), sentences())
+    return calibrated.with_figure(gold)
 
 
 def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
@@ -111,4 +101,4 @@ def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: 
     batches = list(length_batches(lengths, max_tokens))
     for rows in progress_bar(batches, len(batches), "batches"):
         batch = {ids[row]: encoded[ids[row]] for row in rows}
-        yield from direction.maps(batch, [KIND], range(direction.layers)).values()
+        yield from direction.maps(batch, [KIND], list(map(MapName, range(direction.layers)))).values()

@@ -22,6 +22,8 @@ _MAX_TOKENS = 250
 def sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> dict[int, TokenPair]:
     """Sample pairs of a text, by line, counted from 0: those that have words on both sides and fit the model both ways.
 
+    No two of them have the same source or the same target: each is compared with another one.
+
     Args:
         text: the sentence pairs, read up to the last of the sample.
         size: how many pairs there are.
@@ -30,11 +32,15 @@ def sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) ->
     wanted = set(sample_lines(size))
     last = max(wanted, default=-1)
     sample = {}
+    seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in enumerate(text):
         if number in wanted and all(pair):
-            ways = (pair, (pair[1], pair[0]))
-            if all(direction.fits(direction.encode(way)) for way in ways):
+            sides = tuple(map(tuple, pair))
+            is_new = not any(side in before for side, before in zip(sides, seen))
+            if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
                 sample[number] = pair
+                for side, before in zip(sides, seen):
+                    before.add(side)
         if number == last:
             break
     return sample
@@ -78,10 +84,10 @@ def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: in
 def _scores(direction: Direction, jobs: Mapping[int, EncodedPair], max_tokens: int) -> dict[int, float]:
     keys = list(jobs)
     lengths: NDArray[np.int64] = np.array([[len(side.ids) for side in jobs[key]] for key in keys], dtype=np.int64)
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for rows in length_batches(lengths, min(max_tokens, _MAX_TOKENS)):
-        found.update(direction.scores({keys[row]: jobs[keys[row]] for row in rows}))
-    return found
+        scores.update(direction.scores({keys[row]: jobs[keys[row]] for row in rows}))
+    return scores
 
 
 def _message(verdict: Verdict, stretch: Optional[tuple[int, int]], count: int) -> Optional[str]:
@@ -97,9 +103,9 @@ def _message(verdict: Verdict, stretch: Optional[tuple[int, int]], count: int) -
         )
     if verdict.kind == "unrelated":
         return (
-            f"the lines do not look like translations of each other (effect {verdict.effect:.2f} in {count} pairs, "
-            f"expected 1 or more): check that both files are complete, in the same order, and of the model's "
-            f"languages and case"
+            f"the lines do not look like translations of each other: in {count} sampled pairs the model predicts a "
+            f"target hardly better from its own source than from another one; check that both files are complete, in "
+            f"the same order, and of the model's languages and case"
         )
     if verdict.kind == "partly" and stretch is not None:
         return (

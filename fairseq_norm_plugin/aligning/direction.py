@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, MapName
-from alignment_eval.maps.padded import PaddedMaps
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.encoding import EncodedPair, EncodedSide, count_tokens, side_encoders
@@ -130,10 +129,10 @@ class Direction:
         self.sides[1].forget()
 
     @torch.no_grad()
-    def padded_maps(
+    def maps(
         self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName]
-    ) -> PaddedMaps:
-        """Compute the maps ``names`` of a batch, and no other, in one teacher-forced pass without the output layer."""
+    ) -> dict[int, SentenceMaps]:
+        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer."""
         recorded = self.recorded(pairs, kinds, [name.layer for name in names])
         recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
@@ -143,14 +142,13 @@ class Direction:
         pad = self._dictionaries[1].pad()
         with enough_threads(self._models, count_tokens(pairs)):
             ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
-        sentences = [SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers) for id_ in ids]
-        return PaddedMaps(sentences, [real.start for real in real_positions(src_tokens, pad)], batch.padded())
-
-    def maps(
-        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], layers: Sequence[int]
-    ) -> dict[int, SentenceMaps]:
-        """The maps of each pair of a batch (:meth:`padded_maps`), by id."""
-        return {sentence.id: sentence for sentence in self.padded_maps(pairs, kinds, [MapName(n) for n in layers])}
+        arrays = batch.sentences(
+            real_positions(src_tokens, pad), [slice(len(pairs[id_][1].side.tokens)) for id_ in ids]
+        )
+        return {
+            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair)
+            for id_, of_pair in zip(ids, arrays)
+        }
 
     def recorded(
         self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]

@@ -77,9 +77,9 @@ def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints
     order = np.lexsort((target_tokens, source_tokens))
     ranks = np.arange(len(order)) ^ 1
     ranks[ranks == len(order)] -= 2
-    found = np.empty(len(order), dtype=np.int64)
-    found[order] = order[ranks]
-    return found
+    chosen = np.empty(len(order), dtype=np.int64)
+    chosen[order] = order[ranks]
+    return chosen
 
 
 def exchanged_pairs(size: int) -> list[int]:
@@ -138,14 +138,14 @@ def low_stretch(gains: Floats) -> Optional[tuple[int, int]]:
     """Find the stretch of pairs with the lowest gains, if it is unlikely to be chance: first and last position.
 
     Each pair adds :data:`LOW_STEP` if its gain is below :data:`LOW_SHARE` of the upper quartile, else
-    :data:`OTHER_STEP`; the stretch with the largest sum is found if the sum reaches :data:`ENOUGH`.
+    :data:`OTHER_STEP`; the stretch with the largest sum counts if the sum reaches :data:`ENOUGH`.
     """
     low = gains < LOW_SHARE * np.quantile(gains, 0.75)
-    best, found, total, start = 0.0, (0, 0), 0.0, 0
+    best, stretch, total, start = 0.0, (0, 0), 0.0, 0
     for i, step in enumerate(np.where(low, LOW_STEP, OTHER_STEP).tolist()):
         if total <= 0:
             total, start = 0.0, i
         total += step
         if total > best:
-            best, found = total, (start, i)
-    return found if best >= ENOUGH else None
+            best, stretch = total, (start, i)
+    return stretch if best >= ENOUGH else None

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from typing import Optional
 
-from alignment_eval.selection.chosen import require_both
-from alignment_eval.selection.of_records import NO_PROFILE
+from alignment_eval.selection.find import ProfileSource, find_profiles
 from alignment_eval.selection.profile import Profile, read_profile
-from alignment_eval.selection.shares import Calibration, profiles_together
+from alignment_eval.selection.shares import Calibration
 from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
 
 
-def find_profiles(
+def profiles_of(
     directions: Sequence[Direction],
     models: Sequence[str],
     text: Iterable[TokenPair],
     named: Optional[str] = None,
     max_tokens: int = 4000,
 ) -> tuple[list[Profile], list[str]]:
-    """The profile of each model and where it comes from.
+    """The profile of each model and its name (:func:`alignment_eval.selection.find.find_profiles`).
 
     Args:
         directions: the source-target model, and the target-source model if there is one.
@@ -34,24 +34,19 @@ def find_profiles(
         UsageError: a profile of one direction is named for two.
         InputError: a profile cannot be used.
     """
-    if named is not None and named != NO_PROFILE:
-        profile = read_profile(named, models[0])
-        if len(directions) == 1:
-            return [profile], [named]
-        require_both(profile, named)
-        return [profile, profile.of_reverse(models[1], named)], [named, named]
-    found: list[Calibration] = []
-    sources: list[str] = []
-    pairs = None
-    for direction, model, exchanged in zip(directions, models, (False, True)):
-        beside = direction.profile
-        if named is None and beside.is_file():
-            found.append(Calibration(read_profile(beside, model)))
-            sources.append(str(beside))
-            continue
-        if pairs is None:
-            pairs = usable_pairs(text, directions)
-        mine = [(pair[1], pair[0]) if exchanged else pair for pair in pairs]
-        found.append(calibrate(direction, mine, model, max_tokens))
-        sources.append("its checkpoint" if direction.guided else "the text itself")
-    return profiles_together(found), sources
+    pairs = cache(lambda: usable_pairs(text, directions))
+
+    def carried(direction: Direction, model: str) -> Optional[tuple[Profile, str]]:
+        path = direction.profile
+        return (read_profile(path, model), str(path)) if path.is_file() else None
+
+    def chosen(direction: Direction, model: str, exchanged: bool) -> tuple[Calibration, str]:
+        own = [pair[::-1] if exchanged else pair for pair in pairs()]
+        where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
+        return calibrate(direction, own, model, max_tokens), where
+
+    sources = [
+        ProfileSource(model, partial(carried, direction, model), partial(chosen, direction, model, exchanged))
+        for direction, model, exchanged in zip(directions, models, (False, True))
+    ]
+    return find_profiles(sources, named)

@@ -13,15 +13,14 @@ from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.formats.lexicon_file import read_lexicon
 from alignment_eval.formats.writing import format_pharaoh_line
-from alignment_eval.selection.chosen import chosen_method
-from alignment_eval.selection.of_records import NO_PROFILE
+from alignment_eval.selection.chosen import Overrides, chosen_method
+from alignment_eval.selection.find import NO_PROFILE
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.profiles import find_profiles
+from fairseq_norm_plugin.aligning.profiles import profiles_of
 from fairseq_norm_plugin.aligning.separately import align_separately
-from fairseq_norm_plugin.api.alignments import AlignOptions
 from fairseq_norm_plugin.api.batches import column_names, columns_of, like
-from fairseq_norm_plugin.api.encoding import MAX_TOKENS
+from fairseq_norm_plugin.api.encoding import MAX_TOKENS, check_max_tokens
 from fairseq_norm_plugin.api.loading import load
 
 
@@ -57,8 +56,11 @@ class AlignBatch:
     ) -> None:
         if str(profile) == NO_PROFILE:
             raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
+        check_max_tokens(max_tokens)
         self._model = (path, *args), options
-        self._options = AlignOptions(profile, None, lexicon_file, max_tokens)
+        self._profile = None if profile is None else str(profile)
+        self._overrides = Overrides(lexicon_file=None if lexicon_file is None else str(lexicon_file))
+        self._max_tokens = max_tokens
         self._device = device
         self._columns = columns
 
@@ -84,12 +86,12 @@ class AlignBatch:
         pairs = dict(enumerate(zip(*columns_of(batch, self._columns))))
         aligner, direction = self._loaded
         aligned = align_separately(aligner, direction, pairs)
-        found = [aligned[row] for row in pairs]
+        rows = [aligned[row] for row in pairs]
         kept = [name for name in column_names(batch) if name == "id"]
         results: dict[str, list[Any]] = {
-            "links": ["" if pair.links is None else format_pharaoh_line(pair.links.links) for pair in found],
-            "confidences": [_confidences(pair) for pair in found],
-            "status": [pair.status for pair in found],
+            "links": ["" if pair.links is None else format_pharaoh_line(pair.links.links) for pair in rows],
+            "confidences": [_confidences(pair) for pair in rows],
+            "status": [pair.status for pair in rows],
         }
         return like(batch, kept, results)
 
@@ -99,18 +101,15 @@ class AlignBatch:
         args, options = self._model
         model = load(*args, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [one.direction for one in model.both]
-        if self._options.profile is None:
+        directions = [of.direction for of in model.both]
+        if self._profile is None:
             for direction in directions:
                 _check_profile(direction)
-        named = None if self._options.profile is None else str(self._options.profile)
-        profiles, sources = find_profiles(directions, [one.identity for one in model.both], (), named)
-        method = chosen_method(profiles, sources, None, self._options.overrides()).method
-        file = self._options.lexicon_file
-        if file is not None:
-            method.check_lexicon()
+        profiles, names = profiles_of(directions, [of.identity for of in model.both], (), self._profile)
+        method = chosen_method(profiles, names, None, self._overrides).method
+        file = self._overrides.lexicon_file
         lexicon = None if file is None else read_lexicon(file)
-        return Aligner(method, directions, self._options.max_tokens, lexicon, check_lexicon=False), directions[0]
+        return Aligner(method, directions, self._max_tokens, lexicon, check_lexicon=False), directions[0]
 
 
 def _check_profile(direction: Direction) -> None:

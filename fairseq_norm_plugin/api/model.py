@@ -11,8 +11,9 @@ import torch
 
 from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
+from alignment_eval.selection.chosen import Overrides
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.api.alignments import AlignOptions, ProfileAligner
+from fairseq_norm_plugin.api.alignments import ProfileAligner
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS
 from fairseq_norm_plugin.api.map_model import MapModel
 from fairseq_norm_plugin.api.sentences import GivenPair, given_pairs, is_one_pair
@@ -122,12 +123,16 @@ class NormModel(MapModel):
             UsageError: a profile of one direction for two models, ``lexicon`` beside ``lexicon_file``, or a number out
                 of its range.
         """
-        options = AlignOptions(profile, lexicon, lexicon_file, max_tokens)
+        overrides = Overrides(lexicon_passes=lexicon, lexicon_file=None if lexicon_file is None else str(lexicon_file))
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
-        if is_one_pair(source, target):
-            return self._aligner.one(GivenPair(source, target), options)  # type: ignore[arg-type]
-        return self._aligner.many(given_pairs(source, target, blanks=True), options)
+        if not is_one_pair(source, target):
+            return self._aligner.align(given_pairs(source, target, blanks=True), overrides, profile, max_tokens)
+        pair = GivenPair(source, target)  # type: ignore[arg-type]
+        (alignment,) = self._aligner.align([pair], overrides, profile, max_tokens, quiet=True)
+        if not alignment.ok:
+            raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
+        return alignment
 
     @cached_property
     def _aligner(self) -> ProfileAligner:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.padded import batch_axes
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, QUANTITIES
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture
@@ -186,10 +185,6 @@ class BatchMaps:
             {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
             for i, (columns, rows) in enumerate(zip(source, target))
         ]
-
-    def padded(self) -> dict[str, NDArray[Any]]:
-        """The arrays of all sentences with padding, for alignment_eval.maps.padded.PaddedMaps."""
-        return {name: np.moveaxis(array, 0, batch_axes(name).index("B")) for name, array in self._means().items()}
 
     def _means(self) -> dict[str, NDArray[Any]]:
         # a division of the arrays of one model would only copy them

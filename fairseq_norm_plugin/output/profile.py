@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.selection.of_records import NO_PROFILE
+from alignment_eval.selection.find import NO_PROFILE
 from alignment_eval.selection.profile import profile_path, read_profile
 from fairseq_norm_plugin.output.identity import told_hash
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 import fairseq_norm_plugin
-from alignment_eval.extraction.corpus import DirectedLinks, align_corpus, read_direction
+from alignment_eval.extraction.corpus import align_corpus, read_direction
 from alignment_eval.extraction.defaults import both_directions, one_direction
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.files import write_bytes
 from alignment_eval.links.table import Links, transpose
 from alignment_eval.selection.profile import profile_path, read_profile
@@ -52,7 +53,7 @@ class Text:
         self,
         pairs: Sequence[TokenPair],
         maps: Mapping[str, ExtractionOptions],
-        found: Mapping[str, Sequence[DirectedLinks]],
+        found: Mapping[str, Sequence[PairMap]],
     ) -> None:
         self.pairs = pairs
         self._maps = maps
@@ -85,23 +86,21 @@ def both_ways(pairs: Sequence[TokenPair]) -> dict[str, Sequence[TokenPair]]:
     return {FORWARD: pairs, REVERSE: [(target, source) for source, target in pairs]}
 
 
-def read(
-    direction: Direction, options: Sequence[ExtractionOptions], pairs: Sequence[TokenPair]
-) -> list[list[DirectedLinks]]:
+def read(direction: Direction, options: Sequence[ExtractionOptions], pairs: Sequence[TokenPair]) -> list[list[PairMap]]:
     """Links and word maps of each pair in one direction, for each of ``options``; a pair's number is its id."""
-    kinds, layers = {of.kind for of in options}, {name.layer for of in options for name in of.maps}
+    kinds, layers = {of.kind for of in options}, {MapName(name.layer) for of in options for name in of.maps}
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
-    found: dict[int, list[DirectedLinks]] = {}
+    found: dict[int, list[PairMap]] = {}
     for rows in length_batches(lengths, MAX_TOKENS):
         maps = direction.maps({n: encoded[n] for n in rows}, sorted(kinds), sorted(layers))
         found.update((n, [read_direction(maps[n], of) for of in options]) for n in rows)
     return [[found[n][k] for n in range(len(pairs))] for k in range(len(options))]
 
 
-def links_of(way: str, found: Sequence[DirectedLinks]) -> list[Links]:
+def links_of(way: str, found: Sequence[PairMap], options: ExtractionOptions) -> list[Links]:
     """Source-target links of one model alone."""
-    links = [frozenset() if one.links is None else one.links.links for one in found]
+    links = [frozenset() if one.scores is None else one.links(options).links for one in found]
     return [transpose(of) for of in links] if way == REVERSE else links
 
 

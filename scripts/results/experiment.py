@@ -45,8 +45,8 @@ def cell(sweep: pd.DataFrame, **wanted: object) -> pd.Series:
 
 def extraction(row: pd.Series, final_punctuation: bool = False) -> list[str]:
     """A cell of a sweep as options of ``align-eval extract``."""
-    head = [] if pd.isna(row["head"]) else ["--head", str(int(row["head"]))]
-    words = ["--kind", row.kind, "--layer", str(int(row.layer)), *head, "--setting", row.setting, "--rule", row["rule"]]
+    name = str(int(row.layer)) if pd.isna(row["head"]) else f"{int(row.layer)}.{int(row['head'])}"
+    words = ["--kind", row.kind, "--heads", name, "--setting", row.setting, "--rule", row["rule"]]
     return [*words, "--null", row.null, *([FINAL] if final_punctuation else [])]
 
 
@@ -97,7 +97,7 @@ def directional(experiment: Experiment, direction: str) -> list[tuple[str, str, 
         options = ["--kinds", "attn_n", "--rules", *values, "--mix-settings", FINAL]
         chosen[f"set-mixed-{rule}"] = (f"the same, {rule}, final punctuation", options)
     for name, (words, options) in chosen.items():
-        found.append((name, words, ["--choice", experiment.choice(name, direction, *options)]))
+        found.append((name, words, ["--profile", experiment.choice(name, direction, *options)]))
     return found
 
 
@@ -129,7 +129,7 @@ def both_directions(experiment: Experiment) -> list[tuple[str, str, dict[str, Pa
     reverse = {gold: experiment.records("en-de", gold) for gold in (TEST, DEV)}
     for join, rules in {"mutual": [], "average": ["--rules", "kobayashi2020"]}.items():
         agreement = experiment.choice(f"agreement-{join}", "de-en", *rules, "--reverse", reverse[DEV])
-        options = ["--choice", agreement, "--join", join, "--reverse"]
+        options = ["--profile", agreement, "--join", join, "--reverse"]
         paths = {g: experiment.links(f"agreement-{join}", "de-en", g, *options, reverse[g]) for g in (TEST, DEV)}
         found.append((f"agreement-{join}", f"maps chosen by agreement, without gold, {join}", paths))
     for what, join, rules, extra in (

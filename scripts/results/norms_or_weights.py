@@ -15,8 +15,8 @@ from bundled import BOTH, FORWARD, LEXICON, REVERSE, Models, Text, both_ways, li
 from experiment_steps import DEV, FILES, TEST
 from experiment_tables import markdown
 
-from alignment_eval.extraction.corpus import DirectedLinks
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.extract import PairMap
+from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
 from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.table import Links
 from alignment_eval.scoring.aer import Score, score
@@ -43,10 +43,10 @@ Case = tuple[str, str, list[list[Links]]]
 def cases(models: Models, sets: Sequence[Sequence[TokenPair]]) -> Iterator[Case]:
     """Each model reads all sets once; a lexicon is counted on each set by itself."""
     pairs = [pair for one in sets for pair in one]
-    found: dict[str, list[list[DirectedLinks]]] = {}
+    found: dict[str, list[list[PairMap]]] = {}
     for way, of in both_ways(pairs).items():
         alone = [
-            (what + words, ExtractionOptions(kind, heads=(name,), setting=setting, null=null))
+            (what + words, ExtractionOptions(kind, heads=MapNames([name]), setting=setting, null=null))
             for what, name, setting in SINGLE
             for null, words in NULLS.items()
             for kind in KINDS
@@ -54,7 +54,8 @@ def cases(models: Models, sets: Sequence[Sequence[TokenPair]]) -> Iterator[Case]
         default = [dataclasses.replace(models.maps[way], kind=kind) for kind in KINDS]
         *single, weights, norms = read(models.directions[way], [*(of for _, of in alone), *default], of)
         for first in range(0, len(single), 2):
-            yield way, alone[first][0], [links_of(way, one) for one in single[first : first + 2]]
+            options = [of for _, of in alone[first : first + 2]]
+            yield way, alone[first][0], list(map(links_of, [way] * 2, single[first : first + 2], options))
         found[way] = [weights, norms]
     ends = [0, len(sets[0]), len(pairs)]
     for way in (FORWARD, REVERSE, BOTH):

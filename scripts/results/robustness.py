@@ -17,7 +17,7 @@ from bundled import BOTH, FORWARD, LEXICON, REVERSE, Models, Text, both_ways, li
 from experiment_steps import FILES, TEST
 from experiment_tables import markdown
 
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
 from alignment_eval.formats.reading import ReadOptions, read_gold
 from alignment_eval.links.table import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import score
@@ -28,7 +28,7 @@ from fairseq_norm_plugin.aligning.text import TokenPair
 LENGTHS = (10, 20, 30, 40)
 #: The method of 2020: the layer of the lowest AER on cmu150, norms, argmax with null.
 PAPER = {
-    way: ExtractionOptions("attn_n", heads=(MapName(0),), setting="awi", rule="kobayashi2020", null="allow")
+    way: ExtractionOptions("attn_n", heads=MapNames([MapName(0)]), setting="awi", rule="kobayashi2020", null="allow")
     for way in (FORWARD, REVERSE)
 }
 #: Which lines of the training text have no gold but a domain: pairs of each that are read.
@@ -168,7 +168,7 @@ def main() -> None:
         write_links(args.out / "links" / f"{name.replace(', ', '-')}.pharaoh", text.all(name))
     for way, options in PAPER.items():
         (found,) = read(models.directions[way], [options], both_ways(text.pairs)[way])
-        write_links(args.out / "links" / f"{way}-2020.pharaoh", links_of(way, found))
+        write_links(args.out / "links" / f"{way}-2020.pharaoh", links_of(way, found, options))
     print("### Number of pairs", by_number(text, gold, args.draws), sep="\n\n", end="\n\n", flush=True)
     print("### Length", by_length(text, gold), sep="\n\n", end="\n\n", flush=True)
     cased = read_pairs(folder / "test.uc.de", folder / "test.uc.en", lower=False)

@@ -135,7 +135,7 @@ def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatc
 
 
 def test_a_head_of_a_kind_without_heads_is_refused(records, capsys):
-    words = ["extract", str(records), "--kind", "ff_n", "--layer", "1", "--head", "0"]
+    words = ["extract", str(records), "--kind", "ff_n", "--heads", "1.0"]
     assert cli.main([*words, "--setting", "awo", "--rule", "kobayashi2020"]) == 2
     assert "kind 'ff_n' has maps of whole layers only" in capsys.readouterr().err
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from alignment_eval.cli import main
-from alignment_eval.extraction.bidirectional import join
-from alignment_eval.extraction.extract import extract, word_links
+from alignment_eval.extraction.corpus import align_pair
+from alignment_eval.extraction.extract import extract, pair_map, word_links
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import json_hash
@@ -78,9 +79,9 @@ def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, s
 @pytest.mark.parametrize(
     ("given", "options"),
     [
-        (["--head", "2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
+        (["--heads", "1.2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
         (["--rule", "shift-att"], ExtractionOptions("attn_n", 1, None, "awi", "shift-att", "mask")),
-        (["--kind", "attn_w", "--layer", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
+        (["--kind", "attn_w", "--heads", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
         (["--final-punctuation"], ExtractionOptions("attn_n", 1, None, "awi", final_punctuation=True)),
     ],
 )
@@ -106,12 +107,12 @@ def test_max_norm_layer(
         if s.ok:
             s.arrays["transformed_norm"][1] += np.float32(5)  # layer 4
     directory = make_records(tmp_path / "run", sentences)
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm")
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--heads", "max-norm")
     assert status == 0
     assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
     assert "|layer:4|" in messages
     assert "|layer_by:max-norm|" in messages
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--layer", "max-norm", "--setting", "awo")
+    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--heads", "max-norm", "--setting", "awo")
     assert (status, out) == (2, "")
     assert messages.startswith("align-eval extract: layer max-norm does not work with setting 'awo'")
 
@@ -123,9 +124,9 @@ def test_max_norm_layer(
         (["--rule", "best"], 2, "unknown rule 'best' … one of kobayashi2020, shift-att"),
         (["--setting", "a"], 2, "unknown setting 'a' … one of awo, awi"),
         (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
-        (["--layer", "2nd"], 2, "argument --layer: '2nd': expected a layer number, from 0, or max-norm"),
-        (["--layer", "0"], 2, "layer 0 … (counted from 0)"),
-        (["--head", "3"], 2, "head 3 … layer has 3 heads … name one of 0 to 2"),
+        (["--heads", "2nd"], 2, "cannot read heads '2nd' … LAYER.HEAD"),
+        (["--heads", "0"], 2, "layer 0 … (counted from 0)"),
+        (["--heads", "1.3"], 2, "head 3 … layer has 3 heads … name one of 0 to 2"),
     ],
 )
 def test_bad_options(
@@ -143,7 +144,7 @@ def test_layers_are_checked_even_if_all_sentences_were_skipped(
 ) -> None:
     directory = make_records(tmp_path / "run", [make_sentence(0, status="too long")])
     assert call(capsys, "extract", directory, *OPTIONS)[:2] == (0, "\n")
-    assert call(capsys, "extract", directory, *OPTIONS, "--layer", "7")[:2] == (2, "")
+    assert call(capsys, "extract", directory, *OPTIONS, "--heads", "7")[:2] == (2, "")
 
 
 def test_kind_that_was_not_recorded(
@@ -177,7 +178,7 @@ def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_re
     signature = {"generation": {"score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
     done = align_eval(
-        *("extract", records, "--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020")
+        *("extract", records, "--kind", "attn_n", "--heads", "0", "--setting", "awo", "--rule", "kobayashi2020")
     )
     assert done.returncode == 0
     assert "maps of the model's own translations" in done.stderr
@@ -245,9 +246,10 @@ def test_both_directions(
     expected = [""] * 5
     for s in corpus(make_sentence):
         if s.ok and reverse[s.id].ok:
-            other = word_links(reverse[s.id], options.with_maps(parse_maps("5.1")))
-            found = join(how, s, options, word_links(s, options), other).links
-            expected[s.id] = " ".join(f"{i}-{j}" for i, j in sorted(found))
+            back_options = options.with_maps(parse_maps("5.1"))
+            maps = pair_map(s, options), pair_map(reverse[s.id], back_options)
+            aligned = align_pair(maps, AlignmentMethod(options, back_options, BidirectionalOptions(how)))
+            expected[s.id] = " ".join(f"{i}-{j}" for i, j in sorted(aligned.links.links if aligned.links else ()))
     assert done.stdout.split("\n") == [*expected, ""]
     warning, signature = done.stderr.splitlines()
     assert warning == (
@@ -288,7 +290,6 @@ def test_records_of_other_sentences(
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("--heads", "1.0"), "maps are named by --layer (and --head) or by --heads: expected one of the two"),
         (("--reverse", "x"), "--reverse without --join: expected how both directions become one alignment"),
         (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
         (
@@ -297,7 +298,7 @@ def test_records_of_other_sentences(
         ),
         (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a number from 0 to 1"),
         (("--min-confidence", "nan"), "'nan': expected a finite number"),
-        (("--profile", "x"), "--kind together with --profile, which names the maps: leave one of the two out"),
+        (("--profile", "x"), "--heads together with --profile, which names the maps: leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
             "join 'average' … with rule 'shift-att' … reads maps between subwords",
@@ -312,13 +313,25 @@ def test_options_that_do_not_stand_together(
     assert says(messages, text)
 
 
-def test_what_is_missing(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, messages = call(capsys, "extract", directory, "--kind", "attn_w", "--layer", "1")
-    assert status == 2
-    assert "--setting, --rule missing: expected --kind, --setting and --rule together" in messages
+def test_maps_that_are_only_named_are_read_by_the_defaults(
+    directory: Path, capsys: pytest.CaptureFixture[str], make_sentence: Factory
+) -> None:
+    status, out, _ = call(capsys, "extract", directory, "--heads", "4")
+    options = ExtractionOptions("attn_n", 4, setting="awo", rule="balanced=0.25")
+    assert (status, out.split("\n")) == (0, [*lines(corpus(make_sentence), options), ""])
+
+
+@pytest.mark.parametrize("option", [("--kind", "attn_w"), ("--setting", "awo"), ("--null", "mask")])
+def test_options_of_maps_need_maps(
+    directory: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+) -> None:
+    status, _, messages = call(capsys, "extract", directory, *option)
+    assert (status, f"{option[0]} without --heads" in messages) == (2, True)
+
+
+def test_a_profile_that_is_not_there(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, messages = call(capsys, "extract", directory, "--profile", directory / "gone")
-    assert status == 1
-    assert "gone: cannot be read as a profile" in messages
+    assert (status, "gone: cannot be read as a profile" in messages) == (1, True)
 
 
 def test_level_token_links_subwords(

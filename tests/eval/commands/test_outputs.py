@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
     "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "--resamples", 100, "-o"),
     "score": ("score", *GOLD, "gold", "--per-sentence"),
-    "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, *FEW, "-o"),
+    "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "-o"),
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
     "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
 }
@@ -120,8 +120,8 @@ def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
         ),
         (("report", "run", *GOLD, "--resamples", 100), {"--kinds": ("attn_n", "attn_w"), "--settings": ("awi", "awo")}),
         (
-            ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules", "shift-att"),
-            {"--settings": ("awo", "awi"), "--levels": ("head", "layer"), "--combine": ("product", "mean")},
+            ("select", "run", "--dev-gold", "gold", "--gold-base", 0),
+            {"--kinds": ("attn_n", "attn_w"), "--rules": ("shift-att", "top-k=2")},
         ),
         (("curve", "log"), {"--metrics": ("aer", "a*"), "--subset": ("valid",), "--loss": ("loss", "l*")}),
         (

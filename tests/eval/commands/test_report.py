@@ -10,8 +10,8 @@ import pytest
 from alignment_eval.extraction.defaults import one_direction
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated
+from alignment_eval.selection.search import Agreement
 from tests.eval.report.pages import Page
 from tests.facts import says
 
@@ -48,8 +48,8 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
 
     for number in (0, 7, len(page.index["maps"]) - 1):
         place = page.index["maps"][number]
-        options = ["--kind", place["kind"], "--layer", place["layer"], "--setting", place["setting"]]
-        options += [] if place["head"] is None else ["--head", place["head"]]
+        name = place["layer"] if place["head"] is None else f"{place['layer']}.{place['head']}"
+        options = ["--kind", place["kind"], "--heads", name, "--setting", place["setting"]]
         hyp = tmp_path / "hyp.pharaoh"
         align_eval("extract", inputs[0], *options, "--rule", "kobayashi2020", "--output", hyp, "--overwrite")
         lines = hyp.read_text(encoding="utf-8").split("\n")
@@ -82,7 +82,7 @@ def test_the_alignment_by_a_profile(
     gold.write_text("0-0 1p1\n" * 32)
     status, _, messages = call("report", records, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r", *given)
     assert status == 0, messages
-    assert "align-eval report: maps 0.1:awi,1, chosen by agreement on 99 pairs" in messages
+    assert "align-eval report: reading head 0.1 (AWI) × layer 1 (AWO)" in messages
     assert "|alignment_heads:0.1:awi,1|alignment_combine:product|" in messages
     assert "|alignment_lexicon:2|" in messages
     html = (tmp_path / "r").read_text()
@@ -95,7 +95,10 @@ def test_the_alignment_by_a_profile(
     row = page_row(html, len(Page(html).index["maps"]))
     assert row[0] == "the profile"
     assert scored.startswith(f"{tmp_path / 'h'}: AER {row[4]} %")
-    assert f'the profile: <strong class="alignment">{row[4]}</strong> {row[5]}; maps 0.1:awi,1' in html
+    assert (
+        f'the profile: <strong class="alignment">{row[4]}</strong> {row[5]}; reading head 0.1 (AWI) × layer 1 (AWO)'
+        in html
+    )
     # without it
     status, _, messages = call(
         *("report", records, "--gold", gold, "--gold-base", 0, "--profile", "none", "-o", tmp_path / "none"),

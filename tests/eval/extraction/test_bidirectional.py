@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_text, join, words_of
-from alignment_eval.extraction.extract import WordLinks, extract, word_links
-from alignment_eval.extraction.method import JOINS
+from alignment_eval.extraction.bidirectional import check_same_text, join_links, join_maps, words_of
+from alignment_eval.extraction.corpus import align_pair
+from alignment_eval.extraction.extract import PairMap, WordLinks, extract, pair_map
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.table import transpose
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -31,8 +32,10 @@ def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[S
 def both(
     forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
 ) -> tuple[WordLinks, WordLinks, WordLinks]:
-    one, other = word_links(forward, options), word_links(reverse, options)
-    return join(how, forward, options, one, other), one, other
+    maps = pair_map(forward, options), pair_map(reverse, options)
+    aligned = align_pair(maps, AlignmentMethod(options, options, BidirectionalOptions(how)))
+    assert isinstance(aligned.links, WordLinks)
+    return aligned.links, maps[0].links(options), maps[1].links(options)
 
 
 CASES = {
@@ -123,9 +126,10 @@ def test_by_hand() -> None:
         SentenceSide(("x", "y"), np.array([0, 1], np.int32)),
         (0,),
     )
-    mutual = join("mutual", s, ExtractionOptions("attn_w", 0), forward, reverse)
+    mutual = join_links(BidirectionalOptions("mutual"), forward, reverse)
     assert mutual.confidences() == {(0, 1): 0.8}  # y takes a with 0.8, a takes y with 0.9
-    average = join("average", s, ExtractionOptions("attn_w", 0), forward, reverse)
+    joined = join_maps("average", PairMap(s, forward.shares), PairMap(s, reverse.shares))
+    average = joined.links(ExtractionOptions("attn_w", 0))
     # row x: (0.6 + 0) / 2, (0.3 + 0.7) / 2, null 0.1 / 2; row y: (0.8 + 0.9) / 2, (0.1 + 0.2) / 2, null 0.1 / 2
     assert average.confidences() == {(1, 0): pytest.approx(0.5 / 0.85), (0, 1): pytest.approx(0.85 / 1.05)}
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import join, words_of
-from alignment_eval.extraction.corpus import AlignedPair, DirectedLinks, DirectedPair, align_corpus, read_direction
-from alignment_eval.extraction.extract import WordLinks, word_links, word_map_links
+from alignment_eval.extraction.bidirectional import join_maps, words_of
+from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.extract import PairMap, WordLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
@@ -50,7 +50,7 @@ def by_hand(
     for id_, (_, words, shares) in maps.items():
         if id_ not in weighed:
             weighed[id_] = lexicon.reweight(words, shares, exponent)
-    return {k: word_map_links(np.pad(w, ((0, 0), (0, 1))), maps[k][0], options) for k, w in weighed.items()}
+    return {k: PairMap(maps[k][0], np.pad(w, ((0, 0), (0, 1)))).links(options) for k, w in weighed.items()}
 
 
 def check(found: list[AlignedPair], expected: dict[int, WordLinks]) -> None:
@@ -128,12 +128,11 @@ def test_both_directions(make_sentence: Factory) -> None:
     method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), 2)
     assert method.lexicon_exponent == 0.5
     maps = [
-        join("product", f, TWO_WAY, word_links(f, TWO_WAY), word_links(r, PRODUCT)).shares[:, :-1]
-        for f, r in zip(forward, back)
+        join_maps("product", pair_map(f, TWO_WAY), pair_map(r, PRODUCT)).shares[:, :-1] for f, r in zip(forward, back)
     ]
     _, scores = count_lexicon([(words_of(f), shares) for f, shares in zip(forward, maps)], 2, 0.5)
     pairs = [(read_direction(f, TWO_WAY), read_direction(r, PRODUCT)) for f, r in zip(forward, back)]
-    expected = {k: word_map_links(np.pad(w, ((0, 0), (0, 1))), forward[k], TWO_WAY) for k, w in enumerate(scores)}
+    expected = {k: PairMap(forward[k], np.pad(w, ((0, 0), (0, 1)))).links(TWO_WAY) for k, w in enumerate(scores)}
     check(list(align_corpus(pairs, method)), expected)
 
 
@@ -155,7 +154,22 @@ def test_what_goes_with_no_lexicon(sentences: list[SentenceMaps]) -> None:
         AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=0)
 
 
-def test_maps_are_not_held(sentences: list[SentenceMaps]) -> None:
-    direction = read_direction(sentences[0], TWO_WAY)
-    assert isinstance(direction, DirectedLinks)
-    assert not direction.sentence.arrays
+def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) -> None:
+    """No link is given before; a pair after them may have any words."""
+    lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    known, strange = (read_direction(make_sentence(0, f"{a} </s>", f"{b} </s>"), TWO_WAY) for a, b in ("ax", "??"))
+    for unknown, refused in ((501, True), (500, False)):  # more than half of 1,000 words
+        taken = []
+
+        def pairs(unknown: int = unknown, taken: list[int] = taken) -> Iterator[DirectedPair]:
+            for number in range(2000):
+                taken.append(number)
+                yield strange if number < unknown or number >= 1000 else known, None
+
+        aligned = align_corpus(pairs(), AlignmentMethod(TWO_WAY), lexicon)
+        if refused:
+            with pytest.raises(InputError, match="501"):
+                next(aligned)
+        else:
+            next(aligned)
+        assert len(taken) == 1000

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
-#: Words and word map, [target words, source words], of a sentence pair.
-Pair = tuple[Words, np.ndarray]
+#: PairWords and word map, [target words, source words], of a sentence pair.
+Pair = tuple[PairWords, np.ndarray]
 
 
 def slow_two_way(scores: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def test_two_way_shares_cell_by_cell(shape: tuple[int, int, int], seed: int) -> 
 
 
 def slow_association(
-    pairs: list[Words], shares: list[np.ndarray], left_out: tuple[int, int, int], u: str, v: str
+    pairs: list[PairWords], shares: list[np.ndarray], left_out: tuple[int, int, int], u: str, v: str
 ) -> float:
     """That of two words by a sum over all cells of the text but one."""
     total, source_count, target_count = 0.0, 1, 1
@@ -50,8 +50,8 @@ def slow_association(
             target_count += target.count(v)
         for t, s in np.ndindex(*shares[k].shape):
             if target[t] == v and source[s] == u and (k, t, s) != left_out:
-                total += float(shares[k][t, s]) ** POWER
-    return (total + PRIOR) / math.sqrt(source_count * target_count)
+                total += float(shares[k][t, s]) ** 1.5
+    return (total + 0.03) / math.sqrt(source_count * target_count)
 
 
 def slow_lexicon(pairs: list[Pair], passes: int, exponent: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -153,3 +153,10 @@ def test_only_one_sentence_keeps_its_order() -> None:
 def test_a_lexicon_is_counted_at_least_once() -> None:
     with pytest.raises(UsageError, match=facts("lexicon passes 0 … 1 or more")):
         count_lexicon(random_text(1), 0, 1)
+
+
+def test_sums_below_a_thousandth_are_dropped() -> None:
+    """The share of a row of one target word is the square of its two-way share."""
+    for share, kept in ((0.98e-4, 1), (1.02e-4, 2)):
+        lexicon, _ = count_lexicon([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
+        assert len(lexicon.cells) == kept

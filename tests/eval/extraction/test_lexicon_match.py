@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.bidirectional import Words
+from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.lexicon_match import FEW_WORDS, check_match
 from tests.facts import facts
@@ -12,7 +12,7 @@ from tests.facts import facts
 GERMAN = [f"wort{number}" for number in range(50)]
 ENGLISH = [f"word{number}" for number in range(50)]
 #: 100 running words on each side.
-TEXT: list[Words] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
+TEXT: list[PairWords] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_text_like_its_own(lexicon: Lexicon) -> None:
 
 
 def test_too_few_words_to_say(lexicon: Lexicon) -> None:
-    strange: Words = (["?"] * (FEW_WORDS - 1), ["!"] * (FEW_WORDS - 1))
+    strange: PairWords = (["?"] * (FEW_WORDS - 1), ["!"] * (FEW_WORDS - 1))
     check_match(lexicon, [strange])
 
 
@@ -56,6 +56,6 @@ def test_too_few_words_to_say(lexicon: Lexicon) -> None:
     ],
     ids=["source", "target", "languages exchanged", "case"],
 )
-def test_other_text(lexicon: Lexicon, pair: Words, message: str) -> None:
+def test_other_text(lexicon: Lexicon, pair: PairWords, message: str) -> None:
     with pytest.raises(InputError, match=facts(message)):
         check_match(lexicon, [pair, pair])

@@ -164,6 +164,12 @@ def test_balanced_by_hand() -> None:
     assert np.argwhere(links(units, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
 
 
+def test_a_share_is_large_from_0_7_of_it_on() -> None:
+    """0.2857 is 0.2 / 0.7: a cell of a row and a column with large shares is linked from there on."""
+    for share, linked in ((0.284, False), (0.288, True)):
+        assert grown(np.array([[share, 0.9], [0.9, 0.0]]), 0.2)[0, 0] == linked
+
+
 def test_grow_by_hand() -> None:
     """From 0.3 on with support, from 0.43 on without."""
     shares = np.array([[0.5, 0.4, 0.0, 0.35], [0.0, 0.0, 0.6, 0.4], [0.35, 0.3, 0.29, 0.0], [0.0, 0.0, 0.0, 0.3]])

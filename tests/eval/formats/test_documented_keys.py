@@ -88,7 +88,7 @@ def test_select(files: Path, align_eval: Callable[..., Any]) -> None:
     choice = files / "choice"
     done = align_eval(
         *("select", files / "records", "--dev-gold", files / "gold", "--gold-base", 0, "--output", choice),
-        *("--kinds", "attn_w", "--max-heads", 1),
+        *("--kinds", "attn_w"),
     )
     assert done.returncode == 0, done.stderr
     content = json.loads(choice.read_text())

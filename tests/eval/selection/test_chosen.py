@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,15 +9,14 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.options import MapName
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.chosen import (
     Overrides,
     chosen_method,
     few_pairs_warning,
-    require_both,
     seen_warning,
 )
-from alignment_eval.selection.profile import Profile, calibrated, together
+from alignment_eval.selection.profile import Profile, calibrated
+from alignment_eval.selection.search import Agreement
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.6, 100)
 FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
@@ -27,31 +27,40 @@ BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize(
-    ("profile", "pairs", "overrides", "passes", "rule", "reason"),
+    ("profile", "pairs", "overrides", "passes", "rule", "remark"),
     [
-        (FORWARD, FEWEST_PAIRS, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
-        (FORWARD, 1, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
-        (FORWARD, 1, Overrides(lexicon_passes=1), 1, "balanced=0.3", "with a lexicon of the text"),
-        (FORWARD, 1, Overrides(lexicon_passes=0, lexicon_file="x"), 0, "balanced=0.3", "with the lexicon of x"),
-        (YOUNG, FEWEST_PAIRS, Overrides(), PASSES, "balanced=0.35", "with a lexicon of the text"),
-        (
-            YOUNG,
-            FEWEST_PAIRS - 1,
-            Overrides(),
-            0,
-            "balanced=0.25",
-            f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}",
-        ),
-        (YOUNG, None, Overrides(), 0, "balanced=0.25", "without a lexicon: each pair stands alone"),
-        (YOUNG, FEWEST_PAIRS, Overrides(lexicon_passes=0), 0, "balanced=0.25", "without a lexicon: each pair"),
+        (FORWARD, FEWEST_PAIRS, {}, 0, "balanced=0.25", ""),
+        (FORWARD, 1, {"lexicon_passes": 1}, 1, "balanced=0.3", "with a lexicon of the text"),
+        (FORWARD, 1, {"lexicon_file": "x"}, 0, "balanced=0.3", "lexicon: x"),
+        (YOUNG, FEWEST_PAIRS, {}, PASSES, "balanced=0.35", "with a lexicon of the text"),
+        (YOUNG, FEWEST_PAIRS - 1, {}, 0, "balanced=0.25", f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}"),
+        (YOUNG, None, {}, 0, "balanced=0.25", ""),
+        (YOUNG, FEWEST_PAIRS, {"lexicon_passes": 0}, 0, "balanced=0.25", ""),
     ],
 )
 def test_the_lexicon(
-    profile: Profile, pairs: int | None, overrides: Overrides, passes: int, rule: str, reason: str
+    profile: Profile, pairs: int | None, overrides: dict[str, Any], passes: int, rule: str, remark: str
 ) -> None:
-    found = chosen_method([profile], NAMES[:1], pairs, overrides)
-    assert (found.method.lexicon_passes, found.method.forward.rule) == (passes, rule)
-    assert reason in found.reason
+    chosen = chosen_method([profile], NAMES[:1], pairs, Overrides(**overrides))
+    assert (chosen.method.lexicon_passes, chosen.method.forward.rule) == (passes, rule)
+    assert remark in chosen.reason
+    assert ("lexicon" in chosen.reason) == bool(remark)
+
+
+def test_the_reason_names_maps_and_profiles() -> None:
+    maps = "reading head 0.0 (AWI) × layer 2 (AWO); profile: a.json"
+    assert chosen_method([FORWARD], NAMES[:1], 100).reason == maps
+    assert chosen_method(BOTH, NAMES, 100).reason == f"{maps}, b.json"
+    young = chosen_method([YOUNG], NAMES[:1], None).reason
+    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json; the text is too short" in young
+    other = chosen_method([FORWARD, YOUNG], NAMES, 100).reason
+    assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
+
+
+@pytest.mark.parametrize("overrides", [{"lexicon_passes": -1}, {"lexicon_passes": 2, "lexicon_file": "x"}], ids=str)
+def test_lexicons_that_cannot_be(overrides: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"lexicon {overrides['lexicon_passes']}"):
+        Overrides(**overrides)
 
 
 def test_a_weak_model_is_told_of_the_lexicon() -> None:
@@ -76,23 +85,17 @@ def test_rule_and_punctuation_are_those_that_are_stated(final: bool | None) -> N
 
 
 def test_two_directions() -> None:
-    found = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
-    assert found.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
-    assert all(name in found.reason for name in NAMES)
-    assert {"profile", "reverse_profile"} <= found.fields.keys()
-    assert found.profile is FORWARD
+    chosen = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
+    assert chosen.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
+    assert all(name in chosen.reason for name in NAMES)
+    assert {"profile", "reverse_profile"} <= chosen.fields.keys()
+    assert chosen.profile is FORWARD
     mutual = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("mutual"))).method
     assert (mutual.both, mutual.lexicon_passes) == (BidirectionalOptions("mutual"), 0)
     assert mutual.reverse == REVERSE.streamed.forward
     assert mutual.forward.rule == "balanced=0.25"
     average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method
     assert (average.forward.rule, average.reverse.rule) == ("grow=0.25", "grow=0.25")  # of the mean of both directions
-
-
-def test_a_profile_of_one_direction_does_not_serve_two() -> None:
-    require_both(together(FORWARD, REVERSE), "p.json")
-    with pytest.raises(UsageError, match=r"--profile p\.json: is of one direction.*--reverse-path"):
-        require_both(replace(FORWARD, both=None), "p.json")
 
 
 def test_warnings() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated, together
+from alignment_eval.selection.search import Agreement
 
 Call = Callable[..., tuple[int, str, str]]
 Factory = Callable[..., SentenceMaps]
@@ -113,12 +113,13 @@ def test_without_a_profile_the_records_decide(
     """Maps are chosen on different pairs, if there are enough; here they are random, so the upper layers are read."""
     status, out, messages = call("extract", "run")
     assert status == 0, messages
-    assert "maps 0,1, the upper layers: the text is too short to choose maps by (the maps in run)" in messages
+    assert "profile: none, chosen on the maps in run; the text is too short to choose maps by" in messages
     made = [make_sentence(k, f"a b{k} c . </s>", "x y z . </s>") for k in range(PAIRS)]
     make_records(directory / "different", made)
     status, out, messages = call("extract", "different")
     assert (status, out.count("\n")) == (0, PAIRS)
-    assert "maps 0,1, the upper layers: its alignment has not formed (agreement" in messages
+    assert "the mean of layer 0 (AWO) and layer 1 (AWO)" in messages
+    assert "the alignment of this model has not formed" in messages
 
 
 def test_a_profile_of_one_direction_for_two(directory: Path, call: Call) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS
 from alignment_eval.extraction.options import MapName
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import calibrated, parse_profile, profile_path, read_profile, together
+from alignment_eval.selection.search import Agreement
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
 FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
@@ -102,14 +102,14 @@ def forward(**changes):
         (json.dumps({"profile": json.loads("[" * 200 + "]" * 200)}), "expected int"),
         ("[]", r"the content is \[\]: expected object"),
         ("3", "the content is 3"),
-        ("{}", "missing required field profile"),
+        ("{}", "no version"),
         ('{"profile": NaN}', "malformed"),
         ('{"profile": 1e999}', "out of range"),
         (json.dumps({"profile": "\ud800"}), "truncated"),
         (without("alone"), "missing required field alone"),
         (without("model"), "missing required field model"),
-        ({**without(), "more": 1}, "unknown field more"),
-        ({**without(), "x\x1b" * 99: 1}, r"unknown field x\\x1b"),
+        ({**without(), "more": 1}, "keys are missing or unknown"),
+        ({**without(), "x\x1b" * 99: 1}, "keys are missing or unknown"),
         ({**without(), "alone": None}, "alone is None: expected object"),
         ({**without(), "alone": 3}, "alone is 3"),
         ({**without(), "chosen_by": "luck"}, "chosen_by is 'luck'"),
@@ -121,9 +121,12 @@ def forward(**changes):
         ({**without(), "sentences": ["a", 3]}, r"sentences\[1\] is 3: expected str"),
         ({**without(), "reverse_model": "m2"}, "reverse model"),
         ({**without(), "alone": {**without()["alone"], "lexicon_passes": -1}}, "alone: lexicon passes -1"),
-        (forward(heads="x"), "alone.forward: cannot read heads 'x'"),
+        ({**without(), "profile": None}, "no version"),
+        (forward(more=1), "keys are missing or unknown"),
+        (without("gold"), "keys are missing or unknown"),
+        (forward(heads="x"), "alone.forward.heads: cannot read heads 'x'"),
         (forward(heads="x" * 999), "'xxx"),
-        (forward(heads=3), "alone.forward.heads is 3: expected str"),
+        (forward(heads=3), "alone.forward.heads"),
         (forward(rule="y" * 999), "'yyy"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import DirectedLinks
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
@@ -30,7 +30,7 @@ def runs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tuple[
     return Records(forward), Records(make_records(tmp_path / "back", back))
 
 
-def ids(pairs: list[tuple[DirectedLinks, DirectedLinks | None]]) -> list[int]:
+def ids(pairs: list[tuple[PairMap, PairMap | None]]) -> list[int]:
     return [forward.sentence.id for forward, _ in pairs]
 
 

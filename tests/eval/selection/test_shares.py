@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import DirectedLinks
 from alignment_eval.extraction.defaults import both_directions, one_direction
-from alignment_eval.extraction.extract import word_map_links
+from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import balanced_shares, two_way_shares
 from alignment_eval.selection import shares as module
-from alignment_eval.selection.agreement import Agreement
 from alignment_eval.selection.profile import Profile, calibrated
+from alignment_eval.selection.search import Agreement
 from alignment_eval.selection.shares import (
     BETA,
     FEWEST_WORDS,
@@ -102,7 +101,7 @@ def read(
         sentence = SentenceMaps(id_, side, side, ())
         noise = rng.dirichlet(np.ones(WORDS + 1), WORDS)
         scores = sharpness * np.eye(WORDS, WORDS + 1) + (1 - sharpness) * noise
-        made.append(DirectedLinks(sentence, word_map_links(scores, sentence, FORMED.streamed.forward)))
+        made.append(PairMap(sentence, scores))
     return made
 
 
@@ -110,8 +109,8 @@ def calibration(sharpness: float, profile: Profile = FORMED, seed: int = 0) -> C
     return Calibration(profile, {pair.sentence.id: pair for pair in read(sharpness, seed=seed)})
 
 
-def maps(pairs: list[DirectedLinks]) -> list[NDArray[np.float64]]:
-    return [pair.links.shares[:, :-1] for pair in pairs if pair.links is not None]
+def maps(pairs: list[PairMap]) -> list[NDArray[np.float64]]:
+    return [pair.shares[:, :-1] for pair in pairs]
 
 
 def test_the_estimate_is_that_of_the_maps_that_links_are_read_from() -> None:

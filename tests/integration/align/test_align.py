@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli
+from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.api import loading
@@ -20,7 +21,7 @@ from tests.integration.align.ways import DEFAULT, PAPER
     "options",
     [
         PAPER,
-        ("--kind", "attn_w", "--layer", 1, "--head", 3, "--setting", "awi", "--rule", "shift-att"),
+        ("--kind", "attn_w", "--heads", 1.3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
         ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--lexicon", 0),
         ("--kind", "attn_n_merged", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
@@ -64,7 +65,7 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     [
         ("--lexicon", 0),
         ("--rule", "kobayashi2020"),
-        ("--rule", "threshold=0.2", "--null", "mask"),
+        ("--rule", "threshold=0.2"),
         ("--reverse-path", "REVERSE", "--join", "mutual"),
         ("--reverse-path", "REVERSE", "--symmetrize", "union"),
         ("--reverse-path", "REVERSE", "--lexicon", 0),
@@ -80,7 +81,7 @@ def test_no_lexicon_unless_the_default_way(run, options, backward):
 
 def test_defaults_one_by_one(run, extracted):
     changed = ("--kind", "attn_w", "--heads", "1", "--setting", "awo", "--rule", "two-way=0.2")
-    done = run("--kind", "attn_w", "--layer", 1, "--rule", "two-way=0.2")
+    done = run("--kind", "attn_w", "--heads", 1, "--rule", "two-way=0.2")
     assert done.lines == extracted(*changed)
 
 
@@ -160,15 +161,17 @@ def test_a_model_of_the_other_direction_is_told(run, backward):
 
 def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
     choice = tmp_path / "choice.json"
+    best = {sentence.id: sentence for sentence in Records(records / "forward").best()}
+    gold = tmp_path / "gold"
+    gold.write_text("".join("0-0\n" if best[id_].ok else "\n" for id_ in sorted(best)))
     select = ["select", records / "forward", "--reverse", records / "reverse", "--output", choice]
-    assert cli.main([str(word) for word in select]) == 0
-    done = run("--choice", choice, "--reverse-path", backward, "--join", "mutual")
-    assert done.lines == extracted("--choice", choice, "--reverse", records / "reverse", "--join", "mutual")
-    assert "|profile:agreement|" in done.err
-    assert "warning" not in done.err
+    assert cli.main([str(word) for word in (*select, "--dev-gold", gold, "--gold-base", 0)]) == 0
+    done = run("--profile", choice, "--reverse-path", backward, "--join", "mutual")
+    assert done.lines == extracted("--profile", choice, "--reverse", records / "reverse", "--join", "mutual")
+    assert "|profile:gold|" in done.err
     other = choice.read_text().replace('"model": "', '"model": "0')
     choice.write_text(other)
-    done = run("--choice", choice, "--overwrite")
+    done = run("--profile", choice, "--overwrite")
     assert (done.status, "choice.json: is the profile of model 0" in done.err) == (1, True)
 
 

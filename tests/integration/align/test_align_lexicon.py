@@ -49,7 +49,7 @@ def test_windows_and_batches_change_nothing(run, batching, half):
 def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window, half):
     """In the middle of what is counted and after it; the file is that of a run that was not stopped."""
     options = (*HALF, "--window", window, "--max-tokens", 10**6)
-    maps, batches = Direction.padded_maps, []
+    maps, batches = Direction.maps, []
 
     def counted(self, pairs, *what):
         batches.append(sorted(pairs))
@@ -57,7 +57,7 @@ def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch, stop, window, ha
             raise RuntimeError("the disk is full")
         return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "padded_maps", counted)
+    monkeypatch.setattr(Direction, "maps", counted)
     windows = {4: [[0, 1, 2, 3], [4, 5], [6, 7], [8, 9, 10, 11]], 5: [[0, 1, 2, 3, 4], [5], [6, 7, 8, 9], [10, 11]]}
     if stop == 5:  # all is done before
         run(*options)

@@ -15,7 +15,7 @@ MADE = ["out.pharaoh", "out.pharaoh.manifest.json"]
 @pytest.fixture
 def stopped(run, monkeypatch):
     """A run that was stopped in its third window of 4 sentences."""
-    maps, batches = Direction.padded_maps, []
+    maps, batches = Direction.maps, []
 
     def counted(self, pairs, *what):
         batches.append(sorted(pairs))
@@ -23,7 +23,7 @@ def stopped(run, monkeypatch):
             raise RuntimeError("the disk is full")
         return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "padded_maps", counted)
+    monkeypatch.setattr(Direction, "maps", counted)
     with pytest.raises(RuntimeError, match="the disk is full"):
         run(*PAPER, "--window", 4)
     return batches
@@ -69,14 +69,14 @@ def test_a_stopped_run_is_refused_before_its_models_are_loaded(run, stopped, mon
 
 
 def test_ctrl_c(run, monkeypatch, tmp_path):
-    maps = Direction.padded_maps
+    maps = Direction.maps
 
     def interrupted(self, pairs, *what):
         if 4 in pairs:  # the second window
             raise KeyboardInterrupt
         return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "padded_maps", interrupted)
+    monkeypatch.setattr(Direction, "maps", interrupted)
     done = run(*PAPER, "--window", 4)
     assert done.status == 130
     last = ["norm-align: 4 sentences are kept: --resume continues this run", "norm-align: stopped by Ctrl-C"]
@@ -117,18 +117,18 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     texts = [tmp_path / f"text.{number}" for number in range(2)]
     for file, text in zip(files, texts):
         text.write_text(Path(file).read_text())
-    maps, before = Direction.padded_maps, texts[0].read_text()
+    maps, before = Direction.maps, texts[0].read_text()
 
     def edit(self, pairs, *what):
         if 4 in pairs:  # the second window
             texts[0].write_text(before.replace("ba", "ki"))
         return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "padded_maps", edit)
+    monkeypatch.setattr(Direction, "maps", edit)
     done = run(*PAPER, "--window", 4, text=texts)
     assert done.status == 1
     assert "text.0: the text was changed while it was read" in done.err
-    monkeypatch.setattr(Direction, "padded_maps", maps)
+    monkeypatch.setattr(Direction, "maps", maps)
     texts[0].write_text(before)
     done = run(*PAPER, "--window", 4, "--resume", text=texts)
     assert (done.status, done.lines) == (0, run(*PAPER, out=tmp_path / "whole").lines)

@@ -47,7 +47,7 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
 
 def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
     text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
-    maps = Direction.padded_maps
+    maps = Direction.maps
 
     def failing(self, pairs, *what):
         if 8 in pairs:
@@ -55,7 +55,7 @@ def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypat
         return maps(self, pairs, *what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Direction, "padded_maps", failing)
+        patch.setattr(Direction, "maps", failing)
         with pytest.raises(RuntimeError, match="the disk is full"):
             run("--window", 4, "--lexicon", 0, text=text)
     done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
@@ -117,7 +117,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join or --symmetrize"),
-        (("--head", 1), 2, "either by a layer (and a head) or by heads"),
+        (("--null", "mask"), 2, "--null without --heads"),
         (
             ("--reverse-path", "r", "--symmetrize", "union", "--confidences"),
             2,
@@ -133,12 +133,12 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
             2,
             "join 'average' does not work with rule 'shift",
         ),
-        (("--layer", "max-norm"), 2, "--layer max-norm needs all maps"),
-        (("--choice", "c", "--layer", 1), 2, "--layer together with --profile"),
-        (("--choice", "c"), 1, "c: cannot be read"),
+        (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
+        (("--profile", "c", "--heads", 1), 2, "--heads together with --profile"),
+        (("--profile", "c"), 1, "c: cannot be read"),
         (("--layer", 2), 2, "map 2 (LAYER.HEAD"),
         (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
-        (("--kind", "alti", "--layer", 0, "--head", 1), 2, "head 0.1 of kind alti: "),
+        (("--kind", "alti", "--heads", "0.1"), 2, "head 0.1 of kind alti: "),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--min-confidence", 2), 2, "--min-confidence 2: expected a number from 0 to 1"),
         (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded

@@ -72,7 +72,7 @@ def test_profiles_are_those_that_are_bundled(call, models):
         assert mine == bundled
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
-    assert "two-way share 0.25 (default), both models 0.4 (default)" in done.out
+    assert "rule balanced=0.25 (default), both models grow=0.4 (default)" in done.out
     assert "fewer than 2000 words of both sides" in done.err
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
@@ -89,10 +89,9 @@ def test_one_pair_is_aligned_as_within_the_text(call, models, tmp_path):
 
 def test_without_a_profile_the_text_decides(call, models):
     done = call(*both(models), pairs=30)
-    assert done.err.count("(the text itself)") == 2
-    assert "maps 0.0:awi,2, chosen by agreement on 30 pairs" in done.err
+    assert "reading head 0.0 (AWI) × layer 2 (AWO); profile: none, chosen on the text itself" in done.err
     few = call(*both(models), pairs=29)
-    assert "the upper layers: the text is too short to choose maps by" in few.err
+    assert "the text is too short to choose maps by" in few.err
     add_profiles(models)
     assert call(*both(models), pairs=30).lines == done.lines
     assert call("--profile", "none", *both(models), pairs=29).lines == few.lines
@@ -135,7 +134,7 @@ def test_the_figure_is_that_of_the_share_that_was_chosen(call, models, capsys, t
     monkeypatch.setattr(shares, "FEWEST_WORDS", 1000)
     monkeypatch.setattr(shares, "estimated_share", lambda pairs, method: 0.39)
     done = call("calibrate", *GOLD)
-    assert "two-way share 0.4 (estimated; default 0.25)\n" in done.out
+    assert "rule balanced=0.4 (estimated; default 0.25)\n" in done.out
     profile = json.loads((models / "checkpoint.pt.align.json").read_text())
     assert profile["streamed"]["forward"]["rule"] == "balanced=0.4"
     found, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
@@ -234,7 +233,7 @@ def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
     words += ["--bpe-codes", folder / "codes.bpe", "--source-text", tmp_path / "dev.de", "--target-text"]
     words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
     assert cli.main([str(word) for word in words]) == 0
-    assert "maps 1,2, the upper layers: its alignment has not formed (agreement" in capsys.readouterr().err
-    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", tmp_path / "out", "--format", "json"]
+    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO)" in capsys.readouterr().err
+    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", "--hyp", tmp_path / "out", "--format", "json"]
     assert align_eval.main([str(word) for word in score]) == 0
     assert json.loads(capsys.readouterr().out)["aer"] < 0.275

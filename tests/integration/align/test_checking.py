@@ -54,6 +54,18 @@ def test_the_demo_is_parallel(warned):
     assert warned(lines("de")[:20], lines("en")[:20]) is None
 
 
+@pytest.mark.parametrize("times", [2, 8])
+def test_repeated_pairs_are_no_fault(warned, times):
+    """The pair that lends another source must not be a copy."""
+    assert warned(lines("de") * times, lines("en") * times) is None
+    assert "do not look like translations" in warned(lines("de")[1:] * times, lines("en")[:-1] * times)
+
+
+def test_pairs_drawn_with_repetition_are_no_fault(warned):
+    drawn = np.random.default_rng(0).integers(0, 60, 300)
+    assert warned(*([lines(language)[k] for k in drawn] for language in ("de", "en"))) is None
+
+
 def test_exchanged_texts(warned):
     assert "source and target look exchanged" in warned(lines("en"), lines("de"))
 

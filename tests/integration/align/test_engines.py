@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.arguments.maps import stated_options
+from alignment_eval.arguments.maps import stated_method
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.method import AlignmentMethod
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.cli import _parser
 from fairseq_norm_plugin.align.on_ray import AlignedWindow, Job, WindowAligner, _checked
@@ -165,7 +164,7 @@ def aligner(checkpoint, data):
     """What an actor is, in this process."""
     words = ["--path", checkpoint, "--data", data, "--bpe", "none", "--cpu", "-o", "none", *PAPER]
     args = _parser().parse_args(list(map(str, words)))
-    return WindowAligner(args, AlignmentMethod(stated_options(args)), None)
+    return WindowAligner(args, stated_method(args, None, 0), None)
 
 
 def test_an_actor_that_cannot_work(aligner, tmp_path):
@@ -191,7 +190,7 @@ def test_a_pair_that_fails_does_not_harm_its_window(run, aligner, files, tmp_pat
     texts = [tmp_path / "source", tmp_path / "target"]
     for text, side in zip(texts, lines):
         text.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-    maps = Direction.padded_maps
+    maps = Direction.maps
 
     def failing(self, pairs, *what):
         if 24 in pairs:
@@ -199,7 +198,7 @@ def test_a_pair_that_fails_does_not_harm_its_window(run, aligner, files, tmp_pat
         return maps(self, pairs, *what)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Direction, "padded_maps", failing)
+        patched.setattr(Direction, "maps", failing)
         (span,) = ParallelText(list(map(str, texts))).spans([13])
         window = answer(aligner, Job(20, span))
     assert [line.id for line in window.lines] == list(range(20, 33))

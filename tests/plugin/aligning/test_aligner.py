@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import join
-from alignment_eval.extraction.extract import extract, word_links
+from alignment_eval.extraction.corpus import align_pair
+from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from fairseq_norm_plugin.aligning.aligner import Aligner, length_batches
@@ -62,19 +62,16 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     for id_, (source, target) in pairs.items():
         if found[id_].links is None:
             continue
-        one = maps_alone(directions[0], id_, (source, target), FORWARD)
-        expected = extract(one, FORWARD)
-        if method.reverse is not None:
-            other = maps_alone(directions[1], id_, (target, source), REVERSE)
-            expected = join("average", one, FORWARD, word_links(one, FORWARD), word_links(other, REVERSE)).links
-        assert found[id_].links.links == expected
+        one = pair_map(maps_alone(directions[0], id_, (source, target), FORWARD), FORWARD)
+        other = pair_map(maps_alone(directions[1], id_, (target, source), REVERSE), REVERSE)
+        expected = align_pair((one, None if method.reverse is None else other), method)
+        assert found[id_].links.links == expected.links.links
     assert aligner.tokens["source"] == sum(len(pairs[id_][0]) for id_, pair in found.items() if pair.links is not None)
     assert not any(aligner.unknown.values())
 
 
 def maps_alone(direction, id_, pair, options):
-    layers = [name.layer for name in options.maps]
-    return direction.maps({id_: direction.encode(pair)}, [options.kind], layers)[id_]
+    return direction.maps({id_: direction.encode(pair)}, [options.kind], options.maps)[id_]
 
 
 def test_unknown_subwords_are_counted(make_direction):
@@ -91,7 +88,7 @@ def test_an_error_of_a_pass_ends_the_run(make_direction, pairs, threads, monkeyp
     def fail(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(directions[1], "padded_maps", fail)
+    monkeypatch.setattr(directions[1], "maps", fail)
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         list(Aligner(METHODS["joined"], directions, 26).align([pairs.items()]))

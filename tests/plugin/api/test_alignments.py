@@ -79,7 +79,7 @@ def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
         models[0].align(SOURCES, TARGETS, lexicon_file=tmp_path / "nothing")
     with pytest.raises(InputError, match=r"demo\.de: .*not a lexicon file"):
         models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="lexicon 2 beside lexicon_file"):
+    with pytest.raises(UsageError, match="lexicon 2"):
         models[0].align("a", "x", lexicon=2, lexicon_file=file)
     with pytest.raises(UsageError, match="lexicon -1: expected a number of passes"):
         models[0].align("a", "x", lexicon=-1)
@@ -118,7 +118,7 @@ def test_it_says_once_which_way_it_takes(models, capfd):
     alignments = models[0].align(SOURCES[:30], TARGETS[:30], profile="none")
     said = capfd.readouterr().err
     assert said.count("align: ") == 1
-    assert "chosen by agreement on 30 pairs" in said
+    assert "profile: none, chosen on the text itself" in said
     assert "sentences:30|" in alignments.signature
     assert "profile:agreement" in alignments.signature
     assert "\r" not in said  # no progress bar where there is no terminal

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from alignment_eval.extraction.options import MapName
-from fairseq_norm_plugin.training.guided import map_loss
+from alignment_eval.extraction.options import MapName, parse_maps
+from fairseq_norm_plugin.training.guided import GuidedAlignmentCriterion, map_loss
 
 B, H, T, S = 2, 3, 4, 5
 # (sentence, source, target): source 1 and 2 of target 0, source 4 of target 2, source 0 of target 1
@@ -42,5 +42,21 @@ def test_weights_of_zero_give_a_finite_loss(weights, sample):
     none = torch.zeros_like(weights).requires_grad_()
     loss = map_loss(none, MapName(0, 0), sample)
     loss.backward()
-    assert torch.isfinite(loss)
+    assert loss.item() == pytest.approx(-math.log(1e-9) * sum(SHARES))
     assert torch.isfinite(none.grad).all()
+
+
+def test_the_losses_of_several_maps_are_averaged(weights, sample):
+    class Layers:
+        layers = (0, 1)
+
+        def take(self):
+            return [weights, weights.flip(1)]
+
+    criterion = GuidedAlignmentCriterion.__new__(GuidedAlignmentCriterion)
+    torch.nn.Module.__init__(criterion)
+    names = parse_maps("0.1:awi,1.0:awo")
+    criterion._maps = names
+    criterion._guided = Layers()  # type: ignore[assignment]
+    each = [map_loss(of, name, sample) for of, name in zip(Layers().take(), names)]
+    assert criterion.compute_alignment_loss(sample, None).item() == pytest.approx((each[0] + each[1]).item() / 2)
