@@ -30,10 +30,10 @@ from fairseq_norm_plugin.align.arguments import (
     read_text,
     text_paths,
 )
-from fairseq_norm_plugin.align.windows import Text
 from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
 from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligning.text import SentencePairs as Text
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\

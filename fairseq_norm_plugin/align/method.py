@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
 from alignment_eval.arguments.maps import reverse_options, stated_options, states_maps
@@ -13,17 +13,17 @@ from alignment_eval.extraction.defaults import PRODUCT_RULE, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
-from fairseq_norm_plugin.align.windows import Text
-from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.profiles import find_profiles
-from fairseq_norm_plugin.options import default_layers
+
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.aligning.direction import Direction
+    from fairseq_norm_plugin.aligning.text import SentencePairs
 
 #: How two directions are combined by default: by the product of their word maps.
 _PRODUCT = BidirectionalOptions(join="product")
 
 
 def choose_method(
-    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: Text
+    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: SentencePairs
 ) -> ChosenMethod:
     """Choose the method for a command line, its models and its text.
 
@@ -37,6 +37,8 @@ def choose_method(
         UsageError: options that do not go together, or a profile of one direction for two.
         InputError: a profile cannot be used.
     """
+    from fairseq_norm_plugin.aligning.profiles import find_profiles
+
     stated = None
     if args.join is not None or args.symmetrize is not None:
         stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
@@ -57,7 +59,10 @@ def check_stated(args: argparse.Namespace) -> None:
         UsageError: something is unknown, or does not go together.
     """
     if states_maps(args):
-        _stated(argparse.Namespace(**vars(args)), 1, None)  # it fills in defaults
+        checked = argparse.Namespace(**vars(args))  # the defaults of the models are filled in
+        if args.layer is None and args.head is None and args.heads is None:
+            checked.layer = 0
+        _stated(checked, 1, None)
     elif args.rule is not None:
         rule_of(args.rule)
 
@@ -66,6 +71,8 @@ def _stated(args: argparse.Namespace, layers: int, both: Optional[BidirectionalO
     args.kind, args.setting = args.kind or "attn_n", args.setting or "awo"
     args.rule = args.rule or (PRODUCT_RULE if both == _PRODUCT else SINGLE_RULE)
     if args.layer is None and args.head is None and args.heads is None:
+        from fairseq_norm_plugin.options import default_layers
+
         args.heads = ",".join(map(str, default_layers(layers)))
     forward = stated_options(args)
     reverse = None if both is None else reverse_options(args, forward)

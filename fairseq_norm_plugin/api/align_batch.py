@@ -99,12 +99,12 @@ class AlignBatch:
         args, options = self._model
         model = load(*args, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [one.direction for one in model.both]
+        directions = [one.direction for one in model.with_reverse]
         if self._options.profile is None:
             for direction in directions:
                 _check_profile(direction)
         named = None if self._options.profile is None else str(self._options.profile)
-        profiles, sources = find_profiles(directions, [one.identity for one in model.both], (), named)
+        profiles, sources = find_profiles(directions, [one.identity for one in model.with_reverse], (), named)
         method = chosen_method(profiles, sources, None, self._options.overrides()).method
         file = self._options.lexicon_file
         if file is not None:

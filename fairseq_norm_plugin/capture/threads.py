@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
-
-from fairseq_norm_plugin.waiting_threads import waiting_threads_sleep
 
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
@@ -28,7 +27,8 @@ def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
     """
     before = torch.get_num_threads()
     parameters = sum(map(_multiplied, models))
-    work = _WORK if waiting_threads_sleep() else _WORK_SPINNING
+    asleep = os.environ.get("OMP_WAIT_POLICY", "").lower() == "passive"
+    work = _WORK if asleep else _WORK_SPINNING
     torch.set_num_threads(max(1, min(before, int(tokens * parameters / work))))
     try:
         yield

@@ -15,8 +15,6 @@ from fairseq_norm_plugin.loading.files import dictionary_files
 from fairseq_norm_plugin.loading.tags import source_tag
 
 _MULTILINGUAL, _PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
-#: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
-STATED = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 #: Pairs that a message shows.
 _SHOWN = 5
 
@@ -29,7 +27,7 @@ class Languages:
         source: source language.
         target: target language.
         data: the directory of the dictionaries.
-        stated: some of :data:`STATED`.
+        stated: some of :data:`~fairseq_norm_plugin.choices.LANGUAGE_OPTIONS`.
     """
 
     source: str

@@ -21,9 +21,11 @@ from torch.overrides import TorchFunctionMode
 from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoint_sizes import check_sizes
 from fairseq_norm_plugin.checkpoints import read_checkpoint
-from fairseq_norm_plugin.loading.dtypes import DTYPES
+from fairseq_norm_plugin.choices import DTYPES
 from fairseq_norm_plugin.loading.int8 import use_int8
 
+#: The type of a model's parameters; with ``int8`` only its products have 8 bits.
+_TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
 #: Numbers that are copied at once.
 _CHUNK = 1 << 24
 _PAGE = 4096
@@ -74,7 +76,7 @@ def build_model(
         task: the task.
         state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
-        dtype: one of :data:`~fairseq_norm_plugin.loading.dtypes.DTYPES`.
+        dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
 
@@ -98,13 +100,13 @@ def build_model(
     if see is not None:
         _show(model, see, mapped)
     for names in owners:
-        _own(model, names, DTYPES[dtype], mapped)
+        _own(model, names, _TYPES[dtype], mapped)
     for buffer in model.buffers():
         if buffer.untyped_storage().data_ptr() in mapped:
             buffer.data = buffer.clone()
     if dtype == "int8":
         use_int8(model)
-    return model.to(DTYPES[dtype]).eval()
+    return model.to(_TYPES[dtype]).eval()
 
 
 class _Unfilled(TorchFunctionMode):

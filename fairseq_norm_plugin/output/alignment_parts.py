@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
@@ -19,7 +19,7 @@ from alignment_eval.formats.writing import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records import merge
 from alignment_eval.records.manifest import CONTENTS, Manifest, finished_run, read_manifest, read_manifests
-from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, already_begun, check_same_run, written_ids
+from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, check_same_run, written_ids
 
 
 def parts_directory(alignments: Path) -> Path:
@@ -30,18 +30,6 @@ def parts_directory(alignments: Path) -> Path:
     """
     check_new(alignments, overwrite=True, parents=True)
     return alignments.with_name(f"{alignments.name}.parts")
-
-
-def check_not_begun(alignments: Path, existing: IfExists) -> None:
-    """Check, before the work, that no run of ``alignments`` was stopped, unless ``existing`` says what to do with it.
-
-    Raises:
-        InputError: one was, or its parts cannot be read.
-    """
-    directory = parts_directory(alignments)
-    for begun in read_manifests(directory, "alignments"):
-        if not (existing.resume or existing.overwrite):
-            raise already_begun(directory / begun.name, begun, existing)
 
 
 def manifest_file(alignments: Path) -> Path:
@@ -93,12 +81,6 @@ class AlignmentLine:
         return self.status == "ok"
 
 
-def write_pharaoh(path: Path, lines: Iterator[str]) -> None:
-    """Write the lines of a Pharaoh file."""
-    with path.open("wb") as file:
-        file.writelines(f"{line}\n".encode() for line in lines)
-
-
 class AlignmentParts(ShardParts[AlignmentLine]):
     """Word alignments; a run with one shard merges them into its alignments file at the end, with a manifest beside it.
 
@@ -106,21 +88,13 @@ class AlignmentParts(ShardParts[AlignmentLine]):
         file: the alignments file.
         manifest: as for :class:`ShardParts`.
         existing: likewise.
-        write: writes all lines, in corpus order, to a path.
 
     Raises:
         InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
     """
 
-    def __init__(
-        self,
-        file: Path,
-        manifest: Manifest,
-        existing: IfExists,
-        write: Callable[[Path, Iterator[str]], object] = write_pharaoh,
-    ) -> None:
+    def __init__(self, file: Path, manifest: Manifest, existing: IfExists) -> None:
         self.file = file
-        self._write_file = write
         self._lines: dict[int, str] = {}
         super().__init__(parts_directory(file), manifest, existing)
 
@@ -159,8 +133,9 @@ class AlignmentParts(ShardParts[AlignmentLine]):
             return
         if self._finished is None:
             with new_file(self.file) as temporary:
-                lines = merge.merged_lines(self.directory, finished_run(self.directory, "alignments"))
-                self._write_file(temporary, lines)
+                with temporary.open("wb") as file:
+                    lines = merge.merged_lines(self.directory, finished_run(self.directory, "alignments"))
+                    file.writelines(f"{line}\n".encode() for line in lines)
                 finished = replace(self.manifest, parts=(), details={"hash": file_hash(temporary)})
                 finished.write(self.file.parent, manifest_file(self.file).name)
         for listed in read_manifests(self.directory, "alignments"):

@@ -12,10 +12,11 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from fairseq_norm_plugin.align.windows import line_of
+
 from alignment_eval.extraction.defaults import both_directions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.formats.line_style import LineStyle
-from fairseq_norm_plugin.align.windows import line_of
 from fairseq_norm_plugin.aligning import direction as passes
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.text import ParallelText
@@ -66,7 +67,7 @@ def main() -> None:
         bpe_codes=DEMO / "codes.bpe",
         reverse_path=DEMO / "checkpoint.en-de.pt",
     )
-    directions = [each.direction for each in model.both]
+    directions = [each.direction for each in model.with_reverse]
     maps = ExtractionOptions("attn_n", heads=parse_maps("0.0:awi,2"), setting="awo", combine="product")
     aligner = Aligner(both_directions(maps, maps, lexicon=False), directions)
     text = ParallelText([args.source, args.target]).through(directions[0].pipelines)

@@ -20,10 +20,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from fairseq_norm_plugin.loading.dtypes import is_emulated
 from measure import Comparison, Process, process
 
 from alignment_eval.files import write_bytes
-from fairseq_norm_plugin.loading.dtypes import is_emulated
 
 GROUP = "raw text"
 BASELINE = "d7107af"

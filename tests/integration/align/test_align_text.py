@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from fairseq_norm_plugin.aligning.direction import Direction
 from tests.integration.align.ways import PAPER
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
@@ -43,24 +42,6 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
     links = [tuple(map(int, link.split("-"))) for link in done.lines[0].split()]
     assert links
     assert all(i <= 3 and j <= 4 for i, j in links)
-
-
-def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
-    text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
-    maps = Direction.padded_maps
-
-    def failing(self, pairs, *what):
-        if 8 in pairs:
-            raise RuntimeError("the disk is full")
-        return maps(self, pairs, *what)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Direction, "padded_maps", failing)
-        with pytest.raises(RuntimeError, match="the disk is full"):
-            run("--window", 4, "--lexicon", 0, text=text)
-    done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
-    assert "warning: 1 lines were left blank" in done.err
-    assert "warning: sentence pairs that are empty: 1, with blank lines (the first is line 10)" in done.err
 
 
 def test_text_of_another_kind_is_told(run, files, tmp_path):
