@@ -1,7 +1,7 @@
 """Registers the plugin with fairseq: tasks, models, a criterion, and the types that checkpoints may hold.
 
-Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)`` when they are imported.  The debug messages of every
-library would then go to the standard error of a program that imports the plugin.  So the root logger has a handler
+Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)`` when they are imported.  The debug messages of all
+libraries would then go to the standard error of a program that imports the plugin.  So the root logger has a handler
 meanwhile: then ``basicConfig`` does nothing.
 """
 

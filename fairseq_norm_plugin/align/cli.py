@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
+from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.maps import (
     MAX_NORM,
     add_line_arguments,
@@ -23,7 +24,6 @@ from alignment_eval.arguments.maps import (
     line_style,
 )
 from alignment_eval.arguments.numbers import positive_integer
-from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
@@ -44,13 +44,6 @@ from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.console import silence_libraries
 
 PROG = "norm-align"
-#: The options that --help shows; --help-all shows all.
-_COMMON = (
-    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "parquet", "profile"),
-    *("tokenizer", "bpe", "bpe_codes", "bpe_option", "reverse_path", "reverse_data", "reverse_bpe_codes", "rule"),
-    *("lexicon", "lexicon_file", "output", "confidences", "tokens_out", "resume", "overwrite"),
-    *("cpu", "dtype", "window", "engine"),
-)
 #: The options that --engine ray takes: those of the models, and these.
 _OF_RAY = ("parquet", "output", "overwrite", "profile", "lexicon_file", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
@@ -85,10 +78,10 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = ShortHelpParser(
+    parser = ListParser(
         prog=PROG,
-        common=_COMMON,
-        short_usage="%(prog)s [options] -o FILE",
+        usage="%(prog)s [options] -o FILE",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
@@ -165,8 +158,8 @@ def _check_ray(args: argparse.Namespace) -> None:
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
             raise UsageError(
-                f"--{name.replace('_', '-')} does not work with --engine ray, which reads --parquet, aligns each pair by "
-                f"the models' profiles, and writes a directory of Parquet files"
+                f"--{name.replace('_', '-')} does not work with --engine ray, which reads --parquet, aligns each pair "
+                f"by the models' profiles, and writes a directory of Parquet files"
             )
     if args.parquet is None or args.output == STANDARD:
         raise UsageError("--engine ray: expected --parquet PATH, and a directory as -o")
