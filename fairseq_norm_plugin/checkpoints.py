@@ -37,8 +37,6 @@ from fairseq_norm_plugin.checkpoint_sizes import check_whole
 _ADVICE = "give a checkpoint that fairseq-train saved"
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 # fairseq's main branch (ve-fairseq) refuses it as unexpected.
-#: The options of the task of each checkpoint that fairseq has read, by path.
-_TASKS: dict[str, Any] = {}
 _FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
@@ -203,11 +201,6 @@ def explained(path: str) -> Iterator[None]:
         raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
 
 
-def options_read(path: str) -> Any:
-    """The options of the task in a checkpoint that fairseq has read in this process; None if there are none."""
-    return _TASKS.get(path)
-
-
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
@@ -216,7 +209,6 @@ def _explain_refusals(load: Any) -> Any:
             state = load(path, *args, **kwargs)
             check_whole(state, path)
         _remove_copies(state)
-        _TASKS[path] = getattr(state.get("cfg"), "task", None)
         return state
 
     return load_checkpoint_to_cpu

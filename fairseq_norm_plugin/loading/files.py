@@ -65,11 +65,11 @@ def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFil
     if directory.is_dir():
         members = _checkpoints(directory)
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
-    if data is None:
-        raise UsageError(
-            f"{path}: a checkpoint, and --data is missing: give the directory of its dictionaries, dict.<language>.txt"
-        )
     members = [_parts(Path(name)) for name in str(path).split(":")]
+    if data is None:
+        raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
+    if not Path(data).is_dir():
+        raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)
 
 

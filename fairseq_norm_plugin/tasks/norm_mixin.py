@@ -136,7 +136,7 @@ class NormMixin:
         if seq_gen_cls is not None:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
-        warn_of_run(self)
+        warn_of_run(self, models)
         layers, heads = layers_and_heads(models)
         profile = profile_of_run(self, self._read.hash(models)) if wanted else None
         options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
