@@ -131,14 +131,11 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
 def read_checkpoint(path: str) -> dict[str, Any]:
     """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
 
-    ``mapped`` says whether they are: not in a file that torch before 1.6 saved.
-
     Raises:
         InputError: the file cannot be read safely, is damaged or has no weights, or its options are not plain.
     """
     with explained(path):
         state = _check(path)
-    state["mapped"] = zipfile.is_zipfile(path)
     if state.get("cfg") is not None:
         state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller

@@ -1,4 +1,7 @@
-"""Warns of a model that is used for other languages than it was trained for: with a joint dictionary, nothing shows it."""
+"""Warns of a model that is used for other languages than it was trained for.
+
+With a joint dictionary, nothing else would show it.
+"""
 
 from __future__ import annotations
 

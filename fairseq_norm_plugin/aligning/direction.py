@@ -19,9 +19,9 @@ from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.encoding import EncodedPair, EncodedSide, count_tokens, side_encoders
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
-from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, forced_maps
 from fairseq_norm_plugin.pipeline.text import TextPipeline, WordsInText
+from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.tokens import Frames
 
 

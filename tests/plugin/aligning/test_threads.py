@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from fairseq_norm_plugin.aligning.threads import executors
+from fairseq_norm_plugin.process import executors
 
 
 @pytest.fixture(autouse=True)

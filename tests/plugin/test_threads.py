@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from fairseq_norm_plugin.capture.threads import enough_threads
+from fairseq_norm_plugin.process import enough_threads
 
 
 @pytest.fixture(autouse=True)
