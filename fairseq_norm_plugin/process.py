@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
@@ -112,7 +112,7 @@ def _mask_warning_hidden() -> Iterator[None]:
             _hiding -= 1
             if not _hiding:
                 with suppress(ValueError):  # someone has reset all filters
-                    warnings.filters.remove(_filters.pop())
+                    cast("list[Any]", warnings.filters).remove(_filters.pop())
 
 
 def _multiplied(model: Any) -> int:

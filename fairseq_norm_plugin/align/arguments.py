@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,15 +194,18 @@ def check_input(args: argparse.Namespace) -> None:
     _text_options(args)
 
 
-def check_outputs(args: argparse.Namespace, *outputs: str) -> None:
-    """Check that no output is an input, or another output; ``outputs`` are all of them.
+def check_outputs(args: argparse.Namespace) -> None:
+    """Check that no output of ``norm-align`` is an input, or another output.
 
     Raises:
         UsageError: one is.
     """
-    inputs = {os.path.realpath(file): file for file in _input_files(args) if file not in outputs}
+    outputs = (args.output, f"{args.output}.partial", args.save_lexicon, *(args.tokens_out or ()))
+    inputs = set(map(os.path.realpath, _input_files(args)))
     written: set[str] = set()
     for output in outputs:
+        if output is None:
+            continue
         real = os.path.realpath(output)
         if output != STANDARD and (real in inputs or real in written):
             what = "an input of this command" if real in inputs else "another output of this command"
@@ -211,12 +215,17 @@ def check_outputs(args: argparse.Namespace, *outputs: str) -> None:
 
 def _input_files(args: argparse.Namespace) -> Iterator[str]:
     """The files that any option names: those of an ensemble, of KEY=VALUE, and dictionaries, too."""
-    for value in vars(args).values():
+    for option, value in vars(args).items():
+        if option in ("output", "save_lexicon", "tokens_out"):
+            continue
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str):
                 yield from (name for name in (text, *text.split(":"), text.partition("=")[2]) if Path(name).is_file())
     for directory in (args.path, args.data, args.reverse_data):
-        yield from map(str, Path(directory or ".").glob("dict.*"))
+        if directory is not None:
+            yield from map(str, Path(directory).glob("dict.*"))
+    if args.parquet is not None:
+        yield from glob.glob(args.parquet)  # noqa: PTH207  # a pattern
 
 
 def check_directions(args: argparse.Namespace, directions: int) -> None:

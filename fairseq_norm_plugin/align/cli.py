@@ -185,8 +185,7 @@ def check_usage(args: argparse.Namespace) -> None:
         _check_ray(args)
     elif args.actors is not None:
         raise UsageError("--actors without --engine ray: give that too")
-    outputs = (args.output, f"{args.output}.partial", *(args.tokens_out or ()), args.save_lexicon)
-    check_outputs(args, *(output for output in outputs if output is not None))
+    check_outputs(args)
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

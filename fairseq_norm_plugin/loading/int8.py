@@ -75,6 +75,7 @@ def use_int8(model: nn.Module) -> None:
     """
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
+    module: Any
     for name, module in model.named_modules():
         if ".layers." in name and type(module) is nn.Linear:
             module.__class__ = Int8Linear

@@ -12,8 +12,6 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from fairseq_norm_plugin.align.windows import line_of
-
 from alignment_eval.extraction.defaults import both_directions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.formats.line_style import LineStyle
@@ -89,7 +87,7 @@ def one_round(aligner: Aligner, pairs: list[Any], kept: Timed, text_work: list[T
         timed.rewind()
     start = process_time()
     for pair in aligner.align([pairs]):
-        line_of(pair, LineStyle())
+        LineStyle().line(pair.links)
     whole = process_time() - start
     text = sum(timed.seconds for timed in text_work)
     return text, whole - text - kept.seconds

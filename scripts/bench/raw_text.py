@@ -20,14 +20,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairseq_norm_plugin.loading.dtypes import is_emulated
 from measure import Comparison, Process, process
 
 from alignment_eval.files import write_bytes
 
 GROUP = "raw text"
 BASELINE = "d7107af"
-DTYPES = [dtype for dtype in ("auto", "float32", "bfloat16", "int8") if not is_emulated(dtype)]
+DTYPES = ["float32", "bfloat16", "int8"]
 DEFAULT = DTYPES[0]
 _DEMO = Path("data/demo").resolve()
 

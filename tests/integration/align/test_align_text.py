@@ -137,6 +137,24 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert not list(tmp_path.glob("*out*"))
 
 
+@pytest.mark.parametrize("which", ["text", "dictionary", "tokens", "lexicon", "partial"])
+def test_no_output_is_an_input_or_another_output(run, files, data, tmp_path, which):
+    """Not even with --overwrite; the file of a stopped run is an output, too."""
+    texts = changed(files, tmp_path, {})
+    (tmp_path / "link").symlink_to(texts[0])
+    options, out = {
+        "text": ((), tmp_path / "link"),
+        "dictionary": ((), data / "dict.xx.txt"),
+        "tokens": (("--tokens-out", tmp_path / "words", tmp_path / "words"), None),
+        "lexicon": (("--lexicon", 1, "--save-lexicon", tmp_path / "out.pharaoh"), None),
+        "partial": (("--tokens-out", tmp_path / "words", tmp_path / "out.pharaoh.partial"), None),
+    }[which]
+    before = [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")]
+    done = run("--overwrite", *options, text=texts, out=out)
+    assert (done.status, "is also" in done.err) == (2, True), done.err
+    assert [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")] == before
+
+
 def test_codes_of_another_form(run, tmp_path):
     (tmp_path / "codes").write_text("three pieces here\n")
     done = run(bpe=("--bpe-codes", tmp_path / "codes"))
