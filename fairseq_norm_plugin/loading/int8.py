@@ -8,7 +8,7 @@ layer norms, softmax and maps stay in float32.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 from fairseq.modules import MultiheadAttention
@@ -75,10 +75,9 @@ def use_int8(model: nn.Module) -> None:
     """
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
-    module: Any
     for name, module in model.named_modules():
         if ".layers." in name and type(module) is nn.Linear:
             module.__class__ = Int8Linear
-            module.pack()
+            cast(Int8Linear, module).pack()
         elif isinstance(module, MultiheadAttention):
             module.skip_embed_dim_check = True  # torch's fused attention would multiply by the parameters themselves
