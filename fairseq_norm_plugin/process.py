@@ -64,7 +64,7 @@ def keep_freed_memory() -> None:
 def keep_few_programs() -> None:
     """Let oneDNN keep few programs, unless the environment says how many; call it before the first matrix product.
 
-    It makes a program for each size of a product, and keeps the last 1,000 (500 MB).  Batches hardly ever have the same
+    It makes a program for each size of a product, and keeps the last 1,000 (500 MB).  Batches rarely have the same
     sizes, so more save no time.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
@@ -116,7 +116,7 @@ def _mask_warning_hidden() -> Iterator[None]:
 
 
 def _multiplied(model: Any) -> int:
-    """The parameters that each token is multiplied by: all but embeddings, of which it only takes its row."""
+    """The parameters that each token is multiplied by: all but embeddings, where it only takes its row."""
     from torch import nn
 
     looked_up = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}

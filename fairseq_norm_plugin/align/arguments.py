@@ -36,7 +36,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: --path, if a directory)"
     )
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
-    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: likewise")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: detected, too")
     _add_language_arguments(parser.add_argument_group("multilingual models", "default: as the checkpoint says"))
     _add_pipeline_arguments(parser.add_argument_group("words and subwords"))
 
@@ -105,7 +105,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parquet",
         metavar="PATH",
-        help="both texts, in columns source and target (and id, if there is one): a file, a directory or a glob",
+        help="both texts, in columns source and target (and perhaps id): a file, a directory or a glob",
     )
 
 
@@ -214,7 +214,7 @@ def check_outputs(args: argparse.Namespace) -> None:
 
 
 def _input_files(args: argparse.Namespace) -> Iterator[str]:
-    """The files that any option names: those of an ensemble, of KEY=VALUE, and dictionaries, too."""
+    """The files that any option names: also in an ensemble or KEY=VALUE, and the dictionaries."""
     for option, value in vars(args).items():
         if option in ("output", "save_lexicon", "tokens_out"):
             continue
@@ -268,7 +268,7 @@ def _text_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_models(args: argparse.Namespace) -> list[NormModel]:
-    """The source-target model, and the target-source model if there is one, on their device.
+    """The source-target model, and the target-source model if given, on their device.
 
     Raises:
         InputError: a checkpoint, a dictionary or BPE codes cannot be used.

@@ -44,7 +44,7 @@ from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.console import silence_libraries
 
 PROG = "norm-align"
-#: The options that --engine ray takes: those of the models, and these.
+#: The options that --engine ray takes with the options of models.
 _OF_RAY = ("parquet", "output", "overwrite", "profile", "lexicon_file", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_map_arguments(
-        parser, "default: the profile beside each checkpoint; without one, maps chosen on the text itself"
+        parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
     group = add_reverse_arguments(parser)
     add_reverse_heads(group)
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_ray(args: argparse.Namespace) -> None:
-    """Check that only options are given that work on Ray, where each pair is aligned by itself by the profiles.
+    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles.
 
     Raises:
         UsageError: there is another one, or no Parquet files are given.

@@ -30,7 +30,7 @@ _OWN_FILES = OwnFiles("norm-align --engine ray", re.compile(rf"{_MARK}|.*\.parqu
 
 
 def run(args: argparse.Namespace) -> None:
-    """Align the Parquet files of ``args`` on a Ray cluster, each pair by itself.
+    """Align the Parquet files of ``args`` on a Ray cluster, each pair alone.
 
     Raises:
         InputError: Ray is not installed or cannot be started, a file cannot be used, a model has no profile, or no pair
@@ -122,7 +122,7 @@ def _check(directory: Path) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, of the error that Ray raised: that of an actor, if there is one."""
+    """The reason of an error that Ray raised: the error of an actor, if one caused it."""
     inner: Any = error
     while inner is not None:
         if isinstance(inner, InputError):

@@ -115,7 +115,7 @@ class _Windows:
         self.ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
 
     def aligned(self, done: int) -> Iterator[list[Row]]:
-        """Align all windows but those of the first ``done`` pairs; the rows of each window, in the order of the text.
+        """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
         The pairs that a lexicon is counted on are always aligned, so that it is the same after a stop.
 

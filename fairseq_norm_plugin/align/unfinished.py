@@ -30,7 +30,7 @@ def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
     """Check that there is no unfinished output, unless an option says what to do with it.
 
     Raises:
-        InputError: there is one.
+        InputError: it exists.
     """
     path = partial_path(output)
     if path.exists() and not (resume or overwrite):
@@ -48,11 +48,11 @@ class UnfinishedOutput:
     Args:
         output: the output.
         signature: what decides the links.
-        resume: continue the file, if there is one.
-        overwrite: replace it, if there is one.
+        resume: continue the file, if it exists.
+        overwrite: replace the file, if it exists.
 
     Raises:
-        InputError: there is one, and neither option is given; it belongs to another run; or another process writes it.
+        InputError: the file exists, and neither option is given; it is of another run; or another process writes it.
     """
 
     def __init__(self, output: str, signature: str, resume: bool = False, overwrite: bool = False) -> None:

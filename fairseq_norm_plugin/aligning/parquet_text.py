@@ -17,7 +17,7 @@ from fairseq_norm_plugin.aligning.text import SentencePairs
 from fairseq_norm_plugin.output.alignment_table import GROUP_ROWS, row_numbers
 
 _TEXT = ("source", "target")
-_ADVICE = "give Parquet files with the columns source and target (text), and id (whole numbers or text) if there is one"
+_ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
 #: Rows that are decoded together.
 _ROWS = 10_000
 
@@ -88,7 +88,7 @@ def parquet_files(place: str) -> list[str]:
 
 
 def type_of_ids(paths: Sequence[str]) -> Optional[pa.DataType]:
-    """Check the columns of files of sentence pairs; the type of the column ``id``, None if there is none.
+    """Check the columns of files of sentence pairs; the type of the column ``id``, None without such a column.
 
     Raises:
         InputError: a file is none of Parquet, lacks a column, or has one of another type than needed or than the first.

@@ -60,7 +60,7 @@ def load(
         data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, if it is a directory.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
             dictionaries and the checkpoint.
-        target_lang: target language; likewise.
+        target_lang: target language; detected, too, by default.
         bpe_codes: file of subword-nmt or fastBPE codes, or two files, of source and target; sentences are then given in
             words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).

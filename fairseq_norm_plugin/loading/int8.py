@@ -58,7 +58,7 @@ def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
     kept: Optional[tuple[int, Tensor, Tensor]] = getattr(input, _KEPT, None)
     if kept is not None and kept[0] == version:
         return kept[1:]
-    # two passes over the numbers take half the time of abs(), which writes them all anew
+    # two passes over the numbers take half the time of abs(), which writes them all again
     largest = torch.maximum(input.amax(dim=-1, keepdim=True), input.amin(dim=-1, keepdim=True).neg_())
     largest.clamp_min_(_TINY)
     scaled = input / largest

@@ -119,7 +119,7 @@ def _misfit(name: str, error: RuntimeError) -> InputError:
             f"{name}: parameters are missing ({_first(text, 'Missing key')}): the file is incomplete, or a part of the "
             f"weights is in another file"
         )
-    return InputError(f"{name}: the file has parameters that the model has not ({_first(text, 'Unexpected key')})")
+    return InputError(f"{name}: the file has parameters that the model lacks ({_first(text, 'Unexpected key')})")
 
 
 def _first(text: str, what: str) -> str:

@@ -90,7 +90,7 @@ class TextSettings:
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything is said of the subwords."""
+        """Whether subwords are stated."""
         return self.bpe is not None or bool(self.codes)
 
     @property
@@ -167,7 +167,7 @@ def pipelines(
     Args:
         settings: how text becomes pieces.
         languages: of source and target.
-        vocabularies: likewise.
+        vocabularies: of source and target.
 
     Raises:
         InputError: a file cannot be read, a package is not installed, or subwords are of another vocabulary.

@@ -94,7 +94,7 @@ def test_names_of_other_files_say_no_languages(tmp_path, names, found):
     ("change", "problem"),
     [
         (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters are missing .*fc1"),
-        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters that the model has not"),
+        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters that the model lacks"),
         (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
     ],
 )

@@ -93,7 +93,7 @@ def test_weights_that_do_not_fit(tmp_path):
     state = torch.load(tmp_path / "model.pt", weights_only=True)
     state["model"]["decoder.new"] = torch.zeros(1)
     torch.save(state, tmp_path / "model.pt")
-    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model has not … decoder.new")):
+    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model lacks … decoder.new")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     del state["model"]["decoder.new"]
     state["args"].decoder_ffn_embed_dim = 8
