@@ -61,6 +61,7 @@ class UnfinishedOutput:
         self._head = f"{signature}\n".encode()
         self._rows = 0
         with writing_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("r+b" if self.path.exists() else "x+b")
             try:
                 self._lock()

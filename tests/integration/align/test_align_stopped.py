@@ -94,6 +94,12 @@ def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
     assert (tmp_path / "out.pharaoh").read_text() == "mine\n"
 
 
+def test_a_directory_is_made(run, tmp_path):
+    done = run(*PAPER, out=tmp_path / "new" / "directory" / "out")
+    assert len(done.lines) == 12
+    assert [path.name for path in done.out.parent.iterdir()] == ["out"]
+
+
 def test_two_processes_do_not_write_one_output(run, stopped):
     fcntl = pytest.importorskip("fcntl")
     with stopped.open("rb") as other:
