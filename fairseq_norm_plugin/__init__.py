@@ -1,25 +1,20 @@
-"""fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer."""
+"""fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer.
+
+A command of this package parses its options first, and then imports :mod:`fairseq_norm_plugin.registration`, with torch
+and fairseq.  Every other program gets the whole plugin at once, because fairseq takes what an import registers.
+"""
 
 import sys
 
 from fairseq_norm_plugin.console import set_up
-from fairseq_norm_plugin.root_logger import kept_root_logger
-from fairseq_norm_plugin.waiting_threads import let_waiting_threads_sleep
+from fairseq_norm_plugin.process import is_own_command, let_waiting_threads_sleep
 
-let_waiting_threads_sleep(sys.orig_argv)
-set_up(sys.argv[0])
+if is_own_command(getattr(sys, "orig_argv", sys.argv)):  # Python 3.9 has only argv
+    let_waiting_threads_sleep()
+else:
+    set_up(sys.argv[0])
 
-with kept_root_logger():
-    from fairseq_norm_plugin.checkpoints import admit_checkpoint_types
-
-    admit_checkpoint_types()
-
+    from fairseq_norm_plugin import registration as registration
     from fairseq_norm_plugin.api import AlignBatch, BlockMaps, MaskedLM, NormModel, load, load_masked_lm
-    from fairseq_norm_plugin.models import bert as bert  # registers the models
-    from fairseq_norm_plugin.models import marian as marian
-    from fairseq_norm_plugin.tasks import masked_lm as masked_lm  # registers the tasks
-    from fairseq_norm_plugin.tasks import multilingual as multilingual
-    from fairseq_norm_plugin.tasks import translation as translation
-    from fairseq_norm_plugin.training import guided as guided
 
 __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]

@@ -34,8 +34,6 @@ from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoint_options import check_options
 
 _ADVICE = "give a checkpoint that fairseq-train saved"
-#: The options of the task of each checkpoint that fairseq has read, by path.
-_TASKS: dict[str, Any] = {}
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 # fairseq's main branch (ve-fairseq) refuses it as unexpected.
 _FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
@@ -132,14 +130,11 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
 def read_checkpoint(path: str) -> dict[str, Any]:
     """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
 
-    ``mapped`` says whether they are: not in a file that torch before 1.6 saved.
-
     Raises:
         InputError: the file cannot be read safely, is damaged or has no weights, or its options are not plain.
     """
     with explained(path):
         state = _check(path)
-    state["mapped"] = zipfile.is_zipfile(path)
     if state.get("cfg") is not None:
         state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
@@ -202,11 +197,6 @@ def explained(path: str) -> Iterator[None]:
         raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
 
 
-def options_read(path: str) -> Any:
-    """The options of the task in a checkpoint that fairseq has read in this process; None if there are none."""
-    return _TASKS.get(path)
-
-
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
@@ -214,7 +204,6 @@ def _explain_refusals(load: Any) -> Any:
             _check(str(PathManager.get_local_path(path)))
             state = load(path, *args, **kwargs)
         _remove_copies(state)
-        _TASKS[path] = getattr(state.get("cfg"), "task", None)
         return state
 
     return load_checkpoint_to_cpu

@@ -1,28 +1,25 @@
-"""Options of the commands that read raw text: models, subwords, text, batches."""
+"""Options of the commands that read raw text: models, subwords, text, batches.  Imports no torch before the parsing."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
-
-import torch
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
-from fairseq_norm_plugin.align.windows import Text
-from fairseq_norm_plugin.aligning.parquet_text import ParquetText
-from fairseq_norm_plugin.aligning.text import ParallelText
-from fairseq_norm_plugin.api import NormModel, load
-from fairseq_norm_plugin.loading.dtypes import DTYPES
-from fairseq_norm_plugin.loading.languages import STATED
-from fairseq_norm_plugin.pipeline.settings import SIDED, names_of, options_of
-from fairseq_norm_plugin.pipeline.text import WORDS
+from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, WORDS
 
-#: ``--dtype auto`` looks at a faster type for texts of this many pairs or more; shorter ones take seconds in float32.
-LONG_TEXT = 2_000
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.aligning.text import SentencePairs
+    from fairseq_norm_plugin.api import NormModel
+
 _NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
 
@@ -39,13 +36,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: --path, if a directory)"
     )
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
-    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: likewise")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: detected, too")
     _add_language_arguments(parser.add_argument_group("multilingual models", "default: as the checkpoint says"))
-    _add_pipeline_arguments(parser.add_argument_group("words and subwords", "as fairseq-interactive takes them"))
+    _add_pipeline_arguments(parser.add_argument_group("words and subwords"))
 
 
 def _add_language_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare what fairseq's multilingual tasks are told of their languages."""
+    """Declare what fairseq's multilingual tasks need to know of their languages."""
     group.add_argument(
         "--langs", metavar="LANG,LANG,…", help="all languages of the model, in the order of its training"
     )
@@ -61,23 +58,28 @@ def _add_language_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare fairseq's tokenizers and subwords, with the options that they declare themselves."""
-    group.add_argument("--tokenizer", choices=("none", *names_of("tokenizer")), help="links are between its tokens")
+    """Declare fairseq's tokenizers and subwords."""
+    group.add_argument(
+        "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; links are between its tokens (none: none)"
+    )
     group.add_argument(
         "--bpe",
-        choices=("none", "subword-nmt", *names_of("bpe")),
-        help="none: the text is in subwords (default: by --bpe-codes)",
+        metavar="NAME",
+        help="subwords of fairseq: subword-nmt, fastbpe, sentencepiece, gpt2, …; none: the text is in subwords "
+        "(default: by --bpe-codes)",
     )
     group.add_argument(
         "--bpe-codes", nargs="+", metavar="CODES", help="of subword-nmt or fastBPE: joint, or source and target"
     )
-    declared = {"bpe_codes"}
-    for registry in ("tokenizer", "bpe"):
-        for name in names_of(registry):
-            for option in options_of(registry, name):
-                if option.name not in declared:
-                    declared.add(option.name)
-                    _add_option(group, option, f"--{registry} {name}")
+    for name, example in (("tokenizer", "moses_no_escape=true"), ("bpe", "sentencepiece_model=FILE")):
+        group.add_argument(
+            f"--{name}-option",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help=f"an option that fairseq's --{name} has, such as {example}; may be repeated"
+            + (" (two models: of source and target)" if name == "bpe" else ""),
+        )
     group.add_argument(
         "--subword-mark",
         choices=("auto", *MARKS),
@@ -94,21 +96,6 @@ def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
         )
 
 
-def _add_option(group: argparse._ArgumentGroup, option: Any, owner: str) -> None:
-    flag, text = f"--{option.name.replace('_', '-')}", f"{owner}: {option.metadata.get('help', '')}".replace("%", "%%")
-    if option.type is bool:
-        group.add_argument(flag, action="store_const", const=True, help=text)
-    else:
-        group.add_argument(flag, metavar="VALUE", help=text, nargs="+" if option.name in SIDED else None)
-
-
-def _stated_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The stated options of tokenizer and subwords, except for codes, and those of multilingual models."""
-    names = {o.name for registry in ("tokenizer", "bpe") for n in names_of(registry) for o in options_of(registry, n)}
-    names |= set(STATED)
-    return {name: getattr(args, name) for name in names - {"bpe_codes"} if getattr(args, name) is not None}
-
-
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
     group = parser.add_argument_group("text", "tokenised, cased, … as for training (-: standard input)")
@@ -118,7 +105,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parquet",
         metavar="PATH",
-        help="both texts, in columns source and target (and id, if there is one): a file, a directory or a glob",
+        help="both texts, in columns source and target (and perhaps id): a file, a directory or a glob",
     )
 
 
@@ -140,13 +127,8 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
     return group
 
 
-def add_speed_arguments(parser: argparse.ArgumentParser, auto: bool = False) -> argparse._ArgumentGroup:
-    """Declare batches and device; returns their group.
-
-    Args:
-        parser: the command line.
-        auto: whether the type may be chosen for a text (align.precision), which is then the default.
-    """
+def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare batches and device; returns their group."""
     group = parser.add_argument_group("speed and memory")
     group.add_argument(
         "--max-tokens",
@@ -156,21 +138,13 @@ def add_speed_arguments(parser: argparse.ArgumentParser, auto: bool = False) -> 
         help="tokens in a batch (default: 4000)",
     )
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
-    precision = group.add_mutually_exclusive_group()
-    precision.add_argument(
+    group.add_argument(
         "--dtype",
-        choices=["auto", *DTYPES] if auto else DTYPES,
-        default="auto" if auto else "float32",
+        choices=DTYPES,
+        default="float32",
         help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
-        + (
-            f"(default: auto: float32; for {LONG_TEXT} pairs or more the processor's fastest type, where a sample "
-            f"keeps 98 %% of its links)"
-            if auto
-            else "(default: float32)"
-        ),
+        "(default: float32)",
     )
-    for flag, dtype in (("--fp16", "float16"), ("--bf16", "bfloat16")):
-        precision.add_argument(flag, dest="dtype", action="store_const", const=dtype, help=f"--dtype {dtype}")
     return group
 
 
@@ -180,12 +154,15 @@ def text_paths(args: argparse.Namespace) -> list[str]:
     return [joined] if joined is not None else [args.source_text, args.target_text]
 
 
-def read_text(args: argparse.Namespace) -> Text:
+def read_text(args: argparse.Namespace) -> SentencePairs:
     """The text.
 
     Raises:
         InputError: it cannot be used as given.
     """
+    from fairseq_norm_plugin.aligning.parquet_text import ParquetText
+    from fairseq_norm_plugin.aligning.text import ParallelText
+
     return ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
 
 
@@ -214,6 +191,41 @@ def check_input(args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
+    _text_options(args)
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Check that no output of ``norm-align`` is an input, or another output.
+
+    Raises:
+        UsageError: one is.
+    """
+    outputs = (args.output, f"{args.output}.partial", args.save_lexicon, *(args.tokens_out or ()))
+    inputs = set(map(os.path.realpath, _input_files(args)))
+    written: set[str] = set()
+    for output in outputs:
+        if output is None:
+            continue
+        real = os.path.realpath(output)
+        if output != STANDARD and (real in inputs or real in written):
+            what = "an input of this command" if real in inputs else "another output of this command"
+            raise UsageError(f"{output}: is also {what}, which would be lost; name another output")
+        written.add(real)
+
+
+def _input_files(args: argparse.Namespace) -> Iterator[str]:
+    """The files that any option names: also in an ensemble or KEY=VALUE, and the dictionaries."""
+    for option, value in vars(args).items():
+        if option in ("output", "save_lexicon", "tokens_out"):
+            continue
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                yield from (name for name in (text, *text.split(":"), text.partition("=")[2]) if Path(name).is_file())
+    for directory in (args.path, args.data, args.reverse_data):
+        if directory is not None:
+            yield from map(str, Path(directory).glob("dict.*"))
+    if args.parquet is not None:
+        yield from glob.glob(args.parquet)  # noqa: PTH207  # a pattern
 
 
 def check_directions(args: argparse.Namespace, directions: int) -> None:
@@ -232,31 +244,42 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
         raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
 
 
+def model_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of :func:`fairseq_norm_plugin.load`."""
+    named = ("data", "source_lang", "target_lang", "bpe_codes", "subword_mark", "tokenizer", "bpe", "dtype")
+    reverse = ("reverse_path", "reverse_data", "reverse_bpe_codes")
+    names = ("path", *named, *reverse, "source_words", "target_words", *LANGUAGE_OPTIONS)
+    return {**{name: getattr(args, name) for name in names}, **_text_options(args)}
+
+
+def _text_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of tokenizer and subwords; one that is given twice has a list of values."""
+    options: dict[str, Any] = {}
+    for flag, stated in (("--tokenizer-option", args.tokenizer_option), ("--bpe-option", args.bpe_option)):
+        for pair in stated:
+            key, separator, value = pair.partition("=")
+            key = key.replace("-", "_")
+            if not (separator and key.isidentifier()):
+                raise UsageError(f"{flag} {pair}: expected KEY=VALUE, such as sentencepiece_model=FILE")
+            if key == "bpe_codes":
+                raise UsageError(f"{flag} {pair}: expected --bpe-codes CODES instead")
+            options[key] = [*options[key], value] if key in options else [value]
+    return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
+
+
 def load_models(args: argparse.Namespace) -> list[NormModel]:
-    """The source-target model, and the target-source model if there is one, on their device.
+    """The source-target model, and the target-source model if given, on their device.
 
     Raises:
         InputError: a checkpoint, a dictionary or BPE codes cannot be used.
     """
-    model = load(
-        args.path,
-        args.data,
-        args.source_lang,
-        args.target_lang,
-        args.bpe_codes,
-        args.subword_mark,
-        reverse_path=args.reverse_path,
-        reverse_data=args.reverse_data,
-        reverse_bpe_codes=args.reverse_bpe_codes,
-        tokenizer=args.tokenizer,
-        bpe=args.bpe,
-        source_words=args.source_words,
-        target_words=args.target_words,
-        dtype="float32" if args.dtype == "auto" else args.dtype,
-        **_stated_options(args),
-    )
+    import torch
+
+    from fairseq_norm_plugin.api import load
+
+    model = load(**model_options(args))
     if not model.text.is_stated:
         raise UsageError(_NO_SUBWORDS)
     if torch.cuda.is_available() and not args.cpu and args.dtype != "int8":
         model.to("cuda")
-    return model.both
+    return model.with_reverse

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
 from alignment_eval.arguments.lists import ListParser
@@ -29,10 +30,10 @@ from fairseq_norm_plugin.align.arguments import (
     read_text,
     text_paths,
 )
-from fairseq_norm_plugin.align.windows import Text
-from fairseq_norm_plugin.aligning.calibration import calibrate, calibrate_by_gold, can_align, usable_pairs
-from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
-from fairseq_norm_plugin.aligning.direction import Direction
+
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.aligning.direction import Direction
+    from fairseq_norm_plugin.aligning.text import SentencePairs
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
@@ -76,6 +77,8 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other.
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
+    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
+
     check_input(args)
     text = read_text(args)
     models = load_models(args)
@@ -96,9 +99,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _by_agreement(
-    args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
+    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Calibration], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
+    from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
+
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
     own = [pairs, [(target, source) for source, target in pairs]]
@@ -106,9 +111,11 @@ def _by_agreement(
 
 
 def _by_gold(
-    args: argparse.Namespace, text: Text, directions: Sequence[Direction], models: Sequence[str]
+    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Calibration], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
+    from fairseq_norm_plugin.aligning.calibration import calibrate_by_gold, can_align
+
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
     different = len({(tuple(source), tuple(target)) for source, target in pairs.values()})
@@ -125,8 +132,10 @@ def _by_gold(
     return calibrations, reading_fields("dev_gold", gold)
 
 
-def _check_text(text: Text, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
+def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
+    from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
+
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
+from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.maps import (
     add_line_arguments,
     add_map_arguments,
@@ -21,14 +22,12 @@ from alignment_eval.arguments.maps import (
     line_style,
 )
 from alignment_eval.arguments.numbers import positive_integer
-from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
-from fairseq_norm_plugin.align import calibrate as calibrate_command
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -36,38 +35,15 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
-    text_paths,
+    check_outputs,
 )
 from fairseq_norm_plugin.align.method import check_stated
-from fairseq_norm_plugin.align.run import run
-from fairseq_norm_plugin.api.loading import NO_REVERSE
+from fairseq_norm_plugin.choices import NO_REVERSE
+from fairseq_norm_plugin.console import silence_libraries
 
 PROG = "norm-align"
-#: The options that --help shows; --help-all shows all.
-_COMMON = (
-    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "parquet", "profile"),
-    *(
-        "tokenizer",
-        "bpe",
-        "bpe_codes",
-        "sentencepiece_model",
-        "reverse_path",
-        "reverse_data",
-        "reverse_bpe_codes",
-        "rule",
-        "lexicon",
-        "lexicon_file",
-        "output",
-        "confidences",
-        "tokens_out",
-        "resume",
-        "overwrite",
-        "cpu",
-        "dtype",
-        "window",
-        "engine",
-    ),
-)
+#: The options that --engine ray takes with the options of models.
+_OF_RAY = ("parquet", "output", "overwrite", "profile", "lexicon_file", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -80,28 +56,37 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    silence_libraries()
     if arguments[:1] == ["calibrate"]:
-        return calibrate_command.main(arguments[1:])
+        from fairseq_norm_plugin.align import calibrate
+
+        return calibrate.main(arguments[1:])
     return exit_status("norm-align", lambda: _parser().parse_args(arguments), _run)
 
 
 def _run(args: argparse.Namespace) -> None:
     check_usage(args)
+    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
+
+    if args.engine == "ray":
+        from fairseq_norm_plugin.align.on_ray import run
+    else:
+        from fairseq_norm_plugin.align.run import run
     run(args)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = ShortHelpParser(
+    parser = ListParser(
         prog=PROG,
-        common=_COMMON,
-        short_usage="%(prog)s [options] -o FILE",
+        usage="%(prog)s [options] -o FILE",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_map_arguments(
-        parser, "default: the profile beside each checkpoint; without one, maps chosen on the text itself"
+        parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
     group = add_reverse_arguments(parser)
     add_reverse_heads(group)
@@ -121,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         *("-o", "--output"),
         required=True,
         metavar="FILE",
-        help="Pharaoh file (-: standard output), or a table if it ends in .parquet",
+        help="Pharaoh file (-: standard output), or a table if it ends in .parquet; with --engine ray, a directory",
     )
     add_line_arguments(group)
     group.add_argument(
@@ -131,8 +116,8 @@ def _parser() -> argparse.ArgumentParser:
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
     )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE and the parts of a stopped run")
-    group = add_speed_arguments(parser, auto=True)
+    group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
+    group = add_speed_arguments(parser)
     group.add_argument(
         "--window",
         type=positive_integer,
@@ -145,12 +130,8 @@ def _parser() -> argparse.ArgumentParser:
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="align in this process, or on a Ray cluster (default: local)",
-    )
-    group.add_argument(
-        "--ray-address",
-        metavar="ADDRESS",
-        help="a running cluster, such as auto or HOST:6379 (default: RAY_ADDRESS, else one is started on this machine)",
+        help="align in this process, or Parquet files on a Ray cluster: that of RAY_ADDRESS, or one that is started on "
+        "this machine (default: local)",
     )
     group.add_argument(
         "--actors",
@@ -159,6 +140,27 @@ def _parser() -> argparse.ArgumentParser:
         help="processes that align (default: one for each GPU of the cluster, without GPUs one for each processor)",
     )
     return parser
+
+
+def _check_ray(args: argparse.Namespace) -> None:
+    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles.
+
+    Raises:
+        UsageError: there is another one, or no Parquet files are given.
+    """
+    models = argparse.ArgumentParser()
+    add_model_arguments(models)
+    add_reverse_arguments(models)
+    names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
+    default = _parser().parse_args(["--path", args.path, "-o", args.output])
+    for name, value in vars(args).items():
+        if name not in names and value != getattr(default, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not work with --engine ray, which reads --parquet, aligns each pair "
+                f"by the models' profiles, and writes a directory of Parquet files"
+            )
+    if args.parquet is None or args.output == STANDARD:
+        raise UsageError("--engine ray: expected --parquet PATH, and a directory as -o")
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -174,13 +176,12 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize makes links without confidences: give --join, or no option of confidences")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize, args.variant)
-    check_lexicon_arguments(args, args.overwrite or args.resume)
-    if args.engine == "ray" and STANDARD in text_paths(args):
-        raise UsageError("--engine ray with standard input, which only one process can read: give a file")
-    if args.engine != "ray":
-        for name in ("ray_address", "actors"):
-            if getattr(args, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} without --engine ray: give that too")
+    check_lexicon_arguments(args, args.overwrite)
+    if args.engine == "ray":
+        _check_ray(args)
+    elif args.actors is not None:
+        raise UsageError("--actors without --engine ray: give that too")
+    check_outputs(args)
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
 from alignment_eval.arguments.maps import MAX_NORM, stated_method, states_maps
@@ -12,13 +13,14 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
-from fairseq_norm_plugin.align.windows import Text
-from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.profiles import profiles_of
+
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.aligning.direction import Direction
+    from fairseq_norm_plugin.aligning.text import SentencePairs
 
 
 def choose_method(
-    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: Text
+    args: argparse.Namespace, directions: Sequence[Direction], models: Sequence[str], text: SentencePairs
 ) -> ChosenMethod:
     """Choose the method for a command line, its models and its text.
 
@@ -32,6 +34,8 @@ def choose_method(
         UsageError: options that do not go together, or a profile of one direction for two.
         InputError: a profile cannot be used.
     """
+    from fairseq_norm_plugin.aligning.profiles import profiles_of
+
     stated = None
     if args.join is not None or args.symmetrize is not None:
         stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)

@@ -1,42 +1,39 @@
-"""Run ``norm-align``: load models and text, choose the method, align window by window, write parts, report."""
+"""Run ``norm-align`` in this process: load models and text, choose the method, align window by window, write."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 
 from alignment_eval import __version__
 from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
+from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.files import check_new, file_hash, is_stream, write_lines
-from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
+from alignment_eval.progress import progress_meter
+from alignment_eval.records.manifest import json_hash
 from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
-from fairseq_norm_plugin.align.engine import Way
 from fairseq_norm_plugin.align.method import choose_method
-from fairseq_norm_plugin.align.precision import choose_dtype
-from fairseq_norm_plugin.align.windows import Text
+from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.memory import keep_few_programs, keep_freed_memory
+from fairseq_norm_plugin.aligning.text import SentencePairs, TokenPair
 from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.output.alignment_parts import AlignmentParts, check_not_begun, write_pharaoh
 from fairseq_norm_plugin.output.alignment_table import ENDING, write_table
 from fairseq_norm_plugin.output.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.output.shard_parts import IfExists
 from fairseq_norm_plugin.pipeline.settings import TextSettings
+from fairseq_norm_plugin.process import keep_few_programs, keep_freed_memory
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,33 +45,26 @@ def run(args: argparse.Namespace) -> None:
     """
     keep_freed_memory()
     keep_few_programs()
-    check_new(args.output, args.overwrite or args.resume, parents=True)
-    for file in args.tokens_out or ():
-        check_new(file, args.overwrite or args.resume, parents=True)
-    stream = is_stream(args.output)
-    existing = IfExists(args.resume, args.overwrite, ("--resume", "--overwrite"))
-    if not stream:
-        check_not_begun(Path(args.output), existing)
-    table = args.output.endswith(ENDING)
-    args.confidences |= table and args.symmetrize is None
+    for file in (args.output, *(args.tokens_out or ())):
+        check_new(file, args.overwrite, parents=True)
+    if not is_stream(args.output):
+        check_not_begun(args.output, args.resume, args.overwrite)
+    args.confidences |= args.output.endswith(ENDING) and args.symmetrize is None
     lexicon = given_lexicon(args)
     text = read_text(args)
     models = load_models(args)
     check_directions(args, len(models))
     directions = [model.direction for model in models]
     text = text.through(directions[0].pipelines)
-    _write_tokens(args, text, directions[0])
-    hashes = [model.identity for model in models]
     sample = sampled_pairs(text, text.size, directions[0])
     if warning := mismatch_warning(sample, directions[0], args.max_tokens):
         warn_on_stderr(warning)
-    chosen = choose_method(args, directions, hashes, text)
+    chosen = choose_method(args, directions, [model.identity for model in models], text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)
         words = ((directions[0].words(source, 0), directions[0].words(target, 1)) for source, target in text)
         if warning := seen_warning(chosen.profile, words, text.size):
             warn_on_stderr(warning)
-    choose_dtype(args, models, chosen.method, lexicon, text.size, list(sample.values()))
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **lexicon_fields(args),
@@ -82,60 +72,120 @@ def run(args: argparse.Namespace) -> None:
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     }
-    manifest = _manifest(args, text, models, hashes, fields)
-    described = signature(run=manifest.signature_hash, sentences=text.size, **_type_field(args), **fields)
-    way = Way(args, models, chosen.method, lexicon, on_count(args, described))
-    with ExitStack() as stack:
-        file = Path(args.output)
-        if stream:
-            file = Path(stack.enter_context(TemporaryDirectory(prefix="align-"))) / "pharaoh"
-        write = partial(write_table, ids=text.ids(), confidences=args.confidences) if table else write_pharaoh
-        writer = AlignmentParts(file, manifest, existing, write)
-        stack.callback(writer.abandon)
-        start = time.monotonic()
-        try:
-            done = _align(text, way, writer)
-        except torch.OutOfMemoryError as error:
-            raise InputError(
-                f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
-            ) from error
-        except KeyboardInterrupt:
-            if (written := writer.sentences) and not stream:
-                print(f"norm-align: {written} sentences are kept: --resume continues this run", file=sys.stderr)
-            raise
-        seconds = time.monotonic() - start
-        if stream:
-            with file.open(encoding="utf-8") as made:
-                write_lines(args.output, (line.rstrip("\n") for line in made))
-    kept = f", {text.size - done} kept from before" if done < text.size else ""
-    print(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{kept}", file=sys.stderr)
+    described = signature(run=_run_hash(args, text, models, fields), sentences=text.size, **_type_field(args), **fields)
+    counted: list[Lexicon] = []
+    aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, counted.append)
+    windows = _Windows(args, text, aligner)
+    start = time.monotonic()
+    try:
+        if is_stream(args.output):
+            kept = 0
+            _write(args, text, directions[0], itertools.chain.from_iterable(windows.aligned(0)))
+        else:
+            with UnfinishedOutput(args.output, described, args.resume, args.overwrite) as unfinished:
+                kept = unfinished.keep(windows.ends)
+                for rows in windows.aligned(kept):
+                    unfinished.append(rows)
+                _write(args, text, directions[0], unfinished.rows())
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
+        ) from error
+    for made in counted:
+        on_count(args, described)(made)
+    seconds, done = time.monotonic() - start, text.size - kept
+    said = f", {kept} kept from before" if kept else ""
+    print(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}", file=sys.stderr)
     print(described, file=sys.stderr)
 
 
-def _write_tokens(args: argparse.Namespace, text: Text, direction: Direction) -> None:
-    """Write the words that links count, of source and target (``--tokens-out``)."""
+class _Windows:
+    """The windows of a text: sentences that are sorted by length together.
+
+    Attributes:
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexicon is
+            counted on.
+    """
+
+    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
+        self._style = line_style(args)
+        self._text = text
+        self._aligner = aligner
+        self._counted = min(aligner.counted_pairs, text.size)
+        self.ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
+
+    def aligned(self, done: int) -> Iterator[list[Row]]:
+        """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
+
+        The pairs that a lexicon is counted on are always aligned, so that it is the same after a stop.
+
+        Raises:
+            InputError: the text was changed.
+        """
+        windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
+        with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
+            pairs = self._aligner.align(_read(self._text, windows), progress)
+            warned = False
+            for start, end in windows:
+                rows = [
+                    (pair.id, pair.status, self._style.line(pair.links))
+                    for pair in itertools.islice(pairs, end - start)
+                ]
+                self._text.check_unchanged()
+                if end > done:
+                    yield [(status, line) for _, status, line in sorted(rows)]
+                if not warned and (warning := self._aligner.unknown_warning()):
+                    warn_on_stderr(warning)
+                    warned = True
+
+
+def _read(text: Iterable[TokenPair], windows: Sequence[tuple[int, int]]) -> Iterator[Iterator[tuple[int, TokenPair]]]:
+    """The pairs of each window, with their ids; each must be read before the next."""
+    pairs, place = enumerate(text), 0
+    for start, end in windows:
+        yield itertools.islice(pairs, start - place, end - place)
+        place = end
+
+
+def _write(args: argparse.Namespace, text: SentencePairs, direction: Direction, rows: Iterator[Row]) -> None:
+    """Write the words that links count (``--tokens-out``) and the output, and report the pairs that are not aligned."""
     for which, file in enumerate(args.tokens_out or ()):
         write_lines(file, (" ".join(direction.words(pair[which], which)) for pair in text))
+    left_out: dict[str, list[int]] = {}
+    rows = _noted(rows, left_out)
+    if args.output.endswith(ENDING):
+        with new_file(args.output) as temporary:
+            write_table(temporary, rows, text.ids(), args.confidences)
+    else:
+        write_lines(args.output, (links for _, links in rows))
+    for status, (count, first) in left_out.items():
+        warn_on_stderr(f"sentence pairs that are {status}: {count}, with blank lines (the first is line {first})")
 
 
-def _manifest(
-    args: argparse.Namespace,
-    text: Text,
-    models: Sequence[NormModel],
-    hashes: Sequence[str],
-    fields: dict[str, Value],
-) -> AlignmentRun:
-    signed = {
-        "version": __version__,
-        "models": list(hashes),
-        **_type_field(args),
-        "architectures": [architecture_hash(model.models) for model in models],
-        "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
-        "pipelines": [_pipeline_fields(model.text) for model in models],
-        "text": list(text.hashes),
-        "extraction": fields,
-    }
-    return AlignmentRun(signed, size=text.size, shard=0, shards=1)
+def _noted(rows: Iterator[Row], left_out: dict[str, list[int]]) -> Iterator[Row]:
+    """The rows; how many have another status than ``ok``, and the first line of these, go into ``left_out``."""
+    for number, (status, links) in enumerate(rows, 1):
+        if status != "ok":
+            left_out.setdefault(status, [0, number])[0] += 1
+        yield status, links
+
+
+def _run_hash(
+    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]
+) -> str:
+    """The hash of everything that decides the output."""
+    return json_hash(
+        {
+            "version": __version__,
+            "models": [model.identity for model in models],
+            **_type_field(args),
+            "architectures": [architecture_hash(model.models) for model in models],
+            "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
+            "pipelines": [_pipeline_fields(model.text) for model in models],
+            "text": list(text.hashes),
+            "extraction": fields,
+        }
+    )
 
 
 def _type_field(args: argparse.Namespace) -> dict[str, str]:
@@ -149,35 +199,3 @@ def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
     hashes = [file_hash(Path(name)) for name in text.files]
     named = {"tokenizer": text.tokenizer, "bpe": text.bpe, "words": ",".join(text.words), "mark": text.mark}
     return {**named, "options": json.dumps(options), "files": ",".join(hashes)}
-
-
-def _align(text: Text, way: Way, writer: AlignmentParts) -> int:
-    """Align the pairs that are not written yet, one part for each window; returns their number."""
-    reasons: Counter[str] = Counter()
-    first: dict[str, int] = {}
-    warned = False
-    for lines in way.windows(text, ~writer.written):
-        for line in lines:
-            if not (line.ok or writer.written[line.id]):
-                reasons[line.status] += 1
-                first[line.status] = min(first.get(line.status, line.id + 1), line.id + 1)
-        writer.write_lines(lines)
-        text.check_unchanged()  # nothing of a changed text becomes a part
-        writer.commit()
-        warned = warned or _warn_unknown(way.aligner)
-    text.check_unchanged()
-    writer.finish()
-    if before := writer.skipped_before:
-        warn_on_stderr(f"{before} lines were left blank by the run that was stopped")
-    for reason, count in reasons.items():
-        warn_on_stderr(
-            f"sentence pairs that are {reason}: {count}, with blank lines (the first is line {first[reason]})"
-        )
-    return int((~writer.written).sum())
-
-
-def _warn_unknown(aligner: Aligner) -> bool:
-    """Warn of text that the models hardly know; returns whether a warning was given."""
-    if warning := aligner.unknown_warning():
-        warn_on_stderr(warning)
-    return warning is not None

@@ -19,8 +19,8 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.text import TokenPair
-from fairseq_norm_plugin.aligning.threads import executors
 from fairseq_norm_plugin.output.unknown import SUSPICIOUS_UNKNOWN
+from fairseq_norm_plugin.process import executors
 
 #: The tokens of source and target.
 PairSides = tuple[SentenceSide, SentenceSide]

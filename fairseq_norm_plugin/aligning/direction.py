@@ -18,9 +18,9 @@ from alignment_eval.selection.profile import profile_path
 from fairseq_norm_plugin.aligning.encoding import EncodedPair, EncodedSide, count_tokens, side_encoders
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
-from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, forced_maps
-from fairseq_norm_plugin.pipeline.text import TextPipeline, Words
+from fairseq_norm_plugin.pipeline.text import TextPipeline, WordsInText
+from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.tokens import Frames
 
 
@@ -101,7 +101,7 @@ class Direction:
         """Encode the words of a source (``which`` 0) or a target (1)."""
         return self.sides[which].encoded(self.sides[which].side(tokens))
 
-    def read(self, line: str, which: int) -> Words:
+    def read(self, line: str, which: int) -> WordsInText:
         """The words of a line of source (``which`` 0) or target (1)."""
         return self.pipelines[which].read(line)
 

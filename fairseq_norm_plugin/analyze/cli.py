@@ -16,40 +16,32 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
-
-import torch
-from fairseq import options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from typing import TYPE_CHECKING, Any, Optional
 
 from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.arguments.lists import ListParser
 from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.analyze.run import Analysis, analyse
 from fairseq_norm_plugin.console import silence_libraries
-from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.analyze.run import Analysis
 
 logger = logging.getLogger(__name__)
 
 #: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
 DEFAULT_MIXING = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 PROG = "norm-analyze"
-#: The options that --help shows; --help-all shows all.
-_COMMON = (
-    *("path", "output", "overwrite", "mixing_kinds"),
-    *("gen_subset", "task", "max_tokens", "batch_size", "cpu"),
-    *("figure_formats", "width", "no_heading"),
-)
 _DESCRIPTION = "Mixing ratios, special tokens, norms and frequency of every block, over a data set; tables and figures"
 _EPILOG = """\
 Example, after make demo:
   norm-analyze out/demo/bin --path data/demo/checkpoint.pt -o out/analysis --cpu
 
-DATA is what fairseq-preprocess made.  --task masked_lm_norm analyses a masked language model.
+DATA is what fairseq-preprocess made.  --task masked_lm_norm analyses a masked language model.  All options of
+fairseq-generate that read data and a model are taken.
 """
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
@@ -71,37 +63,70 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
     silence_libraries()
-    words = None if argv is None else list(argv)
-    return exit_status(PROG, lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
+    words = sys.argv[1:] if argv is None else list(argv)
+    return exit_status(PROG, lambda: _parsed(words), run)
 
 
-def _parser() -> ShortHelpParser:
-    """Our options first, then fairseq's."""
-    ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    group = ours.add_argument_group("analysis")
-    options.add_common_eval_args(group)
+def _parsed(words: Sequence[str]) -> Any:
+    """Parse the command line: first what is known without fairseq, then everything."""
+    _own_parser(add_help=True).parse_known_args(words)
+    return _with_fairseqs_options(words)
+
+
+def _own_parser(add_help: bool) -> ListParser:
+    """Our options; with help also the common ones of fairseq, which it describes."""
+    parser = ListParser(
+        prog=PROG,
+        usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=add_help,
+        allow_abbrev=False,
+    )
+    group = parser.add_argument_group("analysis")
     add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
     group.add_argument(
         "--mixing-kinds",
         default=",".join(DEFAULT_MIXING),
-        help=f"kinds of mixing ratios, some of {', '.join(MIXING_KINDS)} (default: those of Kobayashi et al. 2021)",
+        help="kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)",
     )
-    add_figure_formats(add_figure_options(ours))
+    add_figure_formats(add_figure_options(parser))
+    if add_help:
+        group = parser.add_argument_group("options of fairseq")
+        group.add_argument("data", nargs="?", metavar="DATA", help="directory of the binarised data")
+        for name, metavar, text in (
+            ("--path", "CHECKPOINT", "the model"),
+            ("--gen-subset", "NAME", "the subset (default: test)"),
+            ("--task", "TASK", "translation_norm (default), masked_lm_norm, …"),
+            ("--max-tokens", "N", "tokens of a batch"),
+            ("--batch-size", "N", "sentences of a batch"),
+        ):
+            group.add_argument(name, metavar=metavar, help=text)
+        group.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    return parser
+
+
+def _with_fairseqs_options(words: Sequence[str]) -> Any:
+    """The command line, with all options of fairseq."""
+    from fairseq import options
+
+    from fairseq_norm_plugin import registration as registration  # isort: split  # before other imports of fairseq
+
+    ours = _own_parser(add_help=False)
+    options.add_common_eval_args(ours.add_argument_group("model"))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
-    return ShortHelpParser(
+    parser = ListParser(
         prog=PROG,
-        common=_COMMON,
-        short_usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
         parents=[ours, fairseqs],
         conflict_handler="resolve",  # -h is fairseq's, too
         allow_abbrev=False,
     )
+    return options.parse_args_and_arch(parser, input_args=list(words))
 
 
-@torch.no_grad()
 def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
 
@@ -109,6 +134,11 @@ def run(args: Any) -> None:
         UsageError: a kind is unknown, or there is no checkpoint or more than one.
         InputError: the checkpoint or the data cannot be used, or the output cannot be written.
     """
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    from fairseq_norm_plugin.analyze.run import analyse
+    from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
     for kind in kinds:
         require_known("kind of mixing ratio", kind, MIXING_KINDS)

@@ -101,11 +101,11 @@ class AlignBatch:
         args, options = self._model
         model = load(*args, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [of.direction for of in model.both]
+        directions = [one.direction for one in model.with_reverse]
         if self._profile is None:
             for direction in directions:
                 _check_profile(direction)
-        profiles, names = profiles_of(directions, [of.identity for of in model.both], (), self._profile)
+        profiles, names = profiles_of(directions, [one.identity for one in model.with_reverse], (), self._profile)
         method = chosen_method(profiles, names, None, self._overrides).method
         file = self._overrides.lexicon_file
         lexicon = None if file is None else read_lexicon(file)

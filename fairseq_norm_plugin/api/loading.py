@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,16 +16,10 @@ from alignment_eval.extraction.options import MapName
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.model import NormModel
 from fairseq_norm_plugin.checkpoints import fairseq_errors
-from fairseq_norm_plugin.loading.dtypes import DTYPES
+from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
 from fairseq_norm_plugin.loading.files import ModelFiles, find_files
 from fairseq_norm_plugin.loading.guided import guided_maps
-from fairseq_norm_plugin.loading.languages import (
-    STATED,
-    Languages,
-    is_told_languages,
-    setup_task,
-    trained_pairs,
-)
+from fairseq_norm_plugin.loading.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.loading.subwords import text_settings
 from fairseq_norm_plugin.loading.weights import build_model, read_parts
 from fairseq_norm_plugin.other_direction import direction_warning, other_languages
@@ -37,8 +30,6 @@ from fairseq_norm_plugin.tokens import Vocabulary, dictionary_mark, special_ids
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
-#: ``reverse_path`` of a multilingual model that is to be read in one direction only.
-NO_REVERSE = "none"
 #: One file, or two: of source and target.
 Codes = Union[str, Path, Sequence[Union[str, Path]]]
 
@@ -69,7 +60,7 @@ def load(
         data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, if it is a directory.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
             dictionaries and the checkpoint.
-        target_lang: target language; likewise.
+        target_lang: target language; detected, too, by default.
         bpe_codes: file of subword-nmt or fastBPE codes, or two files, of source and target; sentences are then given in
             words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
@@ -99,13 +90,11 @@ def load(
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
-    # torch warns of the masks that fairseq passes to it, which a user cannot change
-    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask and attn_mask")
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
         raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
-    languages = {name: options.pop(name, None) for name in STATED}
+    languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
         (source_lang, target_lang),
         {"tokenizer": tokenizer, "bpe": bpe},
@@ -184,7 +173,7 @@ def _load_direction(
         print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
-    hashed = None if DTYPES[stated.dtype] == torch.float32 else ParameterHash(torch.float32)
+    hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
     see = None if hashed is None else hashed.add
     for parts in files.members:
         state = state or read_parts(parts)
@@ -270,7 +259,7 @@ def _detect_languages(data: Path) -> tuple[str, str]:
 
 def _warn_of_languages(model: NormModel) -> None:
     """Warn of models of another direction."""
-    used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.both]
+    used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.with_reverse]
     other = [(of.name, of.trained, pair) for of, pair in used if of.trained]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:
         said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)

@@ -13,8 +13,8 @@ from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, part
 from fairseq_norm_plugin.api.sentences import GivenPair
 from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps
-from fairseq_norm_plugin.capture.threads import enough_threads
 from fairseq_norm_plugin.generation.generator import Hypotheses, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.tokens import Vocabulary
 
 

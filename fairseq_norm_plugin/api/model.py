@@ -55,13 +55,13 @@ class NormModel(MapModel):
         return told_hash(self._parameters or model_hash(self.models), self.direction.frames)
 
     @property
-    def both(self) -> list[NormModel]:
+    def with_reverse(self) -> list[NormModel]:
         """This model, and the one of the other direction if there is one."""
         return [self] if self.reverse is None else [self, self.reverse]
 
     def to(self, device: Union[str, torch.device]) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
-        for model in self.both:
+        for model in self.with_reverse:
             for one in model.models:
                 one.to(device)
         return self
@@ -136,4 +136,4 @@ class NormModel(MapModel):
 
     @cached_property
     def _aligner(self) -> ProfileAligner:
-        return ProfileAligner([m.direction for m in self.both], [m.identity for m in self.both])
+        return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])

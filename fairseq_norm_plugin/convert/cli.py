@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Optional
 
 from alignment_eval.exit_status import exit_status
-from fairseq_norm_plugin.convert import bert, marian
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -44,6 +43,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> None:
+    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
+    from fairseq_norm_plugin.convert import bert, marian
+
     if args.command == "bert":
         bert.convert(args.model, args.out, args.overwrite)
     else:

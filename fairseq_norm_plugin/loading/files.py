@@ -30,7 +30,7 @@ class ModelFiles:
     Attributes:
         members: the checkpoint of each model of an ensemble; each is a list of its parts.
         data: the directory of the dictionaries.
-        subwords: what a released directory says of subwords: ``bpe`` and the options that it needs.
+        subwords: the subwords of a released directory: ``bpe`` and the options that it needs.
         found: whether the files were found in a directory, rather than named.
     """
 
@@ -65,11 +65,11 @@ def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFil
     if directory.is_dir():
         members = _checkpoints(directory)
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
-    if data is None:
-        raise UsageError(
-            f"{path}: a checkpoint, and --data is missing: give the directory of its dictionaries, dict.<language>.txt"
-        )
     members = [_parts(Path(name)) for name in str(path).split(":")]
+    if data is None:
+        raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
+    if not Path(data).is_dir():
+        raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)
 
 
@@ -94,7 +94,7 @@ def _checkpoints(directory: Path) -> list[list[str]]:
 
 
 def _parts(file: Path) -> list[str]:
-    """A checkpoint, or all parts of one whose weights are in several files, of which one is named."""
+    """The file of a checkpoint, or all of its parts if ``file`` is one of several."""
     match = _SHARD.fullmatch(file.name)
     if match is None:
         if not file.is_file():
@@ -148,7 +148,7 @@ def first_of(directory: Path, names: Sequence[str]) -> Optional[Path]:
 
 
 def dictionary_files(data: Path, languages: Sequence[str], fixed: Optional[str] = None) -> list[Path]:
-    """The dictionaries of source and target: those of the languages, or one of all languages.
+    """The dictionaries of source and target: one for each language, or one of all languages.
 
     Args:
         data: their directory.

@@ -8,7 +8,7 @@ layer norms, softmax and maps stay in float32.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 from fairseq.modules import MultiheadAttention
@@ -58,7 +58,7 @@ def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
     kept: Optional[tuple[int, Tensor, Tensor]] = getattr(input, _KEPT, None)
     if kept is not None and kept[0] == version:
         return kept[1:]
-    # two passes over the numbers take half the time of abs(), which writes them all anew
+    # two passes over the numbers take half the time of abs(), which writes them all again
     largest = torch.maximum(input.amax(dim=-1, keepdim=True), input.amin(dim=-1, keepdim=True).neg_())
     largest.clamp_min_(_TINY)
     scaled = input / largest
@@ -67,40 +67,17 @@ def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
     return scaled, largest
 
 
-def has_int8() -> bool:
-    """Whether torch has such products on this processor."""
-    return "fbgemm" in torch.backends.quantized.supported_engines
-
-
 def use_int8(model: nn.Module) -> None:
     """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32.
 
     Raises:
         UsageError: torch has no such products on this processor.
     """
-    if not has_int8():
+    if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
     for name, module in model.named_modules():
         if ".layers." in name and type(module) is nn.Linear:
-            _convert(module)
+            module.__class__ = Int8Linear
+            cast(Int8Linear, module).pack()
         elif isinstance(module, MultiheadAttention):
             module.skip_embed_dim_check = True  # torch's fused attention would multiply by the parameters themselves
-
-
-def use_float32(model: nn.Module) -> None:
-    """Undo :func:`use_int8`, in place."""
-    for module in model.modules():
-        if type(module) is Int8Linear:
-            _restore(module)
-        elif isinstance(module, MultiheadAttention):
-            module.skip_embed_dim_check = False
-
-
-def _convert(linear: Any) -> None:
-    linear.__class__ = Int8Linear
-    linear.pack()
-
-
-def _restore(linear: Any) -> None:
-    del linear.packed
-    linear.__class__ = nn.Linear

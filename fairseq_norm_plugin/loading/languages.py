@@ -15,8 +15,6 @@ from fairseq_norm_plugin.loading.files import dictionary_files
 from fairseq_norm_plugin.loading.tags import source_tag
 
 _MULTILINGUAL, _PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
-#: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
-STATED = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 #: Pairs that a message shows.
 _SHOWN = 5
 
@@ -29,7 +27,7 @@ class Languages:
         source: source language.
         target: target language.
         data: the directory of the dictionaries.
-        stated: some of :data:`STATED`.
+        stated: some of :data:`~fairseq_norm_plugin.choices.LANGUAGE_OPTIONS`.
     """
 
     source: str
@@ -54,7 +52,7 @@ def task_name(options: Any) -> str:
 
 
 def is_told_languages(options: Any) -> bool:
-    """Whether the models of a checkpoint's task are told their languages by tags."""
+    """Whether the models of a checkpoint's task read their languages as tags."""
     return task_name(options) in (_MULTILINGUAL, _PRETRAINED)
 
 
@@ -68,7 +66,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     """The norm task for a checkpoint.
 
     Args:
-        options: those of the task that the checkpoint was trained with.
+        options: of the task that the checkpoint was trained with.
         languages: the direction.
 
     Raises:
@@ -79,7 +77,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     if name not in (_MULTILINGUAL, _PRETRAINED):
         return _translation(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
-        raise UsageError(f"--target-tag {shown(tag)}: this model is told its languages by -s and -t; omit --target-tag")
+        raise UsageError(f"--target-tag {shown(tag)}: this model takes its languages from -s and -t; omit --target-tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
     fixed = languages.stated.get("fixed_dictionary")
     if name == _PRETRAINED:
@@ -114,7 +112,7 @@ def _dictionaries(languages: Languages, fixed: Optional[str]) -> Sequence[Path]:
 
 
 def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
-    """The options of the norm task: its defaults, those of the checkpoint, and what is stated."""
+    """The options of the norm task: its defaults, the checkpoint's, and what is stated."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     TASK_REGISTRY[name].add_args(parser)
     args = parser.parse_args([str(languages.data)])
@@ -150,7 +148,7 @@ def _check_direction(options: Any, languages: Languages) -> None:
 def _trained_languages(options: Any) -> list[str]:
     """The languages in the order of the training, as far as the checkpoint says; not if a file has them.
 
-    Without a list fairseq sorts the languages of the pairs: here always those of the training, because stated pairs
+    Without a list fairseq sorts the languages of the pairs: here always of the training pairs, because stated pairs
     would give the tags other embeddings.
     """
     if named := getattr(options, "langs", None):

@@ -26,7 +26,7 @@ def text_settings(
         options: their stated options.
         words: what the words of source and target are.
         mark: the subword mark of text in pieces.
-        files: the model's files; those of a directory come before what the checkpoint says.
+        files: the model's files; the files of a directory come before the checkpoint's options.
         cfg: the checkpoint's options.
 
     Raises:
@@ -51,7 +51,7 @@ def text_settings(
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:
-    """What a checkpoint's options say of its tokenizer or its subwords, with files that exist."""
+    """The tokenizer or the subwords that a checkpoint's options name, with files that exist."""
     section = cfg.get(registry) if cfg is not None else None
     name = section if isinstance(section, str) else _get(section, "_name")
     if name not in names_of(registry):
@@ -72,7 +72,7 @@ def _get(section: Any, name: str) -> Optional[Any]:
 
 
 def _file(named: str, option: str, files: ModelFiles) -> str:
-    """A file that a checkpoint names by the path of its training, or the one of this name beside the model.
+    """A file that a checkpoint names by the path of its training, or the one of this name next to the model.
 
     Values that look like no path, such as a separator, are taken as they are.
     """

@@ -18,7 +18,7 @@ _LISTED = 40
 
 
 def source_tag(dictionary: Any, stated: Optional[str], language: str) -> Optional[str]:
-    """The tag that every source begins with; None if there is none.
+    """The tag that every source begins with; None if they begin with no tag.
 
     Args:
         dictionary: the dictionary of the source.

@@ -1,14 +1,11 @@
-"""Reads checkpoints into models once: never more than the parameters, in their type, and a little.
+"""Reads checkpoints into models.
 
-fairseq reads a whole checkpoint into memory, fills a new model with random numbers and copies.  Here a model is built
-without random numbers, the file is mapped, and each parameter is copied in its type, while what was copied leaves the
-memory.
+fairseq reads a whole checkpoint into memory, fills a new model with random numbers, and copies.  Here a model is built
+without random numbers, and its parameters are copied from the mapped file, in their type.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -20,13 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoints import read_checkpoint
-from fairseq_norm_plugin.loading.dtypes import DTYPES
+from fairseq_norm_plugin.choices import DTYPES
 from fairseq_norm_plugin.loading.int8 import use_int8
 
-#: Numbers that are copied at once.
-_CHUNK = 1 << 24
-_PAGE = 4096
-_DONTNEED = 4  # of Linux
+#: The type of a model's parameters; with ``int8`` only its products have 8 bits.
+_TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
 #: What fills a tensor, of tensors and of torch.nn.init.
 _FILLS = frozenset(
     f"{name}_"
@@ -73,7 +68,7 @@ def build_model(
         task: the task.
         state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
-        dtype: one of :data:`~fairseq_norm_plugin.loading.dtypes.DTYPES`.
+        dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
 
@@ -84,25 +79,19 @@ def build_model(
     with _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
-    mapped = {tensor.untyped_storage().data_ptr() for tensor in weights.values()} if state["mapped"] else set()
     model.upgrade_state_dict(weights)  # type: ignore[operator]
     weights = checkpoint_utils.prune_state_dict(weights, cfg)
-    owners = _owners(model)
+    if see is not None:
+        for entry, tensor in sorted(weights.items()):
+            see(entry, tensor)
+    model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
     try:
-        nn.Module.load_state_dict(model, weights, strict=True, assign=True)
+        nn.Module.load_state_dict(model, weights, strict=True)
     except RuntimeError as error:
         raise _misfit(name, error) from error
-    del weights
-    if see is not None:
-        _show(model, see, mapped)
-    for names in owners:
-        _own(model, names, DTYPES[dtype], mapped)
-    for buffer in model.buffers():
-        if buffer.untyped_storage().data_ptr() in mapped:
-            buffer.data = buffer.clone()
     if dtype == "int8":
         use_int8(model)
-    return model.to(DTYPES[dtype]).eval()
+    return model.eval()
 
 
 class _Unfilled(TorchFunctionMode):
@@ -114,52 +103,6 @@ class _Unfilled(TorchFunctionMode):
         if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
             return filled
         return func(*args, **named)
-
-
-def _show(model: nn.Module, see: Callable[[str, Tensor], object], mapped: set[int]) -> None:
-    for name, tensor in sorted(model.state_dict().items()):
-        see(name, tensor)
-        if tensor.untyped_storage().data_ptr() in mapped and tensor.is_contiguous():
-            _forget(tensor)
-
-
-def _owners(model: nn.Module) -> list[list[str]]:
-    """The names of each parameter; tied ones have several."""
-    names: dict[int, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
-    return list(names.values())
-
-
-def _own(model: nn.Module, names: Sequence[str], dtype: torch.dtype, mapped: set[int]) -> None:
-    """Replace a mapped parameter by a copy of type ``dtype``, the same one under all its names."""
-    given = model.get_parameter(names[-1])
-    parameter = nn.Parameter(_copied(given.detach(), dtype, mapped), requires_grad=given.requires_grad)
-    for name in names:
-        module, _, attribute = name.rpartition(".")
-        setattr(model.get_submodule(module), attribute, parameter)
-
-
-def _copied(tensor: Tensor, dtype: torch.dtype, mapped: set[int]) -> Tensor:
-    dtype = dtype if tensor.is_floating_point() else tensor.dtype
-    if not tensor.is_contiguous() or tensor.untyped_storage().data_ptr() not in mapped:
-        return tensor.to(dtype, copy=True)
-    copy = torch.empty(tensor.shape, dtype=dtype)
-    source, flat = tensor.flatten(), copy.flatten()
-    for start in range(0, len(source), _CHUNK):
-        chunk = source[start : start + _CHUNK]
-        flat[start : start + _CHUNK] = chunk
-        _forget(chunk)
-    return copy
-
-
-def _forget(mapped: Tensor) -> None:
-    """Let the pages of a tensor that is mapped from a file leave the memory; they can be read again."""
-    if sys.platform == "linux":
-        first = -(-mapped.data_ptr() // _PAGE) * _PAGE
-        size = (mapped.data_ptr() + mapped.numel() * mapped.element_size() - first) // _PAGE * _PAGE
-        if size > 0:
-            ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), _DONTNEED)
 
 
 def _misfit(name: str, error: RuntimeError) -> InputError:
@@ -174,7 +117,7 @@ def _misfit(name: str, error: RuntimeError) -> InputError:
             f"{name}: parameters are missing ({_first(text, 'Missing key')}): the file is incomplete, or a part of the "
             f"weights is in another file"
         )
-    return InputError(f"{name}: the file has parameters that the model has not ({_first(text, 'Unexpected key')})")
+    return InputError(f"{name}: the file has parameters that the model lacks ({_first(text, 'Unexpected key')})")
 
 
 def _first(text: str, what: str) -> str:

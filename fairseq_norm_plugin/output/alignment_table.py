@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,20 +22,20 @@ def row_numbers(size: int) -> Iterator[pa.Array]:
         yield pa.array(range(start, min(start + GROUP_ROWS, size)), pa.int64())
 
 
-def write_table(path: Path, lines: Iterator[str], ids: Iterable[pa.Array], confidences: bool) -> None:
-    """Write the columns ``id``, ``links`` (``i-j i-j …``) and ``confidences`` (one for each link, in their order).
+def write_table(path: Path, rows: Iterator[tuple[str, str]], ids: Iterable[pa.Array], confidences: bool) -> None:
+    """Write the columns ``id``, ``links`` (``i-j i-j …``), ``confidences`` (one for each link) and ``status``.
 
     Memory does not grow with the table.
 
     Args:
         path: a file that is replaced.
-        lines: the links of each pair, in order, ``i-j:p i-j:p …`` if they have confidences.
+        rows: the status and the links of each pair, in order; the links are ``i-j:p i-j:p …`` if they have confidences.
         ids: the id of each pair, batch by batch; int64 or string.
-        confidences: whether the lines have confidences; else that column is null.
+        confidences: whether the links have confidences; else that column is null.
     """
     writer = None
     for batch in ids:
-        table = _table(batch, pa.array(list(itertools.islice(lines, len(batch))), pa.string()), confidences)
+        table = _table(batch, list(itertools.islice(rows, len(batch))), confidences)
         if writer is None:
             writer = pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
         writer.write_table(table)
@@ -43,13 +43,13 @@ def write_table(path: Path, lines: Iterator[str], ids: Iterable[pa.Array], confi
         writer.close()
 
 
-def _table(ids: pa.Array, lines: pa.Array, confidences: bool) -> pa.Table:
-    type_ = pa.list_(pa.float64())
-    links, values = lines, pa.nulls(len(lines), type_)
+def _table(ids: pa.Array, rows: Sequence[tuple[str, str]], confidences: bool) -> pa.Table:
+    status, links = (pa.array([row[which] for row in rows], pa.string()) for which in (0, 1))
+    values = pa.nulls(len(links), pa.list_(pa.float64()))
     if confidences:
-        links = pc.replace_substring_regex(lines, ":[^ ]*", "")
-        values = _numbers(pc.replace_substring_regex(lines, "[0-9]+-[0-9]+:", ""))
-    return pa.table({"id": ids, "links": links, "confidences": values})
+        values = _numbers(pc.replace_substring_regex(links, "[0-9]+-[0-9]+:", ""))
+        links = pc.replace_substring_regex(links, ":[^ ]*", "")
+    return pa.table({"id": ids, "links": links, "confidences": values, "status": status})
 
 
 def _numbers(lines: pa.Array) -> pa.ListArray:

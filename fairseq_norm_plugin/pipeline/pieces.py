@@ -73,7 +73,7 @@ class MarkedPieces(Splitter):
 
 
 class WordPieces(Splitter):
-    """Byte-pair encoding by codes, of each word by itself.
+    """Byte-pair encoding by codes, of each word alone.
 
     Args:
         codes: file of subword-nmt's or fastBPE's codes.

@@ -12,6 +12,7 @@ from fairseq.data import encoders
 from fairseq.registry import REGISTRIES
 
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.pipeline.codes import CODES
 from fairseq_norm_plugin.pipeline.pieces import (
     LinePieces,
@@ -20,7 +21,7 @@ from fairseq_norm_plugin.pipeline.pieces import (
     Splitter,
     WordPieces,
 )
-from fairseq_norm_plugin.pipeline.text import WORDS, TextPipeline
+from fairseq_norm_plugin.pipeline.text import TextPipeline
 from fairseq_norm_plugin.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
@@ -64,9 +65,11 @@ class TextSettings:
             self._check_option(name)
             if name in SIDED and len(self.files_of(name)) > 2:
                 raise UsageError(
-                    f"--{name.replace('_', '-')}: {len(self.files_of(name))} files: expected one of both languages, or "
-                    f"two, of source and target"
+                    f"{name}: {len(self.files_of(name))} files: expected one of both languages, or two, of source and "
+                    f"target"
                 )
+            if name not in SIDED and isinstance(self.options[name], list):
+                raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
         if self.registered not in (None, "none"):
             self._check_complete("bpe", str(self.registered))
         if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
@@ -87,7 +90,7 @@ class TextSettings:
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything is said of the subwords."""
+        """Whether subwords are stated."""
         return self.bpe is not None or bool(self.codes)
 
     @property
@@ -126,12 +129,13 @@ class TextSettings:
             return
         if not any(owner in stated for _, owner in owners):
             registry, some = owners[0][0], ", ".join(owner for _, owner in owners)
-            raise UsageError(f"--{name.replace('_', '-')} is an option of --{registry} {some}: give that too")
+            raise UsageError(f"{name} is an option of --{registry} {some}: give that too")
 
     def _check_complete(self, registry: str, name: str) -> None:
-        for each in options_of(registry, name):
-            if each.default == _REQUIRED and not self.options.get(each.name):
-                raise UsageError(f"--{registry} {name} needs --{each.name.replace('_', '-')}: give that file")
+        for option in options_of(registry, name):
+            if option.default == _REQUIRED and not self.options.get(option.name):
+                flag = "--bpe-codes CODES" if option.name == "bpe_codes" else f"--{registry}-option {option.name}=FILE"
+                raise UsageError(f"--{registry} {name} needs a file: give {flag}")
 
 
 def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:
@@ -148,11 +152,11 @@ def names_of(registry: str) -> list[str]:
 def options_of(registry: str, name: str) -> list[Any]:
     """The options of a tokenizer or of subwords that can be stated: fields of fairseq's dataclass."""
     config = REGISTRIES[registry]["dataclass_registry"].get(name)
-    return [] if config is None else [each for each in fields(config) if each.name not in _NOT_OFFERED]
+    return [] if config is None else [option for option in fields(config) if option.name not in _NOT_OFFERED]
 
 
 def _owners(registry: str, option: str) -> list[str]:
-    return [name for name in names_of(registry) if any(each.name == option for each in options_of(registry, name))]
+    return [name for name in names_of(registry) if any(known.name == option for known in options_of(registry, name))]
 
 
 def pipelines(
@@ -163,7 +167,7 @@ def pipelines(
     Args:
         settings: how text becomes pieces.
         languages: of source and target.
-        vocabularies: likewise.
+        vocabularies: of source and target.
 
     Raises:
         InputError: a file cannot be read, a package is not installed, or subwords are of another vocabulary.
@@ -203,15 +207,28 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
     return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
 
 
+def _typed(option: Any, value: Any) -> Any:
+    """The value of an option; a command line gives text.
+
+    Raises:
+        UsageError: it is neither true nor false, but the option must be.
+    """
+    if option.type is not bool or isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false"):
+        raise UsageError(f"{option.name}={value}: expected true or false")
+    return str(value).lower() == "true"
+
+
 def _build(registry: str, name: str, options: Mapping[str, Any], **more: Any) -> Any:
     """Build a tokenizer or subwords of fairseq's registry.
 
     Raises:
         InputError: a file cannot be read, or a package is not installed.
     """
-    known = {each.name: each for each in options_of(registry, name)}
-    defaults = {key: each.default for key, each in known.items() if each.default not in (MISSING, _REQUIRED)}
-    stated = {key: value for key, value in options.items() if key in known and value is not None}
+    known = {option.name: option for option in options_of(registry, name)}
+    defaults = {key: option.default for key, option in known.items() if option.default not in (MISSING, _REQUIRED)}
+    stated = {key: _typed(known[key], value) for key, value in options.items() if key in known and value is not None}
     build = getattr(encoders, f"build_{registry}")
     try:
         return build(Namespace(**{registry: name}, **{**defaults, **stated, **more}))

@@ -9,18 +9,14 @@ from typing import Callable, Optional
 
 from fairseq_norm_plugin.pipeline.pieces import Pieces, Splitter
 
-#: What the words of a text are, besides the tokens of a tokenizer: what blanks separate; characters, where a script
-#: puts no blanks between words; or what blanks separate that the model does not read.
-WORDS = ("blanks", "characters", "segmented")
-
 #: Words are separated by ASCII white space only; other Unicode spaces may be part of a word.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 #: Names of characters of scripts that are written without blanks between words.
 _UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
 
 
-class Words(list[str]):
-    """The words of a sentence, in the order of ``text``, which has them."""
+class WordsInText(list[str]):
+    """The words of a sentence, with the ``text`` that they stand in, in this order."""
 
     def __init__(self, words: Sequence[str], text: Optional[str] = None) -> None:
         super().__init__(words)
@@ -62,7 +58,7 @@ class TextPipeline:
     Args:
         splitter: cuts words into pieces.
         tokenize: from a raw line to tokens separated by blanks; None: the line is taken as it is.
-        words: what the words are, one of :data:`WORDS`.
+        words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
     """
 
     def __init__(
@@ -72,17 +68,17 @@ class TextPipeline:
         self._tokenize = tokenize
         self._words = words
 
-    def read(self, line: str) -> Words:
+    def read(self, line: str) -> WordsInText:
         """The words of a line; what is in pieces already is not joined yet (:meth:`words`)."""
         text = line if self._tokenize is None else self._tokenize(line)
         if self._words == "characters":
-            return Words(characters_of_text(text), text)
+            return WordsInText(characters_of_text(text), text)
         words = words_of_text(text)
-        return Words(words, "".join(words) if self._words == "segmented" else None)
+        return WordsInText(words, "".join(words) if self._words == "segmented" else None)
 
     def segment(self, words: Sequence[str]) -> Pieces:
         """The pieces of a sentence."""
-        return self._splitter(words, words.text if isinstance(words, Words) else " ".join(words))
+        return self._splitter(words, words.text if isinstance(words, WordsInText) else " ".join(words))
 
     def words(self, words: Sequence[str]) -> list[str]:
         """The words of a sentence that links count."""

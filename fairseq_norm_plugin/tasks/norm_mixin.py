@@ -136,7 +136,7 @@ class NormMixin:
         if seq_gen_cls is not None:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
-        warn_of_run(self)
+        warn_of_run(self, models)
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         profile = profile_of_run(self, parameters) if wanted else None

@@ -23,11 +23,10 @@ from pathlib import Path
 from measure import Comparison, Process, process
 
 from alignment_eval.files import write_bytes
-from fairseq_norm_plugin.loading.dtypes import is_emulated
 
 GROUP = "raw text"
 BASELINE = "d7107af"
-DTYPES = [dtype for dtype in ("auto", "float32", "bfloat16", "int8") if not is_emulated(dtype)]
+DTYPES = ["float32", "bfloat16", "int8"]
 DEFAULT = DTYPES[0]
 _DEMO = Path("data/demo").resolve()
 

@@ -34,7 +34,7 @@ class Models:
         model = fairseq_norm_plugin.load(
             paths[FORWARD], folder, "de", "en", bpe_codes=codes, reverse_path=paths[REVERSE]
         )
-        self.directions = {FORWARD: model.both[0].direction, REVERSE: model.both[1].direction}
+        self.directions = {FORWARD: model.with_reverse[0].direction, REVERSE: model.with_reverse[1].direction}
         self.maps = {way: read_profile(profile_path(path)).streamed.forward for way, path in paths.items()}
 
 

@@ -101,7 +101,7 @@ def test_named_maps_win(demo, forced, generate, tmp_path):
 @pytest.mark.slow  # a processor takes long for 16 bits
 def test_the_profile_serves_16_bits(generate, demo, tmp_path, capsys):
     assert "maps 0.0:awi,2" in generate("--norm-alignments", tmp_path / "half", "--fp16")
-    half = aligned(demo, tmp_path / "mine", "--lexicon", 0, "--fp16")
+    half = aligned(demo, tmp_path / "mine", "--lexicon", 0, "--dtype", "float16")
     assert str(demo / "checkpoint.pt.align.json") in capsys.readouterr().err
     assert (tmp_path / "half").read_text() == half
 

@@ -12,8 +12,6 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.aligning.aligner import Aligner
-from fairseq_norm_plugin.api import loading
 from tests.integration.align.ways import DEFAULT, PAPER
 
 
@@ -79,12 +77,6 @@ def test_no_lexicon_unless_the_default_way(run, options, backward):
     assert "|lexicon:" not in done.err
 
 
-def test_defaults_one_by_one(run, extracted):
-    changed = ("--kind", "attn_w", "--heads", "1", "--setting", "awo", "--rule", "two-way=0.2")
-    done = run("--kind", "attn_w", "--heads", 1, "--rule", "two-way=0.2")
-    assert done.lines == extracted(*changed)
-
-
 def test_confidences(run, extracted):
     def parsed(lines):
         links = [re.fullmatch(r"(\S+):(\S+)", word).groups() for line in lines for word in line.split()]
@@ -110,20 +102,12 @@ def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
 
 
 @pytest.mark.parametrize("join", ["mutual", "average"])
-def test_both_directions_joined(run, extracted, records, backward, join, monkeypatch):
-    load, languages = loading._load_direction, []
-
-    def seen(files, stated, *more, **options):
-        languages.append(stated.languages)
-        return load(files, stated, *more, **options)
-
-    monkeypatch.setattr(loading, "_load_direction", seen)
+def test_both_directions_joined(run, extracted, records, backward, join):
     options = ("--join", join, "--reverse-heads", "1")
     done = run(*PAPER, "--reverse-path", backward, *options, "--confidences", "--min-confidence", 0)
     expected = extracted(*PAPER, "--reverse", records / "reverse", *options)
     assert [re.sub(r":\S+", "", line) for line in done.lines] == expected
     assert f"|join:{join}|reverse_heads:1|" in done.err
-    assert languages == [(None, None), ("yy", "xx")]  # the second is not told from the data
 
 
 @pytest.mark.parametrize(("method", "variant"), [("grow-diag-final", "lilt"), ("grow-diag-final-and", "moses")])
@@ -185,27 +169,6 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     assert run("--overwrite", text=["-"]).lines == expected
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(files[1].read_bytes())))
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
-
-
-def test_progress_is_of_the_models_not_of_the_lexicon(run, monkeypatch):
-    """With a lexicon the first line comes when all its pairs have been read; the bar does not wait for it."""
-    seen, align_pairs = [], Aligner.align
-
-    def observed(self, windows, progress):
-        counts = []
-        for pair in align_pairs(self, windows, lambda count: counts.append(count) or progress(count)):
-            seen.append(sum(counts))
-            yield pair
-        assert sum(counts) == 12
-
-    monkeypatch.setattr(Aligner, "align", observed)
-    run("--lexicon", 1, "--max-tokens", 40)
-    assert seen == [12] * 12
-    seen.clear()
-    run(*PAPER, "--max-tokens", 40, "--overwrite")
-    assert len(set(seen)) > 2
-    assert all(before < total for before, total in enumerate(seen))
-    assert any(before + 1 == total for before, total in enumerate(seen[:-1]))
 
 
 def test_standard_output(data, checkpoint, files, capsys, run):

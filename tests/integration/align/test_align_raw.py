@@ -49,7 +49,7 @@ def fast_codes(tmp_path):
 def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
     files = tmp_path / "tokens.de", tmp_path / "tokens.en"
     expected = run(TOKENS, "--bpe-codes", DEMO / "codes.bpe")
-    moses = ("--tokenizer", "moses", "--moses-no-escape", "--tokens-out", *files)
+    moses = ("--tokenizer", "moses", "--tokenizer-option", "moses_no_escape=true", "--tokens-out", *files)
     assert all(expected[line] for line in (0, 1, 3))
     assert run(RAW, "--bpe-codes", DEMO / "codes.bpe", *moses) == expected
     assert tuple(file.read_text(encoding="utf-8").splitlines() for file in files) == TOKENS
@@ -72,12 +72,21 @@ def test_python_does_the_same(run, fast_codes):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--bpe", "sentencepiece"), 2, "--bpe sentencepiece needs --sentencepiece-model"),
-        (("--bpe", "fastbpe"), 2, "--bpe fastbpe needs --bpe-codes"),
+        (("--bpe", "sentencepiece"), 2, "give --bpe-option sentencepiece_model=FILE"),
+        (("--bpe", "fastbpe"), 2, "give --bpe-codes"),
         (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
-        (("--bpe", "none", "--moses-no-escape"), 2, "--moses-no-escape is an option of --tokenizer moses"),
+        (
+            ("--bpe", "none", "--tokenizer-option", "moses_no_escape=true"),
+            2,
+            "moses_no_escape is an option of --tokenizer moses",
+        ),
         (("--bpe", "none", "--target-words", "characters"), 2, "--target-words characters without --bpe sentencepiece"),
-        (("--bpe", "sentencepiece", "--sentencepiece-model", DEMO / "codes.bpe"), 1, "codes.bpe: cannot be read"),
+        (
+            ("--bpe", "sentencepiece", "--bpe-option", f"sentencepiece_model={DEMO / 'codes.bpe'}"),
+            1,
+            "codes.bpe: cannot be read",
+        ),
+        (("--bpe", "gpt2", "--bpe-option", "x"), 2, "--bpe-option x: expected KEY=VALUE"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )

@@ -1,7 +1,11 @@
-"""``python -m fairseq_norm_plugin.align``: runs that were stopped and are continued or replaced."""
+"""``norm-align``: runs that were stopped and are continued or replaced."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,107 +13,125 @@ import pytest
 from fairseq_norm_plugin.aligning.direction import Direction
 from tests.integration.align.ways import PAPER
 
-MADE = ["out.pharaoh", "out.pharaoh.manifest.json"]
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
 
 @pytest.fixture
-def stopped(run, monkeypatch):
-    """A run that was stopped in its third window of 4 sentences."""
-    maps, batches = Direction.maps, []
+def stopped_at(monkeypatch):
+    """Stop runs at the batch that holds a pair; the batches that were read."""
+    maps, batches = Direction.padded_maps, []
 
-    def counted(self, pairs, *what):
-        batches.append(sorted(pairs))
-        if len(batches) == 3:
-            raise RuntimeError("the disk is full")
-        return maps(self, pairs, *what)
+    def stop(pair, error):
+        def counted(self, pairs, *what):
+            if pair in pairs:
+                raise error
+            batches.append(sorted(pairs))
+            return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "maps", counted)
-    with pytest.raises(RuntimeError, match="the disk is full"):
-        run(*PAPER, "--window", 4)
-    return batches
+        monkeypatch.setattr(Direction, "padded_maps", counted)
+        return batches
+
+    return stop
 
 
-def test_a_stopped_run_is_continued(run, stopped, extracted, tmp_path):
+@pytest.fixture
+def stopped(run, stopped_at, tmp_path):
+    """A run of windows of 4 sentences that was stopped in its third window; its unfinished output."""
+    stopped_at(8, RuntimeError("the power is off"))
+    with pytest.raises(RuntimeError, match="the power is off"):
+        run(*PAPER, "--window", 4, "--confidences")
+    stopped_at(None, None).clear()
     assert not (tmp_path / "out.pharaoh").exists()
-    done = run(*PAPER, "--window", 4, "--resume")
-    assert done.lines == extracted(*PAPER)
-    assert stopped[3:] == [[8, 9, 10, 11]]
+    return tmp_path / "out.pharaoh.partial"
+
+
+def test_a_stopped_run_is_continued(run, stopped, stopped_at, tmp_path):
+    whole = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole")
+    batches = stopped_at(None, None)
+    batches.clear()
+    done = run(*PAPER, "--window", 4, "--confidences", "--resume")
+    assert (done.status, done.lines) == (0, whole.lines)
+    assert batches == [[8, 9, 10, 11]]
     assert "norm-align: 4 sentences in " in done.err
     assert "8 kept from before" in done.err
-    assert "warning" not in done.err
-    assert sorted(path.name for path in tmp_path.glob("*out.pharaoh*")) == MADE
+    assert done.err.splitlines()[-1] == whole.err.splitlines()[-1]  # the signature
+    assert not stopped.exists()
 
 
-def test_a_stopped_run_is_replaced(run, stopped, extracted):
-    assert run(*PAPER, "--window", 4, "--overwrite").lines == extracted(*PAPER)
-    assert stopped[3:] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+def test_wherever_the_file_ends(run, stopped, tmp_path):
+    """A process or a machine that is killed may leave any beginning of the file, and half a line."""
+    content = stopped.read_bytes()
+    expected = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole").lines
+    lines = content.splitlines(keepends=True)
+    assert len(lines) == 9  # the signature, and two windows
+    for cut in (0, 10, len(lines[0]), len(content) - 1, sum(map(len, lines[:6])), sum(map(len, lines[:5])) + 2):
+        stopped.write_bytes(content[:cut])
+        done = run(*PAPER, "--window", 4, "--confidences", "--resume", out=tmp_path / "out.pharaoh")
+        assert (done.status, done.lines) == (0, expected), cut
+        (tmp_path / "out.pharaoh").unlink()
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ((), "already begun (2 parts); give --resume to continue it, --overwrite to start again"),
-        (
-            ("--resume", "--layer", 1),
-            "output of another run (different: extraction.layer)",
-        ),
-    ],
-)
-def test_a_stopped_run_is_not_taken_for_another(run, stopped, options, text):
-    done = run(*PAPER, "--window", 4, *options)
-    assert done.status == 1
-    assert text in done.err
-    assert "-o" in done.err
-    assert "--norm" not in done.err
+def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
+    content = stopped.read_bytes()
+    for options, expected in (
+        (("--confidences",), "was stopped, or is running; give --resume … --overwrite"),
+        (("--confidences", "--resume", "--layer", 1), "output of another run (different: layer, run)"),
+        (("--resume",), "output of another run (different: confidences, run)"),
+    ):
+        done = run(*PAPER, "--window", 4, *options)
+        assert (done.status, done.err.count("\n")) == (1, 1), done.err
+        assert all(part in done.err for part in ("out.pharaoh.partial", *expected.split(" … "))), done.err
+        assert stopped.read_bytes() == content
+    assert run(*PAPER, "--window", 4, "--overwrite").status == 0
+    assert not stopped.exists()
 
 
-def test_a_stopped_run_is_refused_before_its_models_are_loaded(run, stopped, monkeypatch):
-    monkeypatch.setattr("fairseq_norm_plugin.align.run.load_models", None)
-    assert "this run is already begun" in run(*PAPER, "--window", 4).err
+def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
+    (tmp_path / "out.pharaoh").write_text("mine\n")
+    for options in ((), ("--resume",)):
+        done = run(*PAPER, *options)
+        assert (done.status, "out.pharaoh: already exists" in done.err) == (1, True)
+    assert (tmp_path / "out.pharaoh").read_text() == "mine\n"
 
 
-def test_ctrl_c(run, monkeypatch, tmp_path):
-    maps = Direction.maps
+def test_a_directory_is_made(run, tmp_path):
+    done = run(*PAPER, out=tmp_path / "new" / "directory" / "out")
+    assert len(done.lines) == 12
+    assert [path.name for path in done.out.parent.iterdir()] == ["out"]
 
-    def interrupted(self, pairs, *what):
-        if 4 in pairs:  # the second window
-            raise KeyboardInterrupt
-        return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "maps", interrupted)
+def test_two_processes_do_not_write_one_output(run, stopped):
+    fcntl = pytest.importorskip("fcntl")
+    with stopped.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for option in ("--resume", "--overwrite"):
+            done = run(*PAPER, "--window", 4, "--confidences", option)
+            assert (done.status, "another process is writing it" in done.err) == (1, True)
+
+
+def test_ctrl_c(run, stopped_at, tmp_path):
+    stopped_at(4, KeyboardInterrupt)
     done = run(*PAPER, "--window", 4)
     assert done.status == 130
     last = ["norm-align: 4 sentences are kept: --resume continues this run", "norm-align: stopped by Ctrl-C"]
     assert done.err.splitlines()[-2:] == last
     done = run(*PAPER, "--window", 20, out=tmp_path / "other")
     assert (done.status, "are kept" in done.err) == (130, False)
+    assert not list(tmp_path.glob("other*"))
 
 
-def test_a_finished_run_counts_no_lexicon(run, tmp_path):
-    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2)
-    before = run(*options, "--save-lexicon", tmp_path / "lexicon")
-    saved = (tmp_path / "lexicon").read_bytes()
-    done = run(*options, "--save-lexicon", tmp_path / "again", "--resume")
-    assert (done.status, done.lines) == (0, before.lines), done.err
-    assert "lexicon was counted" not in done.err
-    assert not (tmp_path / "again").exists()
-    assert (tmp_path / "lexicon").read_bytes() == saved
-
-
-def test_a_finished_run_is_kept(run):
-    before = run()
-    done = run()
-    assert done.status == 1
-    assert "already exists; choose another path or pass --overwrite" in done.err
-    done = run("--resume")
-    assert (done.status, done.lines) == (0, before.lines)
-    assert "align: 0 sentences in " in done.err
-    assert ", 12 kept from before" in done.err
-    assert done.err.splitlines()[-1] == before.err.splitlines()[-1]  # the signature
-    done = run("--resume", "--layer", 1)
-    assert done.status == 1
-    assert "out.pharaoh.manifest.json: this is output of another run (different: extraction." in done.err
-    assert run("--overwrite").lines == before.lines
+def test_a_lexicon_is_counted_again(run, stopped_at, tmp_path):
+    """On all its pairs, also those whose links are written; then it is the same, and it is saved at the end."""
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2, "--lexicon-pairs", 5, "--window", 4)
+    whole = run(*options, "--save-lexicon", tmp_path / "whole.lexicon", out=tmp_path / "whole")
+    stopped_at(8, RuntimeError("the power is off"))
+    with pytest.raises(RuntimeError, match="the power is off"):
+        run(*options, "--save-lexicon", tmp_path / "lexicon")
+    assert not (tmp_path / "lexicon").exists()
+    stopped_at(None, None)
+    done = run(*options, "--save-lexicon", tmp_path / "lexicon", "--resume")
+    assert (done.status, done.lines) == (0, whole.lines), done.err
+    assert (tmp_path / "lexicon").read_bytes() == (tmp_path / "whole.lexicon").read_bytes()
 
 
 def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):
@@ -133,3 +155,36 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     done = run(*PAPER, "--window", 4, "--resume", text=texts)
     assert (done.status, done.lines) == (0, run(*PAPER, out=tmp_path / "whole").lines)
     assert ", 4 kept from before" in done.err
+
+
+def test_a_process_that_is_killed(tmp_path):
+    """SIGKILL, and the same bytes as without it."""
+    texts = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
+    model = [
+        "--path",
+        DEMO / "checkpoint.pt",
+        "--data",
+        DEMO,
+        "-s",
+        "de",
+        "-t",
+        "en",
+        "--bpe-codes",
+        DEMO / "codes.bpe",
+    ]
+    options = [*model, *texts, "--cpu", "--confidences", "--window", 1]
+    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, options), "-o"]
+    partial = tmp_path / "out.partial"
+    with subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (partial.exists() and partial.read_bytes().count(b"\n") > 3):
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    if not partial.exists():
+        pytest.skip("the run was over before it could be killed")
+    assert not (tmp_path / "out").exists()
+    from fairseq_norm_plugin.align.cli import main
+
+    for name, option in (("out", ["--resume"]), ("whole", [])):
+        assert main([*map(str, options), "-o", str(tmp_path / name), *option]) == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]

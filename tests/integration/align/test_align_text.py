@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from fairseq_norm_plugin.aligning.direction import Direction
 from tests.integration.align.ways import PAPER
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
@@ -43,24 +42,6 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
     links = [tuple(map(int, link.split("-"))) for link in done.lines[0].split()]
     assert links
     assert all(i <= 3 and j <= 4 for i, j in links)
-
-
-def test_blank_lines_from_before_a_stop_are_told(run, files, tmp_path, monkeypatch):
-    text = changed(files, tmp_path, {2: ("", ""), 9: ("", "")})
-    maps = Direction.maps
-
-    def failing(self, pairs, *what):
-        if 8 in pairs:
-            raise RuntimeError("the disk is full")
-        return maps(self, pairs, *what)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Direction, "maps", failing)
-        with pytest.raises(RuntimeError, match="the disk is full"):
-            run("--window", 4, "--lexicon", 0, text=text)
-    done = run("--window", 4, "--lexicon", 0, "--resume", text=text)
-    assert "warning: 1 lines were left blank" in done.err
-    assert "warning: sentence pairs that are empty: 1, with blank lines (the first is line 10)" in done.err
 
 
 def test_text_of_another_kind_is_told(run, files, tmp_path):
@@ -154,6 +135,24 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
+
+
+@pytest.mark.parametrize("which", ["text", "dictionary", "tokens", "lexicon", "partial"])
+def test_no_output_is_an_input_or_another_output(run, files, data, tmp_path, which):
+    """Not even with --overwrite; the file of a stopped run is an output, too."""
+    texts = changed(files, tmp_path, {})
+    (tmp_path / "link").symlink_to(texts[0])
+    options, out = {
+        "text": ((), tmp_path / "link"),
+        "dictionary": ((), data / "dict.xx.txt"),
+        "tokens": (("--tokens-out", tmp_path / "words", tmp_path / "words"), None),
+        "lexicon": (("--lexicon", 1, "--save-lexicon", tmp_path / "out.pharaoh"), None),
+        "partial": (("--tokens-out", tmp_path / "words", tmp_path / "out.pharaoh.partial"), None),
+    }[which]
+    before = [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")]
+    done = run("--overwrite", *options, text=texts, out=out)
+    assert (done.status, "is also" in done.err) == (2, True), done.err
+    assert [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")] == before
 
 
 def test_codes_of_another_form(run, tmp_path):

@@ -86,8 +86,9 @@ def generate(opus, run_generate):
     return lambda *options: run_generate(*words, *options)
 
 
-def models_of(opus):
-    return [str(opus / "out" / f"{side}.spm") for side in SIDES]
+def subwords_of(opus):
+    models = [f"sentencepiece_model={opus / 'out' / side}.spm" for side in SIDES]
+    return ["--bpe", "sentencepiece", "--bpe-option", models[0], "--bpe-option", models[1]]
 
 
 def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
@@ -105,7 +106,7 @@ def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
     profile = ("--profile", stub, "--lexicon", 0)
-    raw = run("--bpe", "sentencepiece", "--sentencepiece-model", *models_of(opus), *profile)
+    raw = run(*subwords_of(opus), *profile)
     assert len(raw) == 60
     pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
     assert run("--bpe", "none", *profile, text=pieces) == raw
@@ -166,7 +167,7 @@ def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, 
 
 
 def test_maps_are_chosen_on_the_text(opus, run, capsys):
-    subwords = ("--bpe", "sentencepiece", "--sentencepiece-model", *models_of(opus))
+    subwords = subwords_of(opus)
     chosen = run(*subwords)
     words = ["calibrate", "--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en"]
     words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--cpu", *subwords]

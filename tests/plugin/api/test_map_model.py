@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,9 +13,6 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
-from fairseq_norm_plugin.api import map_reader as module
-from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.generation.generator import NormSequenceGenerator
 from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -205,27 +201,6 @@ def test_threads_on_one_model_get_the_maps_of_one_thread(model):
             np.testing.assert_array_equal(future.result(), expected[i])
 
 
-def test_a_generator_is_made_while_other_threads_wait(model, monkeypatch):
-    """It sets its beam on the modules of BART-like models, where another thread may be searching."""
-    waiting = []
-
-    def enter():
-        with one_thread(model.models):
-            pass
-
-    class Spy(NormSequenceGenerator):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            other = threading.Thread(target=enter, daemon=True)
-            other.start()
-            other.join(0.1)
-            waiting.append(other.is_alive())
-
-    monkeypatch.setattr(module, "NormSequenceGenerator", Spy)
-    model.maps("ja .", beam=1)
-    assert waiting == [True]
-
-
 def test_axes_of_block_maps(model):
     """Rows and columns of the decoder are its inputs: </s> first."""
     source, target = ("wir", "sind", "</s>"), ("</s>", "we", "are")
@@ -237,25 +212,3 @@ def test_axes_of_block_maps(model):
         maps = model.block_maps("wir sind", "we are", block, "attn_n")
         assert (maps.rows, maps.columns) == (rows, columns)
         assert maps.layers.shape == (3, 3, 3)
-
-
-def test_a_single_pair_takes_one_thread(model, monkeypatch):
-    """Two threads that wait for each other took twenty times the processor time of one on a busy machine."""
-    seen = []
-    forward = type(model.models[0].decoder).forward
-    monkeypatch.setattr(
-        type(model.models[0].decoder),
-        "forward",
-        lambda *args, **kwargs: seen.append(torch.get_num_threads()) or forward(*args, **kwargs),
-    )
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        model.maps("ja .", "yes .")
-        model.align("ja .", "yes .")
-        model.block_maps("ja .", "yes .", "encoder.self", "attn_n")
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-    assert len(seen) == 3
-    assert set(seen) == {1}

@@ -55,6 +55,32 @@ def test_tokens_that_fairseq_has_and_marian_may_have(tmp_path):
     assert projection.bias[0] == weights["final_logits_bias"][0, 39]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("swish", "swish"), ("silu", "swish"), ("relu", "relu"), ("gelu_new", "gelu_accurate"), (None, "gelu")],
+)
+def test_activations(tmp_path, theirs, ours):
+    """Transformers' default is gelu."""
+    config = marian.config(activation_function=theirs)
+    if theirs is None:
+        del config["activation_function"]
+    out = converted(tmp_path, config)
+    assert torch.load(out / "checkpoint.pt", weights_only=False)["cfg"]["model"].activation_fn == ours
+
+
+def test_a_token_that_marian_lacks_is_never_predicted(tmp_path):
+    """Without ``<s>`` in the vocabulary, its probability is 0 in every type, and its gradient is finite."""
+    out = converted(tmp_path)
+    (model,) = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "de", "en").models
+    bias = model.decoder.output_projection.bias
+    logits = 50 * torch.randn(100, len(bias)) + bias
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        assert logits.to(dtype).isfinite().all()
+        shares = logits.to(dtype).softmax(-1)
+        assert shares.isfinite().all()
+        assert not shares[:, 0].any()
+
+
 def test_tags_of_target_languages_are_told(tmp_path, capsys):
     tokens = marian.vocabulary(40)
     tokens[7] = ">>fra<<"
@@ -168,4 +194,4 @@ def test_stored_positions(tmp_path):
     stored = sinusoids(64, 16).half()
     assert (converted(tmp_path, weights={**weights, name: stored}) / "checkpoint.pt").exists()
     with pytest.raises(InputError, match=facts(f"{name} … learned positions")):
-        converted(tmp_path / "other", weights={**weights, name: stored + 0.1})
+        converted(tmp_path / "other", weights={**weights, name: stored + 0.004})

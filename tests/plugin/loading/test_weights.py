@@ -8,7 +8,6 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.loading.int8 import use_float32
 from fairseq_norm_plugin.output.identity import architecture_hash
 from tests.facts import facts
 from tests.released import STRUCTURES, save, scored
@@ -87,9 +86,6 @@ def test_8_bits(tmp_path):
     maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, small)]
     assert not np.array_equal(*maps)
     np.testing.assert_allclose(*maps, atol=0.05)
-    use_float32(small.models[0])
-    assert architecture_hash(small.models) == architecture_hash(whole.models)
-    np.testing.assert_array_equal(small.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n"), maps[0])
 
 
 def test_weights_that_do_not_fit(tmp_path):
@@ -97,7 +93,7 @@ def test_weights_that_do_not_fit(tmp_path):
     state = torch.load(tmp_path / "model.pt", weights_only=True)
     state["model"]["decoder.new"] = torch.zeros(1)
     torch.save(state, tmp_path / "model.pt")
-    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model has not … decoder.new")):
+    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model lacks … decoder.new")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     del state["model"]["decoder.new"]
     state["args"].decoder_ffn_embed_dim = 8

@@ -35,17 +35,6 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
     assert (np.diff(found.words) >= 0).all()
 
 
-def test_forgetting_does_not_disturb_who_is_at_work(tmp_path):
-    """Another thread may have found a word in the cache and be about to read it."""
-    (tmp_path / "codes").write_text(BPE_CODES)
-    segment = WordPieces(str(tmp_path / "codes"))
-    segment(["kiba"], "kiba")
-    cache = segment._bpe.cache
-    segment.forget()
-    assert "kiba" in cache
-    assert not segment._bpe.cache
-
-
 def test_a_side_has_special_tokens_around_the_pieces():
     side = MarkedPieces("@@")(["a@@", "b", "c"], "").side(("[x]",), ("</s>", "[y]"))
     assert side.tokens == ("[x]", "a@@", "b", "c", "</s>", "[y]")

@@ -38,8 +38,11 @@ def test_moses_and_codes(build):
     assert " ".join(source.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos; s Haus ."
     assert " ".join(target.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos;s Haus ."
     assert source.segment(["wir", "wirwir"]).words.tolist()[:2] == [0, 1]
-    (_, plain) = build("moses", "none", {"moses_no_escape": True, "moses_no_dash_splits": True})
-    assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
+    for yes in (True, "true"):  # a command line gives text
+        (_, plain) = build("moses", "none", {"moses_no_escape": yes, "moses_no_dash_splits": yes})
+        assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
+    with pytest.raises(UsageError, match=facts("moses_no_escape=maybe: expected true or false")):
+        build("moses", "none", {"moses_no_escape": "maybe"})
 
 
 def test_languages_of_tokenizers_have_no_country(build):
@@ -89,11 +92,12 @@ def test_what_is_said_of_the_settings():
     [
         (("mosses",), "--tokenizer mosses: choose one of none, moses"),
         ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
-        ((None, "sentencepiece"), "--bpe sentencepiece needs --sentencepiece-model"),
-        ((None, "fastbpe"), "--bpe fastbpe needs --bpe-codes"),
-        ((None, "none", {"moses_no_escape": True}), "--moses-no-escape is an option of --tokenizer moses"),
-        ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "--gpt2-vocab-bpe is an option of --bpe gpt2"),
-        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "--sentencepiece-model: 3 files"),
+        ((None, "sentencepiece"), "--bpe sentencepiece needs … --bpe-option sentencepiece_model=FILE"),
+        ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
+        ((None, "none", {"moses_no_escape": True}), "moses_no_escape is an option of --tokenizer moses"),
+        ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
+        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
+        (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
         ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
         ((None, "none", {}, ("words", "blanks")), "--source-words words: choose one of blanks, characters, segmented"),
         ((None, "none", {}, ("blanks", "characters")), "--target-words characters without --bpe sentencepiece"),

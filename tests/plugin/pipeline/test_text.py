@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
-from fairseq_norm_plugin.pipeline.text import TextPipeline, Words, characters_of_text, words_of_text
+from fairseq_norm_plugin.pipeline.text import TextPipeline, WordsInText, characters_of_text, words_of_text
 
 
 @given(st.text(alphabet="a\u00a0\u2028\x1c \t\n\r\v\fé"))
@@ -45,6 +45,6 @@ def test_what_the_words_of_a_line_are():
 
 
 def test_words_are_a_list_that_knows_its_text():
-    words = Words(["a", "b"], "ab")
-    assert (words, words.text, not Words([])) == (["a", "b"], "ab", True)
+    words = WordsInText(["a", "b"], "ab")
+    assert (words, words.text, not WordsInText([])) == (["a", "b"], "ab", True)
     assert TextPipeline(MarkedPieces("@@")).words(["a@@", "b", "c"]) == ["ab", "c"]

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from fairseq_norm_plugin.capture.threads import enough_threads
+from fairseq_norm_plugin.process import enough_threads, executors
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,25 @@ def test_the_number_of_before_comes_back_after_an_error() -> None:
     with pytest.raises(ValueError, match="no"), enough_threads([torch.nn.Linear(1, 1)], 1):
         raise ValueError("no")
     assert torch.get_num_threads() == 3
+
+
+def test_two_models_run_at_once_with_a_share_of_the_threads() -> None:
+    meeting = threading.Barrier(2, timeout=20)
+
+    def job() -> tuple[int, int]:
+        meeting.wait()
+        return threading.get_ident(), torch.get_num_threads()
+
+    torch.set_num_threads(5)
+    with executors(2, share=True) as both:
+        results = [future.result() for future in [executor.submit(job) for executor in both]]
+    assert len({ident for ident, _ in results} - {threading.get_ident()}) == 2
+    assert [number for _, number in results] == [2, 2]
+    assert torch.get_num_threads() == 5
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_here_without_threads_or_a_share(share: bool) -> None:
+    torch.set_num_threads(1 if share else 5)
+    with executors(2, share=share) as both:
+        assert [executor.submit(threading.get_ident).result() for executor in both] == [threading.get_ident()] * 2
