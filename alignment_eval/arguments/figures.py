@@ -61,7 +61,7 @@ def add_figure_formats(group: argparse._ActionsContainer) -> None:
     """Declare ``--figure-formats``, for commands that write a directory of figures."""
     default = ",".join(DEFAULT_FORMATS)
     help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: {default})"
-    add_list(group, "--figure-formats", help_, metavar="FORMAT", known=ENDINGS, default=DEFAULT_FORMATS, type=_formats)
+    add_list(group, "--figure-formats", help_, metavar="FORMAT", default=DEFAULT_FORMATS, type=_formats)
 
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:

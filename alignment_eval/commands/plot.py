@@ -70,7 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         f"drawn side by side: {', '.join(KINDS)} (default: attn_n)",
         metavar="KIND",
-        known=KINDS,
         default=("attn_n",),
     )
     group.add_argument("--layer", type=int, metavar="N", help="decoder layer, from 0; required without --grid")

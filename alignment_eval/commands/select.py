@@ -81,15 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to choose from")
     add_configuration_arguments(group)
     add_final_punctuation_argument(group)
-    add_list(
-        group, "--levels", f"of {', '.join(LEVELS)} (default: both)", metavar="LEVEL", known=LEVELS, default=LEVELS
-    )
+    add_list(group, "--levels", f"of {', '.join(LEVELS)} (default: both)", metavar="LEVEL", default=LEVELS)
     add_list(
         group,
         "--combine",
         f"how a set of maps may be combined: {', '.join(COMBINATIONS)} (default: both; with --dev-gold)",
         metavar="HOW",
-        known=COMBINATIONS,
         default=COMBINATIONS,
     )
     group.add_argument(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.maps import (
     MAX_NORM,
     add_line_arguments,
@@ -23,7 +24,6 @@ from alignment_eval.arguments.maps import (
     line_style,
 )
 from alignment_eval.arguments.numbers import positive_integer
-from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
@@ -45,31 +45,6 @@ from fairseq_norm_plugin.align.run import run
 from fairseq_norm_plugin.api.loading import NO_REVERSE
 
 PROG = "norm-align"
-#: The options that --help shows; --help-all shows all.
-_COMMON = (
-    *("path", "data", "source_lang", "target_lang", "source_text", "target_text", "text", "parquet", "profile"),
-    *(
-        "tokenizer",
-        "bpe",
-        "bpe_codes",
-        "sentencepiece_model",
-        "reverse_path",
-        "reverse_data",
-        "reverse_bpe_codes",
-        "rule",
-        "lexicon",
-        "lexicon_file",
-        "output",
-        "confidences",
-        "tokens_out",
-        "resume",
-        "overwrite",
-        "cpu",
-        "dtype",
-        "window",
-        "engine",
-    ),
-)
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -93,10 +68,9 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = ShortHelpParser(
+    parser = CommandParser(
         prog=PROG,
-        common=_COMMON,
-        short_usage="%(prog)s [options] -o FILE",
+        usage="%(prog)s [options] -o FILE",
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )

@@ -23,8 +23,8 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.short_help import ShortHelpParser
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
@@ -39,12 +39,6 @@ logger = logging.getLogger(__name__)
 #: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
 DEFAULT_MIXING = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 PROG = "norm-analyze"
-#: The options that --help shows; --help-all shows all.
-_COMMON = (
-    *("path", "output", "overwrite", "mixing_kinds"),
-    *("gen_subset", "task", "max_tokens", "batch_size", "cpu"),
-    *("figure_formats", "width", "no_heading"),
-)
 _DESCRIPTION = "Mixing ratios, special tokens, norms and frequency of every block, over a data set; tables and figures"
 _EPILOG = """\
 Example, after make demo:
@@ -77,7 +71,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     return exit_status(PROG, lambda: options.parse_args_and_arch(_parser(), input_args=words), run)
 
 
-def _parser() -> ShortHelpParser:
+def _parser() -> CommandParser:
     """Our options first, then fairseq's."""
     ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     group = ours.add_argument_group("analysis")
@@ -91,10 +85,9 @@ def _parser() -> ShortHelpParser:
     add_figure_formats(add_figure_options(ours))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
-    return ShortHelpParser(
+    return CommandParser(
         prog=PROG,
-        common=_COMMON,
-        short_usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
+        usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         parents=[ours, fairseqs],

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options, warn_of_width
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.figures.page import Layout
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from tests.facts import says
@@ -13,7 +13,7 @@ from tests.facts import says
 
 @pytest.fixture
 def parser() -> argparse.ArgumentParser:
-    made = ListParser(exit_on_error=False)
+    made = CommandParser(exit_on_error=False)
     add_figure_formats(add_figure_options(made))
     return made
 
@@ -26,7 +26,7 @@ def test_nothing_is_said(parser: argparse.ArgumentParser) -> None:
 
 def test_everything_is_said(parser: argparse.ArgumentParser) -> None:
     words = ["--width", "8.89cm", "--title", "a b", "--no-heading", "--dpi", "600", "--colormap", "Greys"]
-    args = parser.parse_args([*words, "--figure-formats", "pdf", "svg"])
+    args = parser.parse_args([*words, "--figure-formats", "pdf,svg"])
     assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", False, 600, "Greys", "cm")
     assert args.figure_formats == ("pdf", "svg")
 

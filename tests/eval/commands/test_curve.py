@@ -127,7 +127,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "small.log"], 2, "small.log is a duplicate"),
         (["-", "-"], 2, "several inputs are -"),
         (["small.log", "--metrics", "bleu"], 1, "small.log: no metric bleu in it: expected some of test_aer, te"),
-        (["small.log", "--metrics", "aer,"], 2, "'aer,': expected names, separated by commas or spaces"),
+        (["small.log", "--metrics", "aer,"], 2, "'aer,': expected names, separated by commas"),
         (["small.log", "--metrics", "aer,bleu"], 2, "--metrics: bleu matches no metric"),
         (["small.log", "--metrics", "aer,loss"], 2, "aer is drawn in %, loss is not: expected metrics that"),
         (["valid.log"], 1, "valid.log: no AER in it, as of a run without --aer-gold: expected"),

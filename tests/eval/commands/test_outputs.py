@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.commands import sweep
 from alignment_eval.maps.sentence import SentenceMaps
 
 Call = Callable[..., tuple[int, str, str]]
@@ -127,47 +126,3 @@ def test_hypotheses_by_place_or_by_option(call: Call, directory: Path) -> None:
     for command in ("score", "doctor", "errors"):
         status, _, messages = call(command, *GOLD, *texts)
         assert (status, "no hypothesis: expected HYP" in messages) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("command", "lists"),
-    [
-        (("plot", "run", "--sentence", 0, "--layer", 1), {"--kinds": ("attn_w", "attn_n")}),
-        (("plot", "run", "--sentence", 0, "--grid"), {"--kinds": ("attn_n",)}),
-        (
-            ("sweep", "run", *GOLD),
-            {"--kinds": ("attn_w", "attn_n"), "--settings": ("awi", "awo"), "--rules": ("shift-att", "top-k=2")},
-        ),
-        (("report", "run", *GOLD, "--resamples", 100), {"--kinds": ("attn_n", "attn_w"), "--settings": ("awi", "awo")}),
-        (
-            ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "--kinds", "attn_n", "--rules", "shift-att"),
-            {"--settings": ("awo", "awi"), "--levels": ("head", "layer"), "--combine": ("product", "mean")},
-        ),
-        (("curve", "log"), {"--metrics": ("aer", "a*"), "--subset": ("valid",), "--loss": ("loss", "l*")}),
-        (
-            ("extract", "run", "--kind", "attn_n", "--setting", "awo", "--rule", "shift-att"),
-            {"--heads": ("0.1", "1", "0.0:awi")},
-        ),
-    ],
-)
-def test_lists_with_commas_and_with_spaces_are_one(
-    call: Call,
-    directory: Path,
-    command: tuple[object, ...],
-    lists: dict[str, tuple[str, ...]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The same output and signature, with RECORDS or LOG before the lists and after them."""
-    monkeypatch.setattr(sweep, "save_heatmaps", lambda *_: None)  # ten seconds of drawing
-    name, place, *others = command
-    ending = ".svg" if name in PICTURES else ""
-    printed = []
-    for number, entries in enumerate((lambda names: (",".join(names),), lambda names: names)):
-        given = [word for option, names in lists.items() for word in (option, *entries(names))]
-        for words in ((name, place, *others, *given), (name, *others, *given, place)):
-            out = directory / f"{number}{words.index(place)}{ending}"
-            status, text, messages = call(*words, "-o", out)
-            assert status == 0, messages
-            signature = [line for line in messages.splitlines() if "|version:" in line]
-            printed.append((text, signature))
-    assert printed.count(printed[0]) == 4

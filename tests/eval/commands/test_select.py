@@ -149,7 +149,7 @@ def test_agreement(files: Path, call: Call) -> None:
 def test_what_to_choose_from(files: Path, call: Call) -> None:
     status, out, _ = call(
         *("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "--kinds", "attn_n"),
-        *("--settings", "awi", "--rules", "threshold=0.2", "threshold=.20", "top-k=1", "--levels", "layer"),
+        *("--settings", "awi", "--rules", "threshold=0.2,threshold=.20,top-k=1", "--levels", "layer"),
         *("--combine", "product", "--max-heads", 1, "--final-punctuation", "-o", files / "c"),
     )
     assert status == 0
@@ -329,7 +329,7 @@ def figure_of(call: Call, folder: Path, *options: object) -> float:
 def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call) -> None:
     status, out, messages = call(
         *("select", two_ways / "de-en", "--reverse", two_ways / "en-de", "--dev-gold", two_ways / "gold"),
-        *("--gold-base", 0, "--kinds", "attn_n", "--rules", *RULES, "--mix-settings", "--max-heads", 3),
+        *("--gold-base", 0, "--kinds", "attn_n", "--rules", ",".join(RULES), "--mix-settings", "--max-heads", 3),
         *("--lexicon", 2, "-o", two_ways / "p"),
     )
     assert status == 0, messages
@@ -356,7 +356,18 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call
 
 def test_the_choice_is_the_best_of_all_that_extract_can_do(two_ways: Path, call: Call) -> None:
     """A slow and obvious search: every pair of single maps, rule, join and lexicon as options of ``extract``."""
-    one_map = ("--kinds", "attn_n", "--settings", "awo", "--max-heads", 1, "--levels", "layer", "--rules", *RULES[:2])
+    one_map = (
+        "--kinds",
+        "attn_n",
+        "--settings",
+        "awo",
+        "--max-heads",
+        1,
+        "--levels",
+        "layer",
+        "--rules",
+        ",".join(RULES[:2]),
+    )
     gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
     select = ("select", two_ways / "de-en", "--reverse", two_ways / "en-de", *gold, *one_map, "--lexicon", 1)
     assert call(*select, "-o", two_ways / "p")[0] == 0

@@ -346,7 +346,7 @@ def test_kinds_without_heads(
     sentences = [replace(s, id=k) for k, s in enumerate(sorted(Records(report.parent / "run"), key=lambda s: s.id))]
     run = make_records(tmp_path / "run", sentences)
     page = tmp_path / "page.html"
-    arguments = ("--gold", report.parent / "gold", "--gold-base", 1, "--kinds", "attn_w", "attnres_n", "-o", page)
+    arguments = ("--gold", report.parent / "gold", "--gold-base", 1, "--kinds", "attn_w,attnres_n", "-o", page)
     assert align_eval("report", run, *arguments).returncode == 0
     browser = Browser(chromium)
     browser.open(page)
