@@ -15,7 +15,6 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import (
     add_kinds,
@@ -28,17 +27,12 @@ from alignment_eval.arguments.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.arguments.resampling import (
-    add_resampling_arguments,
-    resampling_fields,
-    resampling_of,
-    warn_of_few,
-)
+from alignment_eval.arguments.resampling import resampling_fields, warn_of_few
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.bidirectional import check_same_text, words_of
 from alignment_eval.extraction.corpus import DirectedLinks, align_corpus
-from alignment_eval.extraction.rules import NULLS, RULES
-from alignment_eval.figures.fonts import visible
+from alignment_eval.extraction.rules import RULES
+from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import Alignments, read_hypothesis
@@ -71,10 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument(
-        "--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win? (default: by the rule)"
-    )
-    add_final_punctuation_argument(parser)
-    parser.add_argument(
         "--profile",
         metavar="FILE",
         help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
@@ -89,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
     )
     add_hypothesis_reading(group)
-    add_resampling_arguments(parser)
     parser.add_argument(
         "--max-sentences",
         type=int,
@@ -108,10 +97,7 @@ def run(args: argparse.Namespace) -> None:
         kinds=tuple(args.kinds or records.info.kinds),
         settings=tuple(args.settings or SETTINGS),
         rule=args.rule,
-        null=args.null,
-        final_punctuation=args.final_punctuation,
         max_sentences=args.max_sentences,
-        resampling=resampling_of(args),
     )
     gold, texts = gold_and_texts(args, records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
@@ -130,7 +116,6 @@ def run(args: argparse.Namespace) -> None:
         settings=",".join(options.settings),
         rule=extraction.rule,
         null=extraction.null,
-        final_punctuation=options.final_punctuation,
         **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
         **({} if chosen is None else _alignment_fields(chosen, reverse)),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},

@@ -30,7 +30,7 @@ class ReportOptions:
     Attributes:
         kinds: map kinds.
         settings: ``awo``, ``awi``.
-        rule, null, final_punctuation: see :class:`alignment_eval.extraction.extract.ExtractionOptions`.
+        rule: see :class:`alignment_eval.extraction.options.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
         resampling: how intervals are computed.
@@ -42,8 +42,6 @@ class ReportOptions:
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
     settings: tuple[str, ...] = tuple(SETTINGS)
     rule: str = "kobayashi2020"
-    null: str | None = None
-    final_punctuation: bool = False
     max_sentences: int | None = None
     resampling: Resampling = field(default_factory=Resampling)
 
@@ -55,9 +53,7 @@ class ReportOptions:
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
         return [
-            ExtractionOptions(kind, 0, None, setting, self.rule, self.null, self.final_punctuation)
-            for kind in self.kinds
-            for setting in self.settings
+            ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in self.settings
         ]
 
 
