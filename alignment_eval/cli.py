@@ -19,7 +19,7 @@ from alignment_eval.exit_status import exit_status
 COMMANDS = {
     "compare": "compare systems with a baseline: differences, intervals and paired significance tests",
     "convert": "write an alignment file in another format",
-    "curve": "draw AER and loss by update from the logs of fairseq-train",
+    "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "doctor": "name the misreading of the files, if any, that explains a high AER",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",

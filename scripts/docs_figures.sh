@@ -10,9 +10,9 @@ trap 'rm -rf "$MADE"' EXIT
 GOLD=(--gold data/demo/demo.talp --gold-base 1)
 MAPS=("$DEMO/forced" --sentence 3 --layer 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
 
-align-eval plot "${MAPS[@]}" --no-heading -o $TO/weights-and-norms.png
+align-eval plot "${MAPS[@]}" --title '' -o $TO/weights-and-norms.png
 align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png
-align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer --loss nll_loss,train_nll_loss \
+align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
     --dpi 150 --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"

@@ -18,8 +18,7 @@ from matplotlib.figure import Figure
 from measure import cpu_seconds
 from norms import DIM, HEADS, case_of, extra_memory, plugin_way
 
-from alignment_eval.figures.saving import save_figure
-from alignment_eval.figures.style import COLOURS, PAGE, TYPE, new_figure, styled
+from alignment_eval.figures.style import COLOURS, PAGE, TYPE, new_figure, save_figure, styled
 from fairseq_norm_plugin.maps.norms import CHUNK_BYTES
 
 LENGTHS, BATCHES = (25, 50, 100, 200, 400, 800), (1, 2, 4, 8, 16, 32, 64)

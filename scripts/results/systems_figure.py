@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from alignment_eval.figures.saving import save_figure
-from alignment_eval.figures.style import COLOURS, HEADING, MARKERS, PAGE, TYPE, new_figure, styled
+from alignment_eval.figures.style import COLOURS, HEADING, MARKERS, PAGE, TYPE, new_figure, save_figure, styled
 
 GROUPS = {"ours": "norm-align and norms, bundled models", "measured": "measured here", "published": "published"}
 #: Inches of a system's line, and of everything above and below the lines.

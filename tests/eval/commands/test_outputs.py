@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "extract": ("extract", "run", *RULE, "-o"),
     "merge": ("merge", "parts", "-o"),
     "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
-    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "--resamples", 100, "-o"),
+    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "-o"),
     "score": ("score", *GOLD, "gold", "--per-sentence"),
     "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, *FEW, "-o"),
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
