@@ -16,11 +16,10 @@ align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer
     --dpi 150 --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"
-python scripts/bench/lengths.py --measured docs/benchmarks.md --out $TO/bench-length.png
-python scripts/results/systems_figure.py $TO/systems.csv $TO/systems.png
+python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,bench-length,systems}.png <<'EOF'
+python - $TO/{plot,curve,sweep,analysis,systems}.png <<'EOF'
 """At most 256 colours: less than half of the bytes; fewer would change the colour of the dots."""
 import sys
 

@@ -1,4 +1,4 @@
-"""Defaults for what is read from a model, chosen on cmu150 (docs/reproduction-tables.md); the same for every command.
+"""Defaults for what is read from a model, chosen on cmu150 (docs/reproduction.md); the same for every command.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, its upper layers are
 read.  Two directions are multiplied.  Links are read by rule ``grow``, in which small two-way shares need support.

@@ -5,7 +5,7 @@ upper layer the source word of the token that it predicts (AWO).  The two make d
 draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
 In a young model no two maps agree that well.  Their agreement stays below :data:`FORMED`, and the upper layers in AWO
-are the better choice (:mod:`alignment_eval.extraction.defaults`).  docs/reproduction-tables.md has the measurements.
+are the better choice (:mod:`alignment_eval.extraction.defaults`).  docs/reproduction.md has the measurements.
 """
 
 from __future__ import annotations

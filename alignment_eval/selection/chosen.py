@@ -12,7 +12,7 @@ from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptio
 from alignment_eval.extraction.options import ExtractionOptions, Value
 from alignment_eval.selection.profile import Profile
 
-#: Formed models whose maps agree less (Dice) gained up to 4 points from a lexicon (docs/reproduction-tables.md).
+#: Formed models whose maps agree less (Dice) gained up to 4 points from a lexicon (docs/reproduction.md).
 WEAK = 0.52
 
 
