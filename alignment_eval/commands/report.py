@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDS",
         help="records of a target-source model on the same pairs: the links by the profiles are of both directions",
     )
-    group = parser.add_argument_group("hypotheses", "shown beside each other and the maps")
+    group = parser.add_argument_group("hypotheses", "shown next to each other and to the maps")
     group.add_argument(
         "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
     )
@@ -144,7 +144,7 @@ def _by_profile(named: str | None, records: Records, reverse: Records | None) ->
 
 
 def _alignment_fields(chosen: ChosenMethod, reverse: Records | None) -> dict[str, Value]:
-    """What the signature says of the alignment by the profile."""
+    """The fields of the signature that describe the alignment by the profile."""
     back = {} if reverse is None else {"reverse": reverse.info.signature_hash}
     return {f"alignment_{name}": value for name, value in {**back, **chosen.method.fields(), **chosen.fields}.items()}
 

@@ -95,7 +95,7 @@ class DisplayMaps(SentenceMaps):
             head: see there.
             level: see there.
             setting: see there.
-            links: links between words (source, target) to mark, such as those of an alignment.
+            links: links between words (source, target) to mark, such as an alignment's.
             ax: where to plot; None: on a new figure.  A figure without a layout engine gets Matplotlib's constrained
                 layout, so that ``savefig`` cuts nothing off.
 

@@ -42,7 +42,7 @@ class Grid:
         rows: the names of the rows.
         columns: the names of the columns.
         axis: what the columns are, below them.
-        scale: what the colours are, beside them.
+        scale: what the colours are, next to them.
         limits: the values of the first and of the last colour.
     """
 
@@ -68,7 +68,7 @@ def save_heatmaps(
     Args:
         table: from :func:`alignment_eval.scoring.sweep.sweep`.
         directory: an existing directory for the figures.
-        options: what the user says of the figures.
+        options: how the figures look.
         formats: endings of the files of each figure.
 
     Returns:

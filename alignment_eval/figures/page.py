@@ -50,7 +50,7 @@ _COLOURS = {"sure": "black", "possible": "black", "predicted": ACCENT}
 _APART = 0.4
 #: Sides of a cell: the smallest one whose label can be read, and the largest one.
 SMALLEST, LARGEST = 1.18 * TYPE / POINTS, 0.3
-#: A line of text, the space beside the figure's edge, between panels, and beside a mark of the legend.
+#: A line of text, the spaces at the figure's edge, between panels, and next to a mark of the legend.
 _LINE, _EDGE, _BETWEEN, _MARK = 1.35 * TYPE / POINTS, 0.03, 0.12, 0.35
 #: Around a map on Axes of its own: for titles, axis labels, the colour bar and the figure's margin.
 _BESIDE, _ABOVE = 0.75, 0.65
@@ -220,7 +220,7 @@ def _new_axes(columns: Sequence[str], rows: Sequence[str], across: float) -> Axe
 
 
 def column_places(source: SentenceSide) -> NDArray[np.float64]:
-    """The middle of each column, in cells from that of the first; special tokens, null among them, are set apart."""
+    """The middle of each column, counted in cells from the first; special tokens, null among them, are set apart."""
     special = source.words < 0
     places: NDArray[np.float64] = np.arange(len(special)) + _APART * np.cumsum(np.diff(special, prepend=special[:1]))
     return places
@@ -245,7 +245,7 @@ def draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: 
     for first, last in _stretches(picture.source):
         sides = (places[first] - 0.5, places[last - 1] + 0.5)
         meshes.append(
-            axes.pcolormesh(  # an image in a PDF has a grid of pixels of its own, beside the lines
+            axes.pcolormesh(  # an image in a PDF has a grid of pixels, which does not meet the lines
                 np.linspace(*sides, last - first + 1),
                 np.arange(-0.5, rows),
                 panel.values[:, first:last],

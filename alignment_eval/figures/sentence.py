@@ -38,7 +38,7 @@ class Picture:
         source: the columns; a column of no word (-1) gets no marks.
         target: the rows.
         panels: rows of panels; each panel has a row and a column for each token.
-        gold: word links of the gold, None if there is none.
+        gold: word links of the gold, or None.
 
     Raises:
         InputError: a panel has another shape or a value that is NaN, infinite or negative; or there is nothing to draw.
@@ -95,7 +95,7 @@ def panel_of(
         options: kind, layer, head and setting of the map; the rule gives the links.
         level: one of :data:`~alignment_eval.maps.words.LEVELS`.
         title: the title of the panel.
-        predicted: links to show instead of those of the rule.
+        predicted: links to show instead of the rule's links.
 
     Raises:
         InputError: as for :func:`alignment_eval.extraction.extract.extract`.

@@ -92,7 +92,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """What a user may say of a figure.
+    """The options of a figure that a user sets.
 
     Attributes:
         width: the printed width in inches; None: one column, or two where one is too narrow.
@@ -182,7 +182,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def add_heading(figure: Figure, heading: str) -> None:
-    """Write a heading above a figure of :func:`new_figure`; an empty one takes no room."""
+    """Write a heading above a figure of :func:`new_figure`; an empty one is not drawn."""
     if heading:
         width = figure.get_figwidth()
         figure.suptitle(wrapped(heading, width - 0.1), x=0.03 / width, ha="left", fontsize=TYPE)

@@ -45,7 +45,7 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
 
     Args:
         table: columns of :data:`~alignment_eval.figures.training_log.COLUMNS`, at least one row.
-        options: what the user says of the figure.
+        options: how the figure looks.
     """
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator

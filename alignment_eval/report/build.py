@@ -102,7 +102,7 @@ class MapScore(LinkScore):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """An alignment of the corpus that the page shows beside the maps.
+    """An alignment of the corpus that the page shows next to the maps.
 
     Attributes:
         name: what the page calls it.
@@ -137,7 +137,7 @@ class Report:
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
             each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
-        systems: the scores of the alignments beside the maps.
+        systems: the scores of the alignments next to the maps.
     """
 
     options: ReportOptions
@@ -180,7 +180,7 @@ def build(
         gold: the gold, one entry a sentence.
         options: what to report.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
-        systems: alignments that are shown beside the maps.
+        systems: alignments that are shown next to the maps.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
