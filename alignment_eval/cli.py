@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.exit_status import exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
@@ -19,7 +19,7 @@ from alignment_eval.exit_status import exit_status
 COMMANDS = {
     "compare": "compare systems with a baseline: differences, intervals and paired significance tests",
     "convert": "write an alignment file in another format",
-    "curve": "draw AER and loss by update from the logs of fairseq-train",
+    "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
@@ -40,15 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = ListParser(prog="align-eval", description=DESCRIPTION)
+    parser = CommandParser(prog="align-eval", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"align-eval {__version__}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ListParser)
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=CommandParser)
     # Only the module of the command that is asked for is imported: --help stays fast.
     asked = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        subparser = subparsers.add_parser(name, help=summary, description=summary)
         if name == asked:
             module = importlib.import_module(f"alignment_eval.commands.{name}")
             module.add_arguments(subparser)

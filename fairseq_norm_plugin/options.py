@@ -299,7 +299,7 @@ def default_layer(layers: int) -> int:
 
 
 def default_layers(layers: int) -> tuple[int, ...]:
-    """The layers whose mean aligns best in AWO: the last two (docs/reproduction-tables.md; chosen on cmu150)."""
+    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md; chosen on cmu150)."""
     return tuple(range(default_layer(layers), layers))
 
 

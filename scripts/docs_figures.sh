@@ -10,17 +10,16 @@ trap 'rm -rf "$MADE"' EXIT
 GOLD=(--gold data/demo/demo.talp --gold-base 1)
 MAPS=("$DEMO/forced" --sentence 3 --layer 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
 
-align-eval plot "${MAPS[@]}" --no-heading -o $TO/weights-and-norms.png
+align-eval plot "${MAPS[@]}" --title '' -o $TO/weights-and-norms.png
 align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png
-align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer --loss nll_loss,train_nll_loss \
+align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
     --dpi 150 --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"
-python scripts/bench/lengths.py --measured docs/benchmarks.md --out $TO/bench-length.png
-python scripts/results/systems_figure.py $TO/systems.csv $TO/systems.png
+python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,bench-length,systems}.png <<'EOF'
+python - $TO/{plot,curve,sweep,analysis,systems}.png <<'EOF'
 """At most 256 colours: less than half of the bytes; fewer would change the colour of the dots."""
 import sys
 

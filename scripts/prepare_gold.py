@@ -12,21 +12,153 @@ per link).  The format is detected from the content, not from the name.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gold_links import Links, count_from_one, detect_base, read_links, talp_line
-from gold_text import Text, check_parallel, read_text
-from text_files import check_encoding, exit_status, fresh_files
+from text_files import fresh_files, text_lines
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.exit_status import exit_status
+
+_MARKED = re.compile(r"\s*<s\s+snum=\"?(\d+)\"?\s*>(.*)</s>\s*")
+_TALP = re.compile(r"(\d+)([-p?])(\d+)")
+_NAACL = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+\d*\.?\d+)?\s*")
+#: Link of a sentence -> whether it is sure.
+Links = dict[tuple[int, int], bool]
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="prepare_gold.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def read_text(path: Path, encoding: str, lowercase: bool) -> dict[int, list[str]]:
+    """The words of each sentence by its number, from the WPT markup or of the line.
+
+    Raises:
+        InputError: the text cannot be read, its markup is broken, or a word contains white space.
+    """
+    rows = list(text_lines(path, encoding))
+    marked = any(re.match(r"\s*<s\s+snum=", row) for row in rows)
+    sentences: dict[int, list[str]] = {}
+    for line, row in enumerate(rows, 1):
+        number, text = line, row
+        if marked and not row.strip():
+            continue
+        if marked:
+            match = _MARKED.fullmatch(row)
+            if match is None:
+                raise InputError(f"{path}:{line}: expected <s snum=NUMBER> text </s> on one line; correct the line")
+            number, text = int(match[1]), match[2]
+        if number in sentences:
+            raise InputError(f"{path}:{line}: duplicate sentence number {number}; give each sentence its own number")
+        words = [word for word in re.split(r"[ \t]+", text.lower() if lowercase else text) if word]
+        # fairseq splits at every Unicode space, and every later link would point to the wrong word
+        if spaces := [word for word in words if len(word.split()) != 1]:
+            space = next(character for character in spaces[0] if character.isspace())
+            raise InputError(
+                f"{path}:{line}: a word contains the space character U+{ord(space):04X}, at which fairseq would split "
+                f"it; replace the character"
+            )
+        sentences[number] = words
+    return sentences
+
+
+def read_links(path: Path, numbers: Sequence[int], base: int | None, drop_null: bool) -> list[Links]:
+    """The links of each sentence, counted from 1; the first line that is not blank shows the format.
+
+    Raises:
+        InputError: a line has neither format, a sentence is unknown, a link points to NULL, or the number of lines is
+            wrong.
+        UsageError: the base of a talp file is missing, or a NAACL file has one.
+    """
+    rows = list(text_lines(path, "utf-8"))
+    if _NAACL.fullmatch(next((row for row in rows if row.strip()), "")):
+        if base is not None:
+            raise UsageError(f"--base {base}: {path} is a NAACL file, which counts words from 1; omit --base")
+        return _read_naacl(path, rows, numbers, drop_null)
+    if base is None:
+        raise UsageError(f"{path}: a talp file counts words from 0 or from 1; give --base")
+    if len(rows) != len(numbers):
+        raise InputError(
+            f"{path}: the file has {len(rows)} lines, but the texts have {len(numbers)} sentences; check whether a "
+            f"blank line is missing"
+        )
+    table: list[Links] = [{} for _ in rows]
+    for number, (links, row) in enumerate(zip(table, rows), 1):
+        for token in row.split():
+            match = _TALP.fullmatch(token)
+            if match is None:
+                raise InputError(f"{path}:{number}: {token!r} is not a link i-j (sure) or ipj (possible); correct it")
+            _add(links, int(match[1]) + 1 - base, int(match[3]) + 1 - base, match[2] == "-")
+    return table
+
+
+def _read_naacl(path: Path, rows: Sequence[str], numbers: Sequence[int], drop_null: bool) -> list[Links]:
+    table: dict[int, Links] = {number: {} for number in numbers}
+    dropped = 0
+    for line, row in enumerate(rows, 1):
+        match = _NAACL.fullmatch(row)
+        if match is None:
+            if not row.strip():
+                continue
+            raise InputError(f"{path}:{line}: expected SENTENCE I J [S|P] [CONFIDENCE], found {row.strip()[:40]!r}")
+        sentence, i, j = (int(match[group]) for group in (1, 2, 3))
+        if sentence not in table:
+            raise InputError(f"{path}:{line}: sentence {sentence} is not one of the {len(table)} of the texts")
+        if 0 not in (i, j):
+            _add(table[sentence], i, j, match[4] != "P")
+        elif not drop_null:
+            raise InputError(
+                f"{path}:{line}: the link points to word 0, which is NULL in NAACL files; give the file without links "
+                f"to NULL (nonullalign), or give --drop-null"
+            )
+        dropped += 0 in (i, j)
+    if dropped:
+        print(f"{path}: {dropped} links to NULL dropped", file=sys.stderr)
+    return list(table.values())
+
+
+def _add(links: Links, i: int, j: int, sure: bool) -> None:
+    """Add a link; a duplicate counts once, and sure wins."""
+    links[i, j] = links.get((i, j), False) or sure
+
+
+def prepare(args: argparse.Namespace) -> None:
+    """Read everything, check that it belongs together, and write the three files."""
+    outputs = [args.out / f"{args.name}.{args.source_lang}", args.out / f"{args.name}.{args.target_lang}"]
+    with fresh_files([*outputs, args.out / "alignment.talp"]) as files:
+        source, target = (read_text(path, args.encoding, args.lowercase) for path in (args.source, args.target))
+        if list(source) != list(target):
+            raise InputError(
+                f"{args.target} has {len(target)} sentences, {args.source} {len(source)}: expected the same numbers in "
+                f"the same order; check whether a blank line is missing in one of them"
+            )
+        table = read_links(args.alignment, list(source), args.base, args.drop_null)
+        if args.reversed:
+            table = [{(i, j): sure for (j, i), sure in links.items()} for links in table]
+        for number, (links, *sides) in enumerate(zip(table, source.values(), target.values()), 1):
+            for i, j in links:
+                if not (1 <= i <= len(sides[0]) and 1 <= j <= len(sides[1])):
+                    raise InputError(
+                        f"{args.alignment}: sentence {number}: the link of source word {i} and target word {j}, "
+                        f"counted from 1, is outside the pair of {len(sides[0])} and {len(sides[1])} words; give "
+                        f"another --base, or --reversed if the file gives the target first"
+                    )
+        if not any(table):
+            raise InputError(f"{args.alignment}: the file has no links; give a gold alignment in talp or NAACL format")
+        texts = [[" ".join(words) for words in side.values()] for side in (source, target)]
+        lines = [" ".join(f"{i}{'-' if sure else 'p'}{j}" for (i, j), sure in links.items()) for links in table]
+        for file, rows in zip(files, (*texts, lines)):
+            file.write_bytes("".join(f"{row}\n" for row in rows).encode())
+    sure = sum(sum(links.values()) for links in table)
+    print(
+        f"{args.out}: {len(table)} sentences, {sum(map(len, source.values()))} source words, "
+        f"{sum(map(len, target.values()))} target words, {sure} sure and {sum(map(len, table)) - sure} possible links, "
+        f"{sum(not links for links in table)} sentences without links",
+        file=sys.stderr,
     )
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="text of the source side")
     parser.add_argument("--target", type=Path, required=True, metavar="FILE", help="text of the target side")
     parser.add_argument("--alignment", type=Path, required=True, metavar="FILE", help="gold links, talp or NAACL")
@@ -34,69 +166,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--target-lang", required=True, metavar="LANG", help="suffix of the target text, e.g. en")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to write to")
     parser.add_argument("--name", default="test", help="stem of the text files (default: test)")
-    parser.add_argument(
-        "--encoding",
-        default="auto",
-        help="encoding of both texts: auto (UTF-8, else latin1; the default) or an encoding that Python knows",
-    )
+    parser.add_argument("--encoding", default="utf-8", help="encoding of both texts (default: utf-8)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both texts, for a lowercased model")
-    parser.add_argument(
-        "--base",
-        type=int,
-        choices=(0, 1),
-        help="index base of a talp file (default: detected from its indices; an error if they do not show it)",
-    )
+    parser.add_argument("--base", type=int, choices=(0, 1), help="number of the first word in a talp file")
     parser.add_argument("--reversed", action="store_true", help="the alignment file gives the target word first")
     parser.add_argument("--drop-null", action="store_true", help="drop NAACL links to NULL (word 0)")
-    return parser.parse_args(argv)
-
-
-def prepare(args: argparse.Namespace) -> None:
-    if args.source_lang == args.target_lang:
-        raise UsageError(f"--source-lang and --target-lang are both {args.source_lang}; give two languages")
-    encoding = args.encoding if args.encoding == "auto" else check_encoding(args.encoding)
-    outputs = [args.out / f"{args.name}.{args.source_lang}", args.out / f"{args.name}.{args.target_lang}"]
-    outputs.append(args.out / "alignment.talp")
-    with fresh_files(outputs) as files:
-        source = read_text(args.source, encoding, args.lowercase)
-        target = read_text(args.target, encoding, args.lowercase)
-        check_parallel(source, target)
-        table = links_of(args, source, target)
-        for file, rows in zip(files, (source.sentences, target.sentences, map(talp_line, table))):
-            file.write_bytes("".join(f"{row}\n" for row in rows).encode("utf-8"))
-    report(args.out, source, target, table)
-
-
-def links_of(args: argparse.Namespace, source: Text, target: Text) -> list[Links]:
-    """The links of every sentence, source word first, counted from 1."""
-    table, known_base = read_links(args.alignment, source.numbers, args.drop_null)
-    if args.reversed:
-        table = [{(i, j): sure for (j, i), sure in links.items()} for links in table]
-    if args.base is not None and known_base not in (None, args.base):
-        raise UsageError(
-            f"--base {args.base}: {args.alignment} is a NAACL file, which counts words from 1; omit --base"
-        )
-    sizes = list(zip(source.lengths, target.lengths))
-    base = args.base if known_base is None else known_base
-    if base is None:
-        base = detect_base(args.alignment, table, sizes)
-    return count_from_one(args.alignment, table, sizes, base)
-
-
-def report(out: Path, source: Text, target: Text, table: Sequence[Links]) -> None:
-    total = sum(map(len, table))
-    sure = sum(sum(links.values()) for links in table)
-    print(
-        f"{out}: {len(table)} sentences, {sum(source.lengths)} source words, {sum(target.lengths)} target words, "
-        f"{sure} sure and {total - sure} possible links, {sum(not links for links in table)} sentences without links",
-        file=sys.stderr,
-    )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parse(argv)
-    return exit_status("prepare_gold.py", lambda: prepare(args))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status("prepare_gold.py", parse, prepare))

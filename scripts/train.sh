@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Train a Transformer under the plugin, as docs/reproduction-tables.md has it.
+# Train a Transformer under the plugin, as docs/reproduction.md has it.
 # usage: train.sh cpu|cpu-bf16|paper|europarl DATA SOURCE TARGET SAVE_DIR [fairseq-train options]
 #   cpu       3 + 3 layers, d 256, one shared dictionary, 3,000 tokens an update
 #   cpu-bf16  the same, its matrix products in bfloat16: for CPUs that have instructions for it (avx512_bf16, amx_bf16)

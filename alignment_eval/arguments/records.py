@@ -26,17 +26,17 @@ def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
     add_kinds(parser)
     add_settings(parser)
-    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE", known=RULE_NAMES)
+    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
 
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``; None stands for all that were recorded."""
-    add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND", known=KINDS)
+    add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
 
 
 def add_settings(parser: argparse._ActionsContainer) -> None:
     """Declare ``--settings``; None stands for all."""
-    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING", known=SETTINGS)
+    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:

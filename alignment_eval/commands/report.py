@@ -15,7 +15,6 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.arguments.maps import add_final_punctuation_argument
 from alignment_eval.arguments.output import add_output
 from alignment_eval.arguments.records import (
     add_kinds,
@@ -28,18 +27,13 @@ from alignment_eval.arguments.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.arguments.resampling import (
-    add_resampling_arguments,
-    resampling_fields,
-    resampling_of,
-    warn_of_few,
-)
+from alignment_eval.arguments.resampling import resampling_fields, warn_of_few
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.extraction.bidirectional import check_same_text, words_of
 from alignment_eval.extraction.corpus import align_corpus
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.rules import NULLS, RULES
-from alignment_eval.figures.fonts import visible
+from alignment_eval.extraction.rules import RULES
+from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.formats.checks import Texts
 from alignment_eval.formats.reading import Alignments, read_hypothesis
@@ -73,10 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument(
-        "--null", metavar="NULL", help=f"{', '.join(NULLS)}: may </s> and tags win? (default: by the rule)"
-    )
-    add_final_punctuation_argument(parser)
-    parser.add_argument(
         "--profile",
         metavar="FILE",
         help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
@@ -86,12 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDS",
         help="records of a target-source model on the same pairs: the links by the profiles are of both directions",
     )
-    group = parser.add_argument_group("hypotheses", "shown beside each other and the maps")
+    group = parser.add_argument_group("hypotheses", "shown next to each other and to the maps")
     group.add_argument(
         "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
     )
     add_hypothesis_reading(group)
-    add_resampling_arguments(parser)
     parser.add_argument(
         "--max-sentences",
         type=int,
@@ -110,10 +99,7 @@ def run(args: argparse.Namespace) -> None:
         kinds=tuple(args.kinds or records.info.kinds),
         settings=tuple(args.settings or SETTINGS),
         rule=args.rule,
-        null=args.null,
-        final_punctuation=args.final_punctuation,
         max_sentences=args.max_sentences,
-        resampling=resampling_of(args),
     )
     gold, texts = gold_and_texts(args, records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
@@ -132,7 +118,6 @@ def run(args: argparse.Namespace) -> None:
         settings=",".join(options.settings),
         rule=extraction.rule,
         null=extraction.null,
-        final_punctuation=options.final_punctuation,
         **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
         **({} if chosen is None else _alignment_fields(chosen, reverse)),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
@@ -161,7 +146,7 @@ def _by_profile(named: str | None, records: Records, reverse: Records | None) ->
 
 
 def _alignment_fields(chosen: ChosenMethod, reverse: Records | None) -> dict[str, Value]:
-    """What the signature says of the alignment by the profile."""
+    """The fields of the signature that describe the alignment by the profile."""
     back = {} if reverse is None else {"reverse": reverse.info.signature_hash}
     return {f"alignment_{name}": value for name, value in {**back, **chosen.method.fields(), **chosen.fields}.items()}
 

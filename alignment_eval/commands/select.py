@@ -71,7 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rules",
         f"rules to choose among: {', '.join(RULE_NAMES)} (default: {SINGLE_RULE}, its share estimated without gold)",
         metavar="RULE",
-        known=RULE_NAMES,
     )
     add_text_arguments(parser)
     group = parser.add_argument_group("output")

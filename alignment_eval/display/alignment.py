@@ -13,7 +13,7 @@ from alignment_eval.display.html import heat_table, text_of, text_table
 from alignment_eval.display.labels import shortened
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import SentenceLinks, WordLinks
-from alignment_eval.figures.axes import draw_map
+from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.formats.writing import format_pharaoh_line, format_scored_line

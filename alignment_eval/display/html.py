@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from alignment_eval.figures.fonts import label_of, visible
+from alignment_eval.figures.names import label_of, visible
 
 #: Colour (red, green, blue) and opacity of a cell of the largest value.
 _COLOUR, _STRONGEST = "66,133,244", 0.6

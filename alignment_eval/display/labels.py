@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from alignment_eval.figures.fonts import visible
+from alignment_eval.figures.names import visible
 
 #: The longest sentence in a ``repr``, in characters.
 _LONGEST = 40

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from alignment_eval.display.html import heat_table, text_of
 from alignment_eval.display.labels import distinct, shortened
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.axes import draw_map
 from alignment_eval.figures.names import kind_name, layer_label
+from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceMaps
@@ -95,7 +95,7 @@ class DisplayMaps(SentenceMaps):
             head: see there.
             level: see there.
             setting: see there.
-            links: links between words (source, target) to mark, such as those of an alignment.
+            links: links between words (source, target) to mark, such as an alignment's.
             ax: where to plot; None: on a new figure.  A figure without a layout engine gets Matplotlib's constrained
                 layout, so that ``savefig`` cuts nothing off.
 

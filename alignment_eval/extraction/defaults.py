@@ -5,7 +5,7 @@ layers in AWO is read, with a lexicon of the text.  Two directions are multiplie
 is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Formed models use no
 lexicon, so that a pair is aligned alone exactly as within a corpus.
 
-All figures were chosen on cmu150 (docs/reproduction-tables.md).
+All figures were chosen on cmu150 (docs/reproduction.md).
 """
 
 from __future__ import annotations

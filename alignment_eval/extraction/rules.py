@@ -30,7 +30,7 @@ Shares = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Linked = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 #: :func:`grown` links from its share divided by this without support.  Chosen on cmu150, where 0.6 to 0.75 do as well
-#: (docs/reproduction-tables.md).
+#: (docs/reproduction.md).
 SUPPORTED = 0.7
 
 

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.figures.fonts import text_width, wrapped
 from alignment_eval.figures.names import kind_name, place_name, rule_name
-from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.style import (
     ACCENT,
     DEFAULT,
     SCORE_COLOURS,
-    TYPE,
     FigureOptions,
+    add_heading,
     contrasting,
     new_figure,
+    save_figure,
     styled,
+    text_width,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Grid:
         rows: the names of the rows.
         columns: the names of the columns.
         axis: what the columns are, below them.
-        scale: what the colours are, beside them.
+        scale: what the colours are, next to them.
         limits: the values of the first and of the last colour.
     """
 
@@ -67,7 +68,7 @@ def save_heatmaps(
     Args:
         table: from :func:`alignment_eval.scoring.sweep.sweep`.
         directory: an existing directory for the figures.
-        options: what the user says of the figures.
+        options: how the figures look.
         formats: endings of the files of each figure.
 
     Returns:
@@ -123,18 +124,16 @@ def draw_heatmap(grid: Grid, heading: str, options: FigureOptions = DEFAULT, *, 
     from matplotlib.patches import Rectangle
 
     values, (low, high) = grid.values, grid.limits
-    beside = text_width(grid.rows, TYPE) + 0.75  # names, colour bar
-    cell = text_width(["88.8"], TYPE) + 0.06
+    beside = text_width(grid.rows) + 0.75  # names, colour bar
+    cell = text_width(["88.8"]) + 0.06
     width = options.width_for(beside + cell * values.shape[1])
     numbered = width >= beside + cell * values.shape[1]  # else there is no room
-    heading = wrapped(options.heading_of(heading), width - 0.1, TYPE)
-    height = 0.45 + 0.19 * values.shape[0] + (0.14 * (heading.count("\n") + 1) if heading else 0)
-    figure = new_figure(width, height)
-    if heading:
-        figure.suptitle(heading, x=0.03 / width, ha="left", fontsize=TYPE)
+    heading = wrapped(options.heading_of(heading), width - 0.1)
+    figure = new_figure(width, 0.45 + 0.19 * values.shape[0] + (0.14 * (heading.count("\n") + 1) if heading else 0))
+    add_heading(figure, heading)
     axes = figure.add_subplot()
     edges = [np.arange(count + 1) - 0.5 for count in values.shape[::-1]]
-    cells = axes.pcolormesh(*edges, values, cmap=options.colormap or SCORE_COLOURS, vmin=low, vmax=high)
+    cells = axes.pcolormesh(*edges, values, cmap=SCORE_COLOURS, vmin=low, vmax=high)
     axes.invert_yaxis()
     axes.set_xticks(range(len(grid.columns)), grid.columns)
     axes.set_yticks(range(len(grid.rows)), grid.rows)

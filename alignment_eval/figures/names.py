@@ -1,6 +1,11 @@
-"""What figures call maps, layers and blocks."""
+"""What figures and pages call maps, layers and blocks, and how they show words."""
 
 from __future__ import annotations
+
+import unicodedata
+
+#: Longest label, in characters.
+_LONGEST = 30
 
 _KINDS = {
     "attn_w": "weights",
@@ -49,3 +54,21 @@ def layer_label(layer: int) -> str:
     place = layer + 1
     ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
     return f"layer {layer} ({place}{ending})"
+
+
+def label_of(token: str) -> str:
+    """``token`` as it is shown (:func:`visible`), shortened if it is long."""
+    text = visible(token)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""``text`` with characters that are invisible, reorder text or break files written like ``\u200b`` in Python."""
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    # Of the format characters only joiners shape letters; bidirectional overrides would reorder a label.
+    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
+        return character
+    return character.encode("unicode_escape").decode()

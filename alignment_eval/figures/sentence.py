@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose, links_of, named_maps, unit_maps
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.fonts import label_of
+from alignment_eval.figures.names import label_of
 from alignment_eval.links.table import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, require_known
@@ -37,10 +37,8 @@ class Picture:
         title: the heading; empty: none.
         source: the columns; a column of no word (-1) gets no marks.
         target: the rows.
-        panels: rows of panels; each panel has a row and a column for each token.  The titles of the first row stand
-            above their columns.
-        gold: word links of the gold, None if there is none.
-        rows: the title of each row of panels, where there are several.
+        panels: rows of panels; each panel has a row and a column for each token.
+        gold: word links of the gold, or None.
 
     Raises:
         InputError: a panel has another shape or a value that is NaN, infinite or negative; or there is nothing to draw.
@@ -51,7 +49,6 @@ class Picture:
     target: SentenceSide
     panels: tuple[tuple[Panel, ...], ...]
     gold: GoldSentence | None = None
-    rows: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -98,7 +95,7 @@ def panel_of(
         options: kind, layer, head and setting of the map; the rule gives the links.
         level: one of :data:`~alignment_eval.maps.words.LEVELS`.
         title: the title of the panel.
-        predicted: links to show instead of those of the rule.
+        predicted: links to show instead of the rule's links.
 
     Raises:
         InputError: as for :func:`alignment_eval.extraction.extract.extract`.

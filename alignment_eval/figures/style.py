@@ -1,4 +1,4 @@
-"""The look of all figures: type, colours and sizes for print.  Matplotlib is imported only when needed.
+"""The look of all figures, and their files: type, colours and sizes for print.  Matplotlib is imported when needed.
 
 Figures are made at the width at which they are printed, so that a point of type is a point on paper.
 """
@@ -6,25 +6,43 @@ Figures are made at the width at which they are printed, so that a point of type
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from alignment_eval.figures.fonts import FONT
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
+#: The font of all text; missing characters come from other fonts (:func:`use_fonts_for`).
+FONT = "DejaVu Sans"
+#: Points of an inch.
+POINTS = 72
 #: Units of a width -> inches.
 UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, in inches.
 COLUMN, PAGE = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"]
 #: Resolution of bitmaps, dots per inch.
 DPI = 300
+#: Longest side of a bitmap; a larger one gets a lower resolution (vector formats have no such limit).
+_MAX_PIXELS = 12_000
+#: Ending of a figure's file -> the metadata key for a description, and the metadata that suppresses dates.
+_METADATA: dict[str, tuple[str, dict[str, None]]] = {
+    "png": ("Description", {}),
+    "svg": ("Description", {"Date": None}),
+    "pdf": ("Subject", {"CreationDate": None}),
+}
+ENDINGS = tuple(_METADATA)
 #: Sizes of type in points: all text, and headings.  None is smaller than the first.
 TYPE, HEADING = 7.0, 8.0
 #: Colours of Okabe and Ito (2008), which colour-blind people can tell apart; dark and light ones alternate, so that
@@ -74,35 +92,25 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """What a user may say of a figure.
+    """The options of a figure that a user sets.
 
     Attributes:
         width: the printed width in inches; None: one column, or two where one is too narrow.
-        title: the heading; None: the figure's own.
-        heading: whether there is a heading.
+        title: the heading; None: the figure's own; empty: none.
         dpi: dots per inch of bitmaps.
-        colormap: a colour map of Matplotlib; None: the figure's own.
-        unit: one of :data:`UNITS`, in which the user is told of widths.
     """
 
     width: float | None = None
     title: str | None = None
-    heading: bool = True
     dpi: int = DPI
-    colormap: str | None = None
-    unit: str = "cm"
 
     def heading_of(self, own: str) -> str:
         """The heading of a figure whose own one is ``own``; empty: none."""
-        return (own if self.title is None else self.title) if self.heading else ""
+        return own if self.title is None else self.title
 
     def width_for(self, needed: float) -> float:
         """The width in inches of a figure that needs ``needed``."""
         return self.width or (COLUMN if needed <= COLUMN else PAGE)
-
-    def shown(self, inches: float) -> str:
-        """A width as ``--width`` takes it, in the user's unit, rounded up so that what needs it fits."""
-        return f"{math.ceil(10 * inches / UNITS[self.unit] - 1e-6) / 10:g}{self.unit}"
 
 
 #: Options that change nothing.
@@ -122,6 +130,47 @@ def styled(draw: Drawing) -> Drawing:
     return wrapper  # type: ignore[return-value]
 
 
+def use_fonts_for(texts: Iterable[str]) -> None:
+    """Take characters that :data:`FONT` lacks from other installed fonts, until the styled function returns."""
+    import matplotlib
+    from matplotlib import font_manager
+
+    missing = {ord(character) for text in texts for character in text if not character.isspace()}
+    families = []
+    installed = sorted((font.name, font.fname) for font in font_manager.fontManager.ttflist)
+    for family, path in [(FONT, font_manager.findfont(FONT)), *installed]:
+        # Last Resort has a box for every character
+        if missing and not family.startswith("Last Resort"):
+            has = missing & font_manager.get_font(path).get_charmap().keys()
+            families += [family] if has else []
+            missing -= has
+    matplotlib.rcParams["font.family"] = list(dict.fromkeys((FONT, *families)))
+
+
+def text_width(texts: Iterable[str]) -> float:
+    """The width in inches of the longest of ``texts``, in a styled function."""
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
+
+    renderer: Any = RendererAgg(1, 1, POINTS)  # type: ignore[no-untyped-call]
+    font = FontProperties(size=TYPE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # save_figure names characters without a glyph
+        return max((renderer.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / POINTS
+
+
+def wrapped(text: str, width: float) -> str:
+    """``text`` with line breaks at spaces, so that it is at most ``width`` inches wide where its words are."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width([longer]) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size in inches, laid out so that nothing is cut off or overlaps."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -132,11 +181,74 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def layer_colours(layers: Sequence[int], colormap: str | None = None) -> dict[int, tuple[float, ...]]:
+def add_heading(figure: Figure, heading: str) -> None:
+    """Write a heading above a figure of :func:`new_figure`; an empty one is not drawn."""
+    if heading:
+        width = figure.get_figwidth()
+        figure.suptitle(wrapped(heading, width - 0.1), x=0.03 / width, ha="left", fontsize=TYPE)
+
+
+def add_legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> Legend:
+    """Draw a legend under a figure of :func:`new_figure`, in as many columns as fit."""
+    across = int((figure.get_figwidth() - 0.1) / (text_width(names) + 0.5))
+    legend = figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(across, len(names))))
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend
+
+
+def figure_ending(path: str | Path) -> str:
+    """The ending of ``path`` in lower case, without its dot.
+
+    Raises:
+        UsageError: it is not one of :data:`ENDINGS`.
+    """
+    ending = Path(path).suffix.lower().lstrip(".")
+    if ending not in ENDINGS:
+        raise UsageError(f"{path}: the ending {ending!r} is not one of .{', .'.join(ENDINGS)}; choose one of them")
+    return ending
+
+
+@styled
+def save_figure(figure: Figure, path: str | Path, description: str | None = None, dpi: int = DPI) -> None:
+    """Write ``figure`` to ``path`` in its own size; the ending decides the format.
+
+    The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.  A warning
+    names characters that no font has.
+
+    Args:
+        figure: the figure.
+        path: the file; an existing one is replaced.
+        description: is stored in the file's metadata.
+        dpi: dots per inch of a bitmap, also of one within a vector file.
+
+    Raises:
+        UsageError: the ending is unknown.
+        InputError: the file cannot be written.
+    """
+    ending = figure_ending(path)
+    key, metadata = _METADATA[ending]
+    content = io.BytesIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(
+            content,
+            format=ending,
+            dpi=min(dpi, _MAX_PIXELS / max(figure.get_size_inches())),
+            metadata={**metadata, **({key: description} if description else {})},
+        )
+    write_bytes(path, content.getvalue())
+    matches = [re.match(r"Glyph ([0-9]+) .*missing from", str(warning.message)) for warning in caught]
+    missing = sorted({chr(int(match[1])) for match in matches if match})
+    if missing and ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
+        warn_on_stderr(f"{path}: no installed font has {' '.join(missing)}: drawn as boxes; install one, or write .svg")
+
+
+def layer_colours(layers: Sequence[int]) -> dict[int, tuple[float, ...]]:
     """A colour for each layer, from dark to light; the lightest part of the colour map, which fades, is left out."""
     from matplotlib import colormaps
 
-    colours = colormaps[colormap or LAYER_COLOURS]
+    colours = colormaps[LAYER_COLOURS]
     return {layer: colours(0.87 * n / max(1, len(layers) - 1)) for n, layer in enumerate(layers)}
 
 

@@ -30,7 +30,7 @@ class ReportOptions:
     Attributes:
         kinds: map kinds.
         settings: ``awo``, ``awi``.
-        rule, null, final_punctuation: see :class:`alignment_eval.extraction.extract.ExtractionOptions`.
+        rule: see :class:`alignment_eval.extraction.options.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
         resampling: how intervals are computed.
@@ -42,8 +42,6 @@ class ReportOptions:
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
     settings: tuple[str, ...] = tuple(SETTINGS)
     rule: str = "kobayashi2020"
-    null: str | None = None
-    final_punctuation: bool = False
     max_sentences: int | None = None
     resampling: Resampling = field(default_factory=Resampling)
 
@@ -55,9 +53,7 @@ class ReportOptions:
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
         return [
-            ExtractionOptions(kind, 0, None, setting, self.rule, self.null, self.final_punctuation)
-            for kind in self.kinds
-            for setting in self.settings
+            ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in self.settings
         ]
 
 
@@ -106,7 +102,7 @@ class MapScore(LinkScore):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """An alignment of the corpus that the page shows beside the maps.
+    """An alignment of the corpus that the page shows next to the maps.
 
     Attributes:
         name: what the page calls it.
@@ -141,7 +137,7 @@ class Report:
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
             each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
-        systems: the scores of the alignments beside the maps.
+        systems: the scores of the alignments next to the maps.
     """
 
     options: ReportOptions
@@ -184,7 +180,7 @@ def build(
         gold: the gold, one entry a sentence.
         options: what to report.
         texts: the lengths of the texts; with them every sentence must have the same number of words.
-        systems: alignments that are shown beside the maps.
+        systems: alignments that are shown next to the maps.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.

@@ -6,7 +6,7 @@ draw the same links on unlabelled sentence pairs are both right, and their produ
 
 Every AWI map is compared with every AWO map of a higher layer.  In a young model no two maps agree well
 (:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
-docs/reproduction-tables.md has the measurements.
+docs/reproduction.md has the measurements.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ are expected to exist.  The expected F-measure is then (1 + β²) Σ_{a≥t} a /
 
 The default shares (:mod:`alignment_eval.extraction.defaults`) are near the best for all models that were trained to
 translate.  A model that was also trained to align draws sharper maps, and needs a larger share.  So the estimate counts
-only where it is far from the default.  The default rules take t as their least share.  docs/reproduction-tables.md has
+only where it is far from the default.  The default rules take t as their least share.  docs/reproduction.md has
 the measurements behind the constants.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from alignment_eval.arguments.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = ListParser(prog=PROG, description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_reverse_arguments(parser)

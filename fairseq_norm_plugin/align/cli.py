@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from alignment_eval.arguments.lexicon import add_lexicon_arguments, check_lexicon_arguments
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.maps import (
     add_line_arguments,
     add_map_arguments,
@@ -76,10 +76,9 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = ListParser(
+    parser = CommandParser(
         prog=PROG,
         usage="%(prog)s [options] -o FILE",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )

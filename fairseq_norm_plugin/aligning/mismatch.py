@@ -5,7 +5,7 @@ from another pair of the sample.  The gain of a pair is how much its own source 
 for translations, about 0 for unrelated pairs.  Some pairs are also scored with source and target exchanged, which
 detects exchanged files.
 
-The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction-tables.md counts false alarms.
+The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
 This module does not depend on a model: scores come as arrays.
 """
 

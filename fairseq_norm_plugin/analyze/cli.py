@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
@@ -73,14 +73,13 @@ def _parsed(words: Sequence[str]) -> Any:
     return _with_fairseqs_options(words)
 
 
-def _own_parser(add_help: bool) -> ListParser:
+def _own_parser(add_help: bool) -> CommandParser:
     """Our options; with help also the common ones of fairseq, which it describes."""
-    parser = ListParser(
+    parser = CommandParser(
         prog=PROG,
         usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=add_help,
         allow_abbrev=False,
     )
@@ -117,7 +116,7 @@ def _with_fairseqs_options(words: Sequence[str]) -> Any:
     options.add_common_eval_args(ours.add_argument_group("model"))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
-    parser = ListParser(
+    parser = CommandParser(
         prog=PROG,
         description=_DESCRIPTION,
         parents=[ours, fairseqs],

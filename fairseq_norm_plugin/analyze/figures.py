@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from alignment_eval.figures.fonts import text_width, wrapped
 from alignment_eval.figures.heatmap import Grid, draw_heatmap
 from alignment_eval.figures.names import block_name, kind_name
-from alignment_eval.figures.saving import save_figure
 from alignment_eval.figures.style import (
     COLOURS,
     COLUMN,
     DEFAULT,
     MARKERS,
-    TYPE,
     FigureOptions,
+    add_heading,
+    add_legend,
     layer_colours,
     new_figure,
+    save_figure,
     styled,
 )
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
@@ -94,7 +94,7 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
     axes.set_ylim(0, 100)
     axes.set(xlabel="layer", ylabel="mixing ratio %")
     axes.grid(axis="y")
-    _head(figure, heading, options)
+    add_heading(figure, options.heading_of(heading))
     _legend(figure, axes)
     return figure
 
@@ -112,7 +112,7 @@ def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, o
     widths = [1.0, 0.07 + 0.09 * len(specials)] if specials else [1.0]
     axes, *others = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
     layers = sorted(rows["layer"].unique())
-    for (layer, colour), marker in zip(layer_colours(layers, options.colormap).items(), MARKERS * len(layers)):
+    for (layer, colour), marker in zip(layer_colours(layers).items(), MARKERS * len(layers)):
         of_layer = rows[rows["layer"] == layer]
         uncounted = of_layer["frequency"].isna()
         counted = of_layer[~uncounted & (of_layer[column].fillna(0) > 0)]
@@ -135,22 +135,14 @@ def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, o
         beside.set_xlim(-0.7, len(specials) - 0.3)
         beside.set_xlabel("special")
         beside.tick_params(axis="y", length=0)
-    _head(figure, heading, options)
+    add_heading(figure, options.heading_of(heading))
     _legend(figure, axes)
     return figure
 
 
-def _head(figure: Any, heading: str, options: FigureOptions) -> None:
-    if heading := options.heading_of(heading):
-        width = figure.get_figwidth()
-        figure.suptitle(wrapped(heading, width - 0.1, TYPE), x=0.03 / width, ha="left", fontsize=TYPE)
-
-
 def _legend(figure: Any, axes: Any) -> None:
-    """Draw the legend under the figure, in as many columns as fit."""
-    handles, names = axes.get_legend_handles_labels()
-    across = int((figure.get_figwidth() - 0.1) / (text_width(names, TYPE) + 0.5))
-    legend = figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(across, len(names))))
+    """Draw the legend under the figure, with marks that can be seen."""
+    legend: Any = add_legend(figure, *axes.get_legend_handles_labels())
     for handle in legend.legend_handles:
         handle.set_alpha(1)
         if hasattr(handle, "set_sizes"):

@@ -1,4 +1,4 @@
-"""Each kind of map of every block of a Transformer beside a plain teacher-forced forward pass of that model.
+"""Each kind of map of every block of a Transformer, against a plain teacher-forced forward pass of that model.
 
 One encoder and one decoder layer, without output layer; the extra cost is the ratio less one, in forward passes.
 """

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,15 +42,6 @@ class Comparison:
         """Ours over the baseline, run by run."""
         return [a / b for a, b in zip(self.ours, self.baseline)]
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, the ratios and their median, for JSON."""
-        ratios = self.ratios
-        return {
-            **dataclasses.asdict(self),
-            "ratios": ratios,
-            "ratio": statistics.median(ratios) if ratios else None,
-        }
-
 
 T = TypeVar("T")
 
@@ -74,19 +65,17 @@ def cpu_seconds(way: Callable[[], object]) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """The cost of one finished process: wall and CPU seconds, and its largest resident size in MiB."""
+    """The cost of one finished process: CPU seconds, and its largest resident size in MiB."""
 
-    wall: float
     cpu: float
     peak: float
 
 
 _LAUNCHER = """
-import resource, subprocess, sys, time
-start = time.perf_counter()
+import resource, subprocess, sys
 status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-wall, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-print(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 sys.exit(status)
 """
 
@@ -113,16 +102,12 @@ def process(command: Sequence[str], environment: Mapping[str, str] | None = None
 def circumstances() -> dict[str, str]:
     """Commit, versions and machine: what every table of figures must name."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
-    model = platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        model = f"{names[0]}, {len(names)} cores" if names else model
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
         "commit": commit,
         "command": " ".join(["python", *sys.argv]),
-        "machine": model,
+        "machine": f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores",
         "load": f"{os.getloadavg()[0]:.2f} when it ended",
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "ve-fairseq", "numpy", "pandas")},

@@ -1,29 +1,25 @@
-"""The norms of one encoder-decoder attention against two plain ways of computing them: CPU time and memory.
+"""The norms of one encoder-decoder attention against the reference way: CPU time and memory.
 
 The reference way of Kobayashi et al. (2020) materialises every transformed vector, weights it, sums over heads and
-takes norms.  The naive einsum contracts the heads away in one go, without a tensor of B·H·T·S·D elements.  Ours begins
-at W_O each time, as a layer that is seen for the first time does.
+takes norms.  Ours begins at W_O each time, as a layer that is seen for the first time does.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import torch
-from measure import Comparison, alternate, cpu_seconds
+from measure import Comparison, alternate, cpu_seconds, process
 from torch import Tensor
 
 from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, head_norms, layer_norms
 
 BATCH, HEADS, DIM = 32, 8, 512
+#: Batches and lengths of which time and memory are measured.
+SHAPES = [*((8, length) for length in (25, 100, 400, 800)), *((batch, 100) for batch in (1, 16, 64))]
 Maps = tuple[Tensor, Tensor]
 
 
@@ -33,14 +29,6 @@ def reference_way(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
     transformed = torch.einsum("bshd,ohd->bhso", values, w_o.view(-1, heads, width))
     weighted = alpha.unsqueeze(-1) * transformed.unsqueeze(2)
     return weighted.norm(dim=-1), weighted.sum(dim=1).norm(dim=-1)
-
-
-def naive_einsum(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
-    """The same by an einsum over the heads, [B, T, S, D]."""
-    heads, width = values.shape[-2:]
-    transformed = torch.einsum("bshd,ohd->bhso", values, w_o.view(-1, heads, width))
-    head = alpha * transformed.norm(dim=-1)[:, :, None]
-    return head, torch.einsum("bhts,bhso->btso", alpha, transformed).norm(dim=-1)
 
 
 def plugin_way(alpha: Tensor, values: Tensor, w_o: Tensor) -> Maps:
@@ -57,7 +45,7 @@ def sentence_by_sentence(way: Callable[[Tensor, Tensor, Tensor], Maps], *case: T
     return torch.cat(heads), torch.cat(layers)
 
 
-WAYS = {"ours": plugin_way, "reference": reference_way, "einsum": naive_einsum}
+WAYS = {"ours": plugin_way, "reference": reference_way}
 
 
 def case_of(batch: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -74,10 +62,10 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
         for length, against, aimed in (
             (50, "reference", "≥ 35 times less"),
             (200, "reference", "≥ 75 times less"),
-            (50, "einsum", ""),
-            (200, "einsum", "≥ 5 times less"),
         ):
             yield time(length, against, aimed, options.runs)
+        for batch, length in SHAPES:
+            yield by_shape(batch, length, options.runs)
     for length, aimed in ((50, "≤ 1/20"), (200, "≤ 1/80")):
         yield memory(length, aimed, options.runs)
 
@@ -101,6 +89,15 @@ def time(length: int, against: str, aimed: str, runs: int) -> Comparison:
     )
 
 
+def by_shape(batch: int, length: int, runs: int) -> Comparison:
+    """CPU time of ours at one size."""
+    way = partial(plugin_way, *case_of(batch, length))
+    way()
+    extra = f"peak extra memory {extra_memory('ours', batch, length):.3g} MiB"
+    seconds = [cpu_seconds(way) for _ in range(runs)]
+    return Comparison("length and batch", f"B = {batch}, T = S = {length}", "", "s CPU", seconds, note=extra)
+
+
 def memory(length: int, aimed: str, runs: int) -> Comparison:
     """Peak extra memory of ours and of the reference way, each in a process of its own."""
     batch = BATCH if length <= 50 else 2  # of the reference, whose tensors grow in proportion to B
@@ -122,28 +119,19 @@ def memory(length: int, aimed: str, runs: int) -> Comparison:
 
 def extra_memory(way: str, batch: int, length: int) -> float:
     """MiB by which the largest resident size of a process grows over its inputs."""
-    command = [sys.executable, __file__, way, str(batch), str(length)]
-    return float(subprocess.check_output(command, env={**os.environ, "OMP_NUM_THREADS": "1"}))
+    peaks = [process([sys.executable, __file__, name, str(batch), str(length)]).peak for name in (way, "inputs")]
+    return peaks[0] - peaks[1]
 
 
 def child(way: str, batch: str, length: str) -> None:
-    """One way in this process; prints its extra memory in MiB."""
+    """One way in this process, or only its inputs."""
     torch.set_num_threads(1)
     with torch.inference_mode():
-        WAYS[way](*case_of(1, 2))  # loads what a library loads at its first call
-        case = case_of(int(batch), int(length))
-        ctypes.CDLL(None).malloc_trim(0)  # what the allocator has kept goes back to the system
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest size counts from here
-        before = peak()
-        WAYS[way](*case)
-    print(peak() - before)
-
-
-def peak() -> float:
-    """This process's largest resident size in MiB; getrusage's begins with that of the process that forked it."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
-    assert found
-    return int(found[1]) / 1024
+        if way in WAYS:
+            WAYS[way](*case_of(int(batch), int(length)))
+        else:
+            plugin_way(*case_of(1, 2))  # loads what a library loads at its first call
+            case_of(int(batch), int(length))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""What whole runs cost: ``fairseq-generate`` with maps beside stock ``fairseq-generate``, and the size of records.
+"""What whole runs cost: ``fairseq-generate`` with maps, against stock ``fairseq-generate``; and the size of records.
 
 Both sides do the same work on the same batches (``--required-batch-size-multiple 1``: stock fairseq would drop the
-rest of the last one), which is checked by their H- lines.  Each case is measured as a whole process, of which the
-imports are a good part, and in this process, where they are done: there ``fairseq_cli.generate`` runs from the parsed
-options to the last line printed, model and data loaded anew each time.  One thread, data of ``--data`` (DIR/bin).
+rest of the last one), which is checked by their H- lines.  Times are those of ``fairseq_cli.generate`` in this process,
+where imports are done, from the parsed options to the last line; memory is that of a process of its own.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from fairseq import options as fairseq_options
@@ -33,47 +30,18 @@ from measure import Comparison, alternate, process
 import fairseq_norm_plugin  # noqa: F401  # registers the task
 
 GROUP = "whole runs"
-CHECKPOINT = "data/demo/checkpoint.pt"
 #: Stock fairseq's checkpoints hold objects that torch 2.6 and later loads only when told to.
 _TRUST = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
 _RECORDS = "RECORDS"  # stands for a new directory
-_STOCK = ["--path", CHECKPOINT, "--required-batch-size-multiple", "1", "--cpu"]
+_STOCK = ["--path", "data/demo/checkpoint.pt", "--required-batch-size-multiple", "1", "--cpu"]
 _PLUGIN = ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-_SEARCH = ["--beam", "5", "--print-alignment"]
-_NORMS = ["--norm-layer", "1"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """Options of our run and of the stock run that does the same work, and the ratios of time aimed at."""
-
-    what: str
-    ours: Sequence[str]
-    stock: Sequence[str]
-    reach: str
-    reach_memory: str = ""
-
-
+_SEARCH, _FORCED = ["--beam", "5", "--print-alignment"], ["--score-reference"]
+_RECORDED = ["--norm-records", _RECORDS]
+#: What is run, our options, the stock run that does the same work, the ratio aimed at.
 CASES = (
-    Case(
-        "`--beam 5 --print-alignment`, norms of a layer",
-        [*_SEARCH, *_NORMS],
-        _SEARCH,
-        "≤ 1.03",
-        "≤ 20 MiB more",
-    ),
-    Case(
-        "the same with `--norm-records`, all layers and heads",
-        [*_SEARCH, *_NORMS, "--norm-records", _RECORDS],
-        _SEARCH,
-        "≤ 1.25",
-    ),
-    Case(
-        "`--score-reference --norm-records`, all layers and heads",
-        ["--score-reference", "--norm-records", _RECORDS],
-        ["--score-reference"],
-        "≤ 1.25",
-    ),
+    ("`--beam 5 --print-alignment`, norms of a layer", [*_SEARCH, "--norm-layer", "1"], _SEARCH, "≤ 1.03"),
+    ("the same with `--norm-records`", [*_SEARCH, "--norm-layer", "1", *_RECORDED], _SEARCH, "≤ 1.25"),
+    ("`--score-reference --norm-records`", [*_FORCED, *_RECORDED], _FORCED, "≤ 1.25"),
 )
 
 
@@ -82,81 +50,46 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
     torch.set_num_threads(1)
     os.environ.update(_TRUST)
     logging.disable(logging.INFO)
+    data, number = options.data / "bin", itertools.count()
     with tempfile.TemporaryDirectory() as directory, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairseq's, of Hydra and torch
-        bench = Bench(options.data / "bin", Path(directory))
-        for case in CASES:
-            yield from _compare(bench, case, options.runs)
-        yield _size(bench)
+
+        def words(extra: Sequence[str], ours: bool) -> list[str]:
+            line = [str(data), *_STOCK, *(_PLUGIN if ours else []), *extra]
+            return [f"{directory}/{next(number)}" if word == _RECORDS else word for word in line]
+
+        for what, extra, stock, reach in CASES:
+            sides = partial(words, extra, True), partial(words, stock, False)
+            hypotheses = [_work(side)[1] for side in sides]  # to warm up, too
+            if hypotheses[0] != hypotheses[1]:
+                raise RuntimeError(f"{what}: other hypotheses than stock fairseq's: the runs cannot be compared")
+            times = alternate(partial(_seconds, sides[0]), partial(_seconds, sides[1]), options.runs)
+            note = f"the work alone; {len(hypotheses[0])} sentences"
+            yield Comparison(GROUP, what, "stock", "s CPU", *times, reach=reach, note=note)
+            peaks = alternate(partial(_peak, sides[0]), partial(_peak, sides[1]), options.runs)
+            yield Comparison(GROUP, what, "stock", "MiB", *peaks, note="largest resident size")
+        for dtype in ("float32", "float16"):
+            extra = [*_FORCED, "--norm-records", f"{directory}/{dtype}", "--norm-records-dtype", dtype]
+            count = len(_work(partial(words, extra, True))[1])
+            size = sum(part.stat().st_size for part in Path(directory, dtype).glob("part-*"))
+            yield Comparison(GROUP, f"records of a reference, {dtype}", "", "kB a sentence", [size / count / 1000])
 
 
-class Bench:
-    """Runs of fairseq-generate on the same data, each with a directory of its own for records."""
-
-    def __init__(self, data: Path, directory: Path) -> None:
-        if not data.is_dir():
-            raise SystemExit(f"{data}: no such directory; run OUT={data.parent} scripts/demo.sh, or give --data")
-        self._data = data
-        self._directory = directory
-        self._number = itertools.count()
-        self.records = directory
-
-    def words(self, extra: Sequence[str], ours: bool) -> list[str]:
-        """The command line, without the command."""
-        self.records = self._directory / str(next(self._number))
-        words = [str(self._data), *_STOCK, *(_PLUGIN if ours else []), *extra]
-        return [str(self.records) if word == _RECORDS else word for word in words]
-
-    def whole(self, extra: Sequence[str], ours: bool) -> Any:
-        """A process of its own."""
-        return process([sys.executable, "-m", "fairseq_cli.generate", *self.words(extra, ours)], _TRUST)
-
-    def work(self, extra: Sequence[str], ours: bool) -> tuple[float, float, str]:
-        """In this process: wall and CPU seconds, and what it printed."""
-        parser = fairseq_options.get_generation_parser()
-        args = fairseq_options.parse_args_and_arch(parser, input_args=self.words(extra, ours))
-        config = convert_namespace_to_omegaconf(args)
-        printed = io.StringIO()
-        with contextlib.redirect_stderr(io.StringIO()):
-            wall, cpu = time.perf_counter(), time.process_time()
-            generate._main(config, printed)
-            return time.perf_counter() - wall, time.process_time() - cpu, printed.getvalue()
+def _work(words: Callable[[], list[str]]) -> tuple[float, list[str]]:
+    """CPU seconds in this process, and the hypotheses."""
+    args = fairseq_options.parse_args_and_arch(fairseq_options.get_generation_parser(), input_args=words())
+    config, printed = convert_namespace_to_omegaconf(args), io.StringIO()
+    with contextlib.redirect_stderr(io.StringIO()):
+        begin = time.process_time()
+        generate._main(config, printed)
+        seconds = time.process_time() - begin
+    return seconds, sorted(line for line in printed.getvalue().splitlines() if line.startswith("H-"))
 
 
-def _compare(bench: Bench, case: Case, runs: int) -> Iterator[Comparison]:
-    ours, stock = (case.ours, True), (case.stock, False)
-    hypotheses = [_hypotheses(bench.work(*side)[2]) for side in (ours, stock)]  # to warm up, too
-    if hypotheses[0] != hypotheses[1]:
-        raise RuntimeError(f"{case.what}: other hypotheses than stock fairseq's: the runs cannot be compared")
-    works = alternate(partial(bench.work, *ours), partial(bench.work, *stock), runs)
-    note = f"{len(hypotheses[0])} sentences; H- lines are equal"
-    yield _comparison(case.what, "s CPU", works, 1, reach=case.reach, note=f"the work alone; {note}")
-    yield _comparison(case.what, "s", works, 0, reach=case.reach, note="the work alone")
-    wholes = alternate(partial(bench.whole, *ours), partial(bench.whole, *stock), runs)
-    yield _comparison(case.what, "s CPU", wholes, "cpu", note="whole process")
-    yield _comparison(case.what, "s", wholes, "wall", note="whole process")
-    yield _comparison(case.what, "MiB", wholes, "peak", reach=case.reach_memory, note="largest resident size")
+def _seconds(words: Callable[[], list[str]]) -> float:
+    return _work(words)[0]
 
 
-def _comparison(what: str, unit: str, sides: Any, field: Any, **fields: str) -> Comparison:
-    ours, stock = ([getattr(run, field) if isinstance(field, str) else run[field] for run in side] for side in sides)
-    return Comparison(GROUP, what, "stock", unit, ours, stock, **fields)
-
-
-def _hypotheses(printed: str) -> list[str]:
-    return sorted(line for line in printed.splitlines() if line.startswith("H-"))
-
-
-def _size(bench: Bench) -> Comparison:
-    """The size of records, a sentence."""
-    extra = ["--score-reference", "--norm-records", _RECORDS]
-    sentences = len(_hypotheses(bench.work(extra, True)[2]))
-    size = sum(part.stat().st_size for part in bench.records.glob("part-*"))
-    return Comparison(
-        GROUP,
-        "records of a reference, all layers and heads",
-        "",
-        "kB a sentence",
-        [size / sentences / 1000],
-        note=f"{size / 1e6:.2f} MB in all",
-    )
+def _peak(words: Callable[[], list[str]]) -> float:
+    """MiB of a process of its own."""
+    return process([sys.executable, "-m", "fairseq_cli.generate", *words()], _TRUST).peak

@@ -2,8 +2,8 @@
 
 Each aligner is trained on PAIRS.de and PAIRS.en with both gold sets behind them, lowercased and without their links, as
 such aligners are used.  Both directions run one after the other in --python, which has eflomal, sil-machine and
-sil-thot.  How to symmetrise is chosen on GOLD/cmu150.  What is in OUT already is not made again.  A table goes to
-stdout, all figures to OUT/baselines.json.
+sil-thot.  How to symmetrise is chosen on GOLD/cmu150.  A file in OUT is not made again.  A table goes to stdout, all
+figures to OUT/baselines.json.
 """
 
 from __future__ import annotations
@@ -11,119 +11,100 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
-import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
-from experiment import SYMMETRISED
-from experiment_steps import DEV, TEST, Experiment
-from experiment_tables import markdown, percent
+from gold_sets import ALIGN_EVAL, DEV, LANGUAGES, TEST, Gold, markdown, reversed_links, run, write
 
-from alignment_eval.files import write_bytes, write_lines
+from alignment_eval.links.symmetrize import METHODS, VARIANTS
 
 THOT = Path(__file__).with_name("thot_align.py")
 TOOLS = ("eflomal", "fast_align", "hmm", "ibm4")
 SIDES = {"forward": ("de", "en"), "reverse": ("en", "de")}
+SYMMETRISED = [(m, v) for m in METHODS for v in (VARIANTS if m.startswith("grow") else VARIANTS[:1])]
+SYMMETRISED.remove(("grow-diag-final-and", "lilt"))
 
 
 class Baseline:
-    """One aligner on one text; every method makes a file unless it exists."""
+    """One aligner on one text."""
 
-    def __init__(self, experiment: Experiment, python: Path, pairs: Path, tool: str) -> None:
-        self._experiment = experiment
-        self._python = python
-        self._pairs = pairs
-        self._tool = tool
+    def __init__(self, golds: list[Gold], out: Path, python: Path, pairs: Path, tool: str) -> None:
+        self.golds = golds
+        self.out = out
+        self.python = python
+        self.pairs = pairs
+        self.tool = tool
         self.name = f"{tool}-{pairs.name}"
 
     def text(self, language: str) -> Path:
         """The pairs, and behind them both gold sets."""
-        path = self._experiment.out / "text" / f"{self._pairs.name}.{language}"
-        if not path.exists():
-            golds = [self._experiment.text(gold, language) for gold in (TEST, DEV)]
-            parts = [Path(f"{self._pairs}.{language}"), *golds]
-            write_bytes(path, "".join(part.read_text(encoding="utf-8").lower() for part in parts).encode())
-        return path
+        parts = [Path(f"{self.pairs}.{language}"), *(gold.texts[LANGUAGES.index(language)] for gold in self.golds)]
+        lines = [line for part in parts for line in part.read_text(encoding="utf-8").lower().split("\n")[:-1]]
+        return write(self.out / "text" / f"{self.pairs.name}.{language}", lines)
 
-    def trained(self, side: str) -> Path:
-        """Links of both gold sets in one direction, from the aligner's first to its second text; with its cost."""
-        path = self._experiment.out / "made" / f"{self.name}-{side}.pharaoh"
+    def trained(self, side: str) -> tuple[Path, dict[str, float]]:
+        """Links of both gold sets in one direction, from the aligner's first to its second text; and their cost."""
+        path = self.out / "made" / f"{self.name}-{side}.pharaoh"
         cost = path.with_suffix(".json")
         if not cost.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             source, target = (str(self.text(language)) for language in SIDES[side])
-            last = sum(self._experiment.size(gold) for gold in (TEST, DEV))
-            if self._tool == "eflomal":
-                program = str(self._python.with_name("eflomal-align"))
+            last = sum(gold.size for gold in self.golds)
+            words = [str(self.python), str(THOT), self.tool, source, target, str(last), str(path)]
+            if self.tool == "eflomal":
+                program = str(self.python.with_name("eflomal-align"))
                 words = [program, "-s", source, "-t", target, "-f", str(path), "--overwrite"]
-            else:
-                words = [str(self._python), str(THOT), self._tool, source, target, str(last), str(path)]
             figures = measured(words)
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[-last:]
-            write_bytes(path, "".join(lines).encode())
-            write_lines(cost, [json.dumps(figures)])
-        return path
+            write(path, path.read_text(encoding="utf-8").splitlines()[-last:])
+            write(cost, [json.dumps(figures)])
+        return path, json.loads(cost.read_text(encoding="utf-8"))
 
-    def links(self, side: str) -> dict[str, Path]:
-        """Source-target links of one direction, by gold set."""
-        lines = self.trained(side).read_text(encoding="utf-8").splitlines()
+    def links(self, side: str) -> list[Path]:
+        """Source-target links of one direction, of each gold set."""
+        lines = self.trained(side)[0].read_text(encoding="utf-8").splitlines()
         if side == "reverse":
-            lines = [" ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in lines]
-        size = self._experiment.size(TEST)
-        paths = {}
-        for gold, part in ((TEST, lines[:size]), (DEV, lines[size:])):
-            paths[gold] = self._experiment.out / "links" / f"{self.name}-{side}-{gold}.pharaoh"
-            paths[gold].parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(paths[gold], "".join(f"{line}\n" for line in part).encode())
-        return paths
+            lines = reversed_links(lines)
+        size = self.golds[0].size
+        parts = zip(self.golds, (lines[:size], lines[size:]))
+        return [write(self.out / "links" / f"{self.name}-{side}-{gold.name}.pharaoh", part) for gold, part in parts]
 
-    def symmetrised(self) -> tuple[str, dict[str, Path]]:
-        """The way to symmetrise that is best on the development set, and its links by gold set."""
+    def symmetrised(self) -> tuple[str, list[Path]]:
+        """The way to symmetrise that is best on the development set, and its links of each gold set."""
         sides = [self.links(side) for side in SIDES]
-        found: dict[str, dict[str, Path]] = {}
-        for gold in (DEV, TEST):
-            for method, variant in SYMMETRISED:
-                key = f"{method}-{variant}"
-                path = self._experiment.out / "links" / f"{self.name}-{key}-{gold}.pharaoh"
-                words = ["align-eval", "symmetrize", *(side[gold] for side in sides), "--method", method]
-                self._experiment.run([*words, "--variant", variant, "--output", path], makes=path)
-                found.setdefault(key, {})[gold] = path
-        best = min(found, key=lambda key: self._experiment.score(found[key][DEV], DEV)["aer"])
-        return best.replace("-", " "), found[best]
+        ways: dict[str, list[Path]] = {}
+        for method, variant in SYMMETRISED:
+            for gold, pair in zip(self.golds, zip(*sides)):
+                path = self.out / "links" / f"{self.name}-{method}-{variant}-{gold.name}.pharaoh"
+                how = ("--method", method, "--variant", variant)
+                run(*ALIGN_EVAL, "symmetrize", *pair, *how, "-o", path, makes=path)
+                ways.setdefault(f"{method} {variant}", []).append(path)
+        best = min(ways, key=lambda way: float(self.golds[1].score(ways[way][1])["aer"]))
+        return best, ways[best]
 
     def rows(self) -> list[dict[str, Any]]:
         """Figures of both directions and of the best way to symmetrise them."""
-        items = []
         ways = [(side, self.links(side), [side]) for side in SIDES]
         ways.append((*self.symmetrised(), list(SIDES)))
+        items = []
         for what, paths, sides in ways:
-            costs = [json.loads(self.trained(side).with_suffix(".json").read_text("utf-8")) for side in sides]
-            items.append(
-                {
-                    "tool": self._tool,
-                    "text": self._pairs.name,
-                    "what": what,
-                    "links": str(paths[TEST]),
-                    "seconds": sum(cost["seconds"] for cost in costs),
-                    "memory": max(cost["memory"] for cost in costs),
-                    "dev_aer": self._experiment.score(paths[DEV], DEV)["aer"],
-                    **self._experiment.score(paths[TEST], TEST),
-                }
-            )
+            costs = [self.trained(side)[1] for side in sides]
+            cost = {"seconds": sum(c["seconds"] for c in costs), "memory": max(c["memory"] for c in costs)}
+            row = {"tool": self.tool, "text": self.pairs.name, "what": what, "links": str(paths[0]), **cost}
+            items.append({**row, "dev_aer": self.golds[1].score(paths[1])["aer"], **self.golds[0].score(paths[0])})
         return items
 
 
 def measured(words: list[str]) -> dict[str, float]:
-    """Run a command; its processor time in seconds and its largest resident memory in MiB."""
+    """Run a command; its processor time in seconds, and the largest resident memory of any so far in MiB."""
     print(*words, file=sys.stderr, flush=True)
-    begin = time.monotonic()
-    process = os.spawnvpe(os.P_NOWAIT, words[0], words, {**os.environ, "OMP_NUM_THREADS": "1"})
-    _, status, used = os.wait4(process, 0)
-    if status:
-        raise SystemExit(f"{words[0]} failed")
-    clock = time.monotonic() - begin
-    return {"seconds": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss / 1024, "clock": clock}
+    before = getrusage(RUSAGE_CHILDREN)
+    subprocess.run(words, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    used = getrusage(RUSAGE_CHILDREN)
+    seconds = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "memory": used.ru_maxrss / 1024}
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -131,9 +112,9 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         interval = row["confidence"]["aer"]
-        aer = f"{percent(row['aer'])} [{percent(interval['low'])}, {percent(interval['high'])}]"
+        aer = f"{100 * row['aer']:.2f} [{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
         cost = [f"{row['seconds']:,.0f} s", f"{row['memory']:,.0f} MiB"]
-        lines.append([row["text"], row["tool"], row["what"], percent(row["dev_aer"]), aer, *cost])
+        lines.append([row["text"], row["tool"], row["what"], f"{100 * row['dev_aer']:.2f}", aer, *cost])
     return markdown(["pairs", "tool", "links", "cmu150", "vilar508 [95 %]", "processor", "memory"], lines)
 
 
@@ -145,12 +126,10 @@ def main() -> None:
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=TOOLS)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
-    experiment = Experiment(args, Path(), Path(), args.out)
-    rows = []
-    for pairs in args.pairs:
-        for tool in args.tools:
-            rows += Baseline(experiment, args.python, pairs, tool).rows()
-    write_lines(args.out / "baselines.json", [json.dumps(rows, indent=1)])
+    golds = [Gold(args.gold, name, args.out) for name in (TEST, DEV)]
+    cases = [Baseline(golds, args.out, args.python, pairs, tool) for pairs in args.pairs for tool in args.tools]
+    rows = [row for case in cases for row in case.rows()]
+    write(args.out / "baselines.json", [json.dumps(rows, indent=1)])
     print(table(rows))
 
 

@@ -132,7 +132,7 @@ def read_links(part):
 
 
 def read_log(path):
-    read_training_log(path, lambda message: None).table("run")
+    read_training_log(path, "run", lambda message: None)
 
 
 def alignment_reader(format_):

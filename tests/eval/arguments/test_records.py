@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.arguments.lists import ListParser
+from alignment_eval.arguments.lists import CommandParser
 from alignment_eval.arguments.records import (
     add_configuration_arguments,
     configuration_fields,
@@ -29,10 +29,10 @@ def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> P
 
 
 def test_configurations(directory: Path) -> None:
-    parser = ListParser()
+    parser = CommandParser()
     add_configuration_arguments(parser)
     args = parser.parse_args(
-        ["--kinds", "attn_n", "attn_n", "--settings", "awo", "--rules", "threshold=.2", "threshold=0.20"]
+        ["--kinds", "attn_n,attn_n", "--settings", "awo", "--rules", "threshold=.2,threshold=0.20"]
     )
     args.final_punctuation = False
     options = configurations_of(args, forced_records(str(directory)))

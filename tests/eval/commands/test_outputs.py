@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.commands import sweep
 from alignment_eval.maps.sentence import SentenceMaps
 
 Call = Callable[..., tuple[int, str, str]]
@@ -23,7 +22,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "extract": ("extract", "run", *RULE, "-o"),
     "merge": ("merge", "parts", "-o"),
     "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
-    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "--resamples", 100, "-o"),
+    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "-o"),
     "score": ("score", *GOLD, "gold", "--per-sentence"),
     "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "-o"),
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
@@ -109,45 +108,3 @@ def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
     assert "-o FILE, --output FILE" in text.replace("OUT", "FILE").replace("DIR", "FILE") or name == "score"
 
 
-@pytest.mark.parametrize(
-    ("command", "lists"),
-    [
-        (("plot", "run", "--sentence", 0, "--layer", 1), {"--kinds": ("attn_w", "attn_n")}),
-        (("plot", "run", "--sentence", 0, "--grid"), {"--kinds": ("attn_n",)}),
-        (
-            ("sweep", "run", *GOLD),
-            {"--kinds": ("attn_w", "attn_n"), "--settings": ("awi", "awo"), "--rules": ("shift-att", "top-k=2")},
-        ),
-        (("report", "run", *GOLD, "--resamples", 100), {"--kinds": ("attn_n", "attn_w"), "--settings": ("awi", "awo")}),
-        (
-            ("select", "run", "--dev-gold", "gold", "--gold-base", 0),
-            {"--kinds": ("attn_n", "attn_w"), "--rules": ("shift-att", "top-k=2")},
-        ),
-        (("curve", "log"), {"--metrics": ("aer", "a*"), "--subset": ("valid",), "--loss": ("loss", "l*")}),
-        (
-            ("extract", "run", "--kind", "attn_n", "--setting", "awo", "--rule", "shift-att"),
-            {"--heads": ("0.1", "1", "0.0:awi")},
-        ),
-    ],
-)
-def test_lists_with_commas_and_with_spaces_are_one(
-    call: Call,
-    directory: Path,
-    command: tuple[object, ...],
-    lists: dict[str, tuple[str, ...]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The same output and signature, with RECORDS or LOG before the lists and after them."""
-    monkeypatch.setattr(sweep, "save_heatmaps", lambda *_: None)  # ten seconds of drawing
-    name, place, *others = command
-    ending = ".svg" if name in PICTURES else ""
-    printed = []
-    for number, entries in enumerate((lambda names: (",".join(names),), lambda names: names)):
-        given = [word for option, names in lists.items() for word in (option, *entries(names))]
-        for words in ((name, place, *others, *given), (name, *others, *given, place)):
-            out = directory / f"{number}{words.index(place)}{ending}"
-            status, text, messages = call(*words, "-o", out)
-            assert status == 0, messages
-            signature = [line for line in messages.splitlines() if "|version:" in line]
-            printed.append((text, signature))
-    assert printed.count(printed[0]) == 4

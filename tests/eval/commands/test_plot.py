@@ -1,22 +1,17 @@
 from __future__ import annotations
 
-import io
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import matplotlib
 import pytest
-from matplotlib import font_manager
 
 from alignment_eval.cli import main
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.fonts import FONT
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.facts import says
@@ -85,13 +80,13 @@ def links(run: Path, sentence: int = 0, **options: Any) -> int:
 
 def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     out = tmp_path / "a.svg"
-    asked = ("--sentence", 0, "--layer", 1, "--kinds", "attn_w,attn_n", "--setting", "awo", "--null", "mask")
+    asked = ("--sentence", 0, "--layer", 1, "--kinds", "attn_w,attn_n", "--setting", "awo")
     done = align_eval("plot", run, *asked, "--gold", gold, "--gold-base", 1, "-o", out)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     signature = done.stderr.rstrip("\n")
     assert re.fullmatch(
         r"records:9e5d467ff709ca60\|sentence:0\|kinds:attn_w,attn_n\|layer:1\|head:none\|setting:awo\|level:word"
-        r"\|rule:kobayashi2020\|null:mask\|final_punctuation:no"
+        r"\|rule:kobayashi2020\|null:allow"
         r"\|gold:[0-9a-f]{12}\|gold_format:talp\|gold_base:1\|gold_swap:no\|version:align-eval-.*",
         signature,
     )
@@ -100,54 +95,41 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
     assert groups(out, "predicted") == {
-        f"predicted-0-{column}": links(run, kind=kind, layer=1, setting="awo", null="mask")
+        f"predicted-0-{column}": links(run, kind=kind, layer=1, setting="awo")
         for column, kind in enumerate(("attn_w", "attn_n"))
     }
     shown = texts(out)
     assert {"weights", "norms"} <= set(shown)
-    assert "Sentence 0, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null masked" in " ".join(shown)
+    assert "Sentence 0, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
     assert {"gold, sure", "gold, possible only", "predicted"} <= set(shown)
     labels = Counter(shown)
     assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
-    assert (labels["x"], labels["yz"]) == (1, 1)  # rows once
-    assert (labels["source"], labels["target"]) == (2, 1)
+    assert (labels["x"], labels["yz"], labels["source"], labels["target"]) == (1, 1, 2, 1)  # rows once
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "gold.talp", "run"]
-
-
-def test_same_command_same_bytes(
-    run: Path, tmp_path: Path, new_align_eval: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for seed in "12":
-        monkeypatch.setenv("PYTHONHASHSEED", seed)
-        assert (
-            new_align_eval("plot", run, "--sentence", 0, "--layer", 0, "-o", tmp_path / f"{seed}.svg").returncode == 0
-        )
-    assert (tmp_path / "1.svg").read_bytes() == (tmp_path / "2.svg").read_bytes()
 
 
 # --- options
 
 
 def test_grid_of_everything(run: Path, tmp_path: Path, call: Call) -> None:
-    assert call(run, "--grid", "--kinds", "attn_w,attn_n")[0] == 0
+    """A row of panels for each kind and layer, one for each head and the whole layer."""
+    assert call(run, "--grid", "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
     expected = {
         f"predicted-{row}-{head}": links(run, kind=kind, layer=layer, head=None if head == 3 else head)
         for row, (kind, layer) in enumerate([("attn_w", 0), ("attn_w", 1), ("attn_n", 0), ("attn_n", 1)])
         for head in range(4)
     }
     assert groups(tmp_path / "p.svg", "predicted") == expected
-    shown = texts(tmp_path / "p.svg")
-    assert [text for text in shown if re.match("head|whole", text)] == ["head 0", "head 1", "head 2", "whole layer"]
-    names = [f"layer {layer}, {kind}" for kind in ("weights", "norms") for layer in (0, 1)]
-    assert [text for text in shown if re.match("layer", text)] == names
+    titles = [text for text in texts(tmp_path / "p.svg") if re.match("layer", text)]
+    assert titles[:4] == [f"layer 0{head}, weights" for head in (", head 0", ", head 1", ", head 2", "")]
+    assert len(titles) == 16
 
 
 @pytest.mark.parametrize(
     ("options", "titles", "signed"),
     [
-        (["--layer", "1"], ["layer 1", "head 0", "head 1", "head 2", "whole layer"], "layer:1|head:all"),
-        (["--head", "2"], ["layer 0", "head 2", "layer 1"], "layer:all|head:2"),
-        (["--layer", "0", "--head", "1"], ["layer 0", "head 1"], "layer:0|head:1"),
+        (["--layer", "1"], ["layer 1, head 0", "layer 1, head 1", "layer 1, head 2", "layer 1"], "layer:1|head:all"),
+        (["--head", "2"], ["layer 0, head 2", "layer 1, head 2"], "layer:all|head:2"),
     ],
 )
 def test_grid_of_a_part(
@@ -155,8 +137,7 @@ def test_grid_of_a_part(
 ) -> None:
     status, _, stderr = call(run, "--grid", *options)
     assert status == 0
-    shown = texts(tmp_path / "p.svg")
-    assert sorted(text for text in shown if re.fullmatch(r"(layer|head) \d|whole layer", text)) == sorted(titles)
+    assert [text for text in texts(tmp_path / "p.svg") if text.startswith("layer")] == titles
     assert f"|{signed}|" in stderr
 
 
@@ -167,15 +148,6 @@ def test_head_setting_and_rule(run: Path, tmp_path: Path, call: Call) -> None:
     expected = links(run, layer=0, head=1, rule="threshold=0.3", setting="awo")
     assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": expected}
     assert "Sentence 0, layer 0 (1st), head 1" in " ".join(texts(tmp_path / "p.svg"))
-
-
-def test_final_punctuation(run: Path, tmp_path: Path, call: Call) -> None:
-    status, _, stderr = call(run, "--layer", 0, "--final-punctuation")
-    assert status == 0
-    assert "|final_punctuation:yes|" in stderr
-    expected = links(run, layer=0, final_punctuation=True)
-    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": expected}
-    assert "predicted: rule kobayashi2020, null allowed, final punctuation" in " ".join(texts(tmp_path / "p.svg"))
 
 
 def test_tokens(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
@@ -200,111 +172,18 @@ def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     assert "|rule:" not in stderr
 
 
-def test_links_of_the_standard_input(run: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    for option, series, count in (("--hyp", "predicted", 2), ("--gold", "sure", 2)):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0-0 1-2\n\n0-0\n"), encoding="utf-8"))
-        reading = ["--gold-base", 0] if option == "--gold" else []
-        status, _, stderr = call(run, "--layer", 1, option, "-", *reading, "--overwrite")
-        assert status == 0, stderr
-        assert groups(tmp_path / "p.svg", series) == {f"{series}-0-0": count}
-
-
 def test_other_sentences(run: Path, tmp_path: Path, call: Call) -> None:
     assert call(run, "--layer", 1, "--sentence", 2)[0] == 0
     assert "Sentence 2, layer 1 (2nd)" in " ".join(texts(tmp_path / "p.svg"))
     assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": links(run, 2, layer=1)}
 
 
-def test_nothing_is_overwritten_unasked(run: Path, tmp_path: Path, call: Call) -> None:
-    out = tmp_path / "p.svg"
-    out.write_text("mine")
-    assert call(run, "--layer", 1) == (
-        *(1, ""),
-        f"align-eval plot: {out}: already exists; choose another path or pass --overwrite\n",
-    )
-    assert out.read_text() == "mine"
-    assert call(run, "--layer", 1, "--overwrite")[0] == 0
-    assert out.read_text().startswith("<?xml")
-
-
-def test_look_and_caption(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
-    """The heading can be replaced or left out; the caption says in words what is drawn."""
-    caption = tmp_path / "caption.txt"
-    asked = ("--layer", 1, "--kinds", "attn_w,attn_n", "--gold", gold, "--gold-base", 1, "--width", "12cm")
-    assert call(run, *asked, "--title", "Ours", "--colormap", "Greys", "--caption", caption)[0] == 0
-    shown = texts(tmp_path / "p.svg")
-    assert "Ours" in shown
-    assert not any("Sentence" in text for text in shown)
-    assert f'width="{12 / 2.54 * 72:.6f}'[:12] in (tmp_path / "p.svg").read_text(encoding="utf-8")
-    said = caption.read_text(encoding="utf-8")
-    assert says(said, "Sentence 0 … layer 1 (2nd) … weights (attn_w); norms (attn_n) … AWO: … null allowed … (null)")
-    assert call(run, *asked, "--no-heading", "--caption", "-", "--overwrite")[1] == said
-    assert not {"Ours", "Sentence"} & set(" ".join(texts(tmp_path / "p.svg")).split())
-
-
-def test_words_that_do_not_fit_are_left_out_and_that_is_told(run: Path, tmp_path: Path, call: Call) -> None:
-    status, _, stderr = call(run, "--grid", "--width", "1.6in")
-    assert status == 0
-    assert says(stderr, "warning: … p.svg … words … left out … --width")
-    assert "yz" not in texts(tmp_path / "p.svg")
-
-
-# --- fonts and shaping
-
-
-def test_missing_glyphs(
-    *,
-    tmp_path: Path,
-    call: Call,
-    make_sentence: Factory,
-    make_records: Writer,
-    make_font: Writer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Whatever fonts this machine has.
-    manager = font_manager.fontManager
-    monkeypatch.setattr(manager, "ttflist", [e for e in manager.ttflist if e.name == FONT])
-    run = make_records(tmp_path / "han", [make_sentence(0, "漢 a </s>", "字 b </s>")])
-    status, _, stderr = call(run, "--layer", 0, "-o", tmp_path / "a.png")
-    assert status == 0
-    assert stderr.splitlines()[:-1] == [
-        "warning: no installed font has 字 (U+5B57), 漢 (U+6F22): drawn as boxes; name a font with --font FILE, or "
-        "write .svg"
-    ]
-    # A viewer of SVG has fonts of its own; a font that has them.
-    font = make_font(tmp_path / "han.ttf", "Tiny", "漢字")
-    for options in (["-o", tmp_path / "a.svg"], ["-o", tmp_path / "b.png", "--font", font]):
-        status, _, stderr = call(run, "--layer", 0, *options)
-        assert (status, len(stderr.splitlines())) == (0, 1), stderr
-
-    many = make_records(
-        tmp_path / "many", [make_sentence(0, "".join(map(chr, range(0x4E00, 0x4E0F))) + " </s>", "b </s>")]
-    )
-    _, _, stderr = call(many, "--layer", 0, "-o", tmp_path / "c.pdf")
-    assert "U+4E09), … (15 in all): drawn as boxes" in stderr
-
-
-@pytest.mark.parametrize("shapes", [True, False])
-def test_old_matplotlib_says_that_it_does_not_shape(
-    *,
-    tmp_path: Path,
-    call: Call,
-    make_sentence: Factory,
-    make_records: Writer,
-    monkeypatch: pytest.MonkeyPatch,
-    shapes: bool,
-) -> None:
-    monkeypatch.setattr(matplotlib, "__version_info__", (3, 11, 0) if shapes else (3, 10, 9))
-    run = make_records(tmp_path / "rtl", [make_sentence(0, "שלום a </s>", "b </s>"), make_sentence(1)])
-    for name, sentence, warned in (
-        ("a.png", 0, not shapes),
-        ("a.pdf", 0, not shapes),
-        ("a.svg", 0, False),
-        ("b.png", 1, False),
-    ):
-        _, _, stderr = call(run, "--layer", 0, "--sentence", sentence, "-o", tmp_path / name)
-        assert ("expected 3.11 or later" in stderr) == warned
-    assert "שלום" in texts(tmp_path / "a.svg")
+def test_width_and_title(run: Path, tmp_path: Path, call: Call) -> None:
+    assert call(run, "--layer", 1, "--title", "Ours", "--width", "3in")[0] == 0
+    assert "Ours" in texts(tmp_path / "p.svg")
+    assert 'width="216pt"' in (tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert call(run, "--layer", 1, "--title", "", "--overwrite")[0] == 0
+    assert not any("Sentence" in text for text in texts(tmp_path / "p.svg"))
 
 
 # --- errors
@@ -320,13 +199,11 @@ def test_old_matplotlib_says_that_it_does_not_shape(
         (["--layer", "1", "--setting", "awx"], 2, "unknown setting 'awx' … one of awo, awi"),
         (["--layer", "1", "--level", "byte"], 2, "unknown level 'byte' … one of word, token"),
         (["--layer", "1", "--rule", "best"], 2, "unknown rule 'best'"),
-        (["--layer", "1", "--null", "none"], 2, "unknown null 'none'"),
         (
             ["--layer", "1", "--hyp", "h", "--rule", "shift-att"],
             2,
             "--rule together with --hyp, which brings the links: leave one of the two out",
         ),
-        (["--layer", "1", "--hyp", "h", "--final-punctuation"], 2, "--final-punctuation together with --hyp"),
         (["--layer", "1", "--hyp", "-", "--gold", "-"], 2, "several inputs are -: expected at most one"),
         (["--layer", "2"], 2, "layer 2"),
         (["--layer", "-1"], 2, "layer -1"),
@@ -340,7 +217,6 @@ def test_old_matplotlib_says_that_it_does_not_shape(
             "run: sentence 1 cannot be drawn (too long): expected one with maps and certain words; name another",
         ),
         (["--layer", "1", "--hyp", "absent"], 1, "absent: "),
-        (["--layer", "1", "--font", "gold.talp"], 1, "gold.talp: cannot read a font"),
         (["--layer", "1", "-o", "absent/a.svg"], 1, "absent does not exist"),
     ],
 )

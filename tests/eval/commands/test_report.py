@@ -38,7 +38,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
     assert skipped == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert (
-        "|kinds:attn_w,attn_n|settings:awo,awi|rule:kobayashi2020|null:allow|final_punctuation:no|level:0.95|"
+        "|kinds:attn_w,attn_n|settings:awo,awi|rule:kobayashi2020|null:allow|level:0.95|"
         "interval:bootstrap-percentile|resamples:10000|seed:0|" in signature
     )
     html = out.read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def test_files_and_both_directions_beside_each_other(
     one.write_text("0-0 2-2\n" * 32)
     other.write_text("0-1\n" * 32)
     command = ("report", there, "--reverse", back, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r")
-    status, _, messages = call(*command, "--hyp", one, "--hyp", other, "--resamples", 100)
+    status, _, messages = call(*command, "--hyp", one, "--hyp", other)
     assert status == 0, messages
     assert "|alignment_reverse:" in messages
     assert "|hyp_2:" in messages
@@ -143,19 +143,9 @@ def test_files_and_both_directions_beside_each_other(
 def test_a_file_of_other_words(inputs: tuple[Path, Path], tmp_path: Path, call: Call, content: str, text: str) -> None:
     (tmp_path / "bad").write_text(content)
     command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
-    status, _, messages = call(*command, "--hyp", tmp_path / "bad", "--resamples", 100)
+    status, _, messages = call(*command, "--hyp", tmp_path / "bad")
     assert (status, (tmp_path / "r.html").exists()) == (1, False)
     assert says(messages, text)
-
-
-def test_a_profile_of_another_model(
-    inputs: tuple[Path, Path], tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
-    (tmp_path / "p").write_text(calibrated(None, (0, 1), "m9", "t", 99).to_json())
-    command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
-    status, _, messages = call(*command, "--profile", tmp_path / "p")
-    assert (status, (tmp_path / "r.html").exists()) == (1, False)
-    assert "p: is the profile of model m9, but the model at hand is synthetic" in messages
 
 
 def page_row(html: str, number: int) -> list[str]:
@@ -163,18 +153,6 @@ def page_row(html: str, number: int) -> list[str]:
     body = html.split('id="sweep-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
     row = body.split("<tr>")[number + 1].replace("\n", "")
     return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
-
-
-def test_a_page_that_is_there(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    out = tmp_path / "report.html"
-    out.write_text("ten years")
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--output", out, "--resamples", 100)
-    status, _, messages = call("report", *command)
-    assert status == 1
-    assert "report.html: already exists; choose another path or pass --overwrite" in messages
-    assert out.read_text() == "ten years"
-    assert call("report", *command, "--overwrite")[0] == 0
-    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
@@ -190,8 +168,8 @@ def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_p
 
 def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., Any]) -> None:
     done = align_eval(
-        *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-", "--resamples", 100),
-        *("--kinds", "attn_n", "--settings", "awi", "--rule", "shift-att", "--final-punctuation"),
+        *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-"),
+        *("--kinds", "attn_n", "--settings", "awi", "--rule", "shift-att"),
         *("--max-sentences", 2),
     )
     assert done.returncode == 0, done.stderr
@@ -199,19 +177,7 @@ def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., An
     assert list(page.index["kinds"]) == ["attn_n"]
     assert list(page.index["settings"]) == ["awi"]
     assert [entry["id"] for entry in page.index["sentences"]] == [0, 3]
-    assert "|rule:shift-att|null:mask|final_punctuation:yes|" in done.stderr
-
-
-def test_a_large_page_is_warned_of(
-    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("alignment_eval.commands.report.LARGE", 12_000)
-    out = tmp_path / "report.html"
-    status, _, messages = call(
-        "report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out, "--resamples", 100
-    )
-    assert status == 0
-    assert "report.html: 0 MB; --max-sentences 1 makes a page of about 15 MB" in messages
+    assert "|rule:shift-att|null:mask|" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -219,8 +185,6 @@ def test_a_large_page_is_warned_of(
     [
         (["--max-sentences", "0"], 2, "max sentences 0"),
         (["--kinds", "x"], 2, "unknown map kind 'x'"),
-        (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
-        (["--resamples", "1"], 2, "1 resamples … 100 or more"),
     ],
 )
 def test_bad_options(

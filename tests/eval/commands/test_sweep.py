@@ -284,9 +284,7 @@ def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, call: Call
     out = tmp_path / "out"
     given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")
     for _ in range(2):  # the second run replaces the files of the first
-        status, printed, signature = call(
-            "sweep", records, *given, "--rules", "threshold=0.2", "threshold=.20", "top-k=2"
-        )
+        status, printed, signature = call("sweep", records, *given, "--rules", "threshold=0.2,threshold=.20,top-k=2")
         assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature
     assert "rule threshold=0.2, null allow" in printed

@@ -101,11 +101,6 @@ def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere"):
-        ALL.to_pharaoh(tmp_path / "nowhere" / "hyp")
-
-
 def test_html_marks_the_links() -> None:
     page = ONE._repr_html_()
     check_page(page)

@@ -13,7 +13,7 @@ import pytest
 
 from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.display.maps import DisplayMaps
-from alignment_eval.figures.fonts import label_of
+from alignment_eval.figures.names import label_of
 from alignment_eval.maps.sentence import SentenceMaps
 from tests.eval.browser import requested
 from tests.eval.display.pages import HOSTILE

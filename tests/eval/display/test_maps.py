@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from matplotlib.colors import to_rgb
 
 from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from tests.drawn import meshes
@@ -30,15 +26,6 @@ def maps(make_sentence: Factory) -> DisplayMaps:
 def _close_figures() -> Iterator[None]:
     yield
     pyplot.close("all")
-
-
-def test_they_are_the_maps_that_were_given(make_sentence: Factory) -> None:
-    plain = make_sentence(3)
-    shown = DisplayMaps.of(plain)
-    assert isinstance(shown, SentenceMaps)
-    assert (shown.id, shown.source, shown.layers, shown.kinds) == (plain.id, plain.source, plain.layers, plain.kinds)
-    np.testing.assert_array_equal(shown.head_maps("attn_n"), plain.head_maps("attn_n"))
-    assert extract(shown, ExtractionOptions("attn_n", 1)) == extract(plain, ExtractionOptions("attn_n", 1))
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
@@ -104,36 +91,11 @@ def test_a_plain_savefig_cuts_nothing_off(make_sentence: Factory, words: int, le
     check_labels_are_apart(axes)
 
 
-def test_a_plain_savefig_of_the_callers_axes_cuts_nothing_off(make_sentence: Factory) -> None:
-    maps = DisplayMaps.of(
-        make_sentence(0, "donaudampfschifffahrtsgesellschaft </s>", "danubesteamshippingcompany . </s>")
-    )
-    figure, axes = pyplot.subplots(1, 2)
-    for setting, ax in zip(("awo", "awi"), axes):
-        assert maps.plot(layer=0, setting=setting, ax=ax) is ax
-        assert ax.get_figure() is figure
-    for ax in axes:
-        check_nothing_is_cut_off(ax)
-
-
-def test_the_layout_that_a_figure_has_is_kept(maps: DisplayMaps) -> None:
-    figure, ax = pyplot.subplots(layout="tight")
-    layout = figure.get_layout_engine()
-    maps.plot(layer=0, ax=ax)
-    assert figure.get_layout_engine() is layout
-
-
 def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
     figure = pyplot.figure(layout="constrained")
     ax = figure.subfigures(1, 2)[1].subplots()
     assert maps.plot(layer=0, ax=ax) is ax
     check_nothing_is_cut_off(ax)
-
-
-def test_zero_maps_are_white(maps: DisplayMaps) -> None:
-    zero = replace(maps, arrays={name: np.zeros_like(array) for name, array in maps.arrays.items()})
-    image = meshes(zero.plot(layer=0))[0]
-    assert to_rgb(image.cmap(image.norm(0))) == to_rgb(image.cmap(0))
 
 
 def test_repr_is_short(make_sentence: Factory) -> None:

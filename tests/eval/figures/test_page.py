@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
+from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.page import draw, layout
-from alignment_eval.figures.saving import save_figure
+from alignment_eval.figures.page import draw, draw_map, layout
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions, styled
+from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure, styled
 from alignment_eval.links.table import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
+from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
+
+@pytest.fixture(autouse=True)
+def _no_display() -> Iterator[None]:
+    with mpl.rc_context({"backend": "agg"}):
+        yield
+    pyplot.close("all")
 
 
 def plain(tokens: str) -> SentenceSide:
@@ -45,39 +50,31 @@ def picture(source: str = "a b", target: str = "x y z", gold: GoldSentence | Non
 def grid(rows: int, columns: int, words: int = 3) -> Picture:
     side = plain(" ".join(["wort"] * words))
     panels = tuple(
-        tuple(Panel(f"head {c}", np.full((words, words), 1.0 + 10 * r + c)) for c in range(columns))
+        tuple(Panel(f"layer {r}, head {c}", np.full((words, words), 1.0 + 10 * r + c)) for c in range(columns))
         for r in range(rows)
     )
-    return Picture("", side, side, panels, rows=tuple(f"layer {r}" for r in range(rows)))
-
-
-def texts(path: Path) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-
-
-def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
-    tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
-    shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("weights", np.ones((1, 6))),),))
-    save_figure(draw(shown), tmp_path / "a.svg")
-    assert {*tokens.split(), "$y_2$", "$z^3$"} <= set(texts(tmp_path / "a.svg"))
-    save_figure(draw(shown), tmp_path / "a.png")  # and broken mathematics is drawn
+    return Picture("", side, side, panels)
 
 
 def test_marks_values_and_labels() -> None:
     gold = GoldSentence(frozenset({(0, 0), (1, 2)}), frozenset({(1, 1), (0, 0)}))
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
-    axes = figure.axes[0]
+    (axes,) = figure.axes
     marks = {line.get_gid(): list(zip(*line.get_data())) for line in axes.lines}
     assert marks == {"sure-0-0": [(0, 0), (1, 2)], "possible-0-0": [(1, 1)], "predicted-0-0": [(0, 0), (0, 2)]}
+    assert len({line.get_marker() for line in axes.lines}) == 3  # not in colour alone
     (image,) = meshes(axes)
     np.testing.assert_array_equal(image.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
     assert image.get_clim() == (0, 0.5)
-    assert axes.get_title(loc="left") == "weights"  # the largest value stands at the colour bar alone
+    assert axes.get_title(loc="left") == "weights\nmax 0.5"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y", "z"]
     assert axes.get_ylim() == (2.5, -0.5)  # the first word on top
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["gold, sure", "gold, possible only", "predicted"]
+    without = draw(picture())
+    assert [line.get_gid() for line in without.axes[0].lines] == ["predicted-0-0"]
+    assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
 
 
 def test_special_tokens_are_set_apart() -> None:
@@ -93,26 +90,11 @@ def test_special_tokens_are_set_apart() -> None:
     assert axes.lines[0].get_xdata()[0] == places[2]  # a mark stands on its word
 
 
-def test_series_differ_in_shape_and_not_in_colour_alone() -> None:
-    figure = draw(picture(gold=GoldSentence(frozenset({(0, 0)}))))
-    lines = figure.axes[0].lines
-    assert len({line.get_marker() for line in lines}) == 3
-    outlined = [line for line in lines if line.get_gid() != "predicted-0-0"]
-    assert all(to_rgb(line.get_markeredgecolor()) == (0, 0, 0) for line in outlined)
-
-
-def test_marks_cover_all_tokens_of_a_word(make_sentence: Factory) -> None:
+def test_marks_cover_all_tokens_of_a_word(make_sentence: Callable[..., SentenceMaps]) -> None:
     sentence = make_sentence(source="a@@ b c </s>", target="x y@@ z </s>")
     panel = panel_of(sentence, ExtractionOptions("attn_w", 0), "token", "", frozenset({(0, 1)}))
-    figure = draw(Picture("", *sides_of(sentence, "token"), ((panel,),)))
-    (line,) = figure.axes[0].lines
+    (line,) = draw(Picture("", *sides_of(sentence, "token"), ((panel,),))).axes[0].lines
     assert sorted(zip(*line.get_data())) == [(0, 1), (0, 2), (1, 1), (1, 2)]
-
-
-def test_without_gold_no_word_of_gold() -> None:
-    figure = draw(picture())
-    assert [line.get_gid() for line in figure.axes[0].lines] == ["predicted-0-0"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["predicted"]
 
 
 def test_a_map_of_zeros_is_light() -> None:
@@ -121,19 +103,27 @@ def test_a_map_of_zeros_is_light() -> None:
     assert colours == {(247, 251, 255, 255)}
 
 
-def test_grid() -> None:
-    """Names stand once, at the first row and column; words beside the first column and under the last row."""
-    figure = draw(grid(2, 3))
-    assert len(figure.axes) == 6  # no colour bars: the largest value is above each panel
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["head 0\nmax 1", "head 1\nmax 2", "head 2\nmax 3", "max 11", "max 12", "max 13"]
-    assert [text.get_text() for text in figure.texts] == ["layer 0", "layer 1"]
-    for n, axes in enumerate(figure.axes):
-        assert bool(axes.get_xticklabels()) == (n >= 3)
-        assert bool(axes.get_yticklabels()) == (n in (0, 3))
-    boxes = [axes.get_position() for axes in figure.axes]
-    assert boxes[0].y0 > boxes[3].y1
-    assert boxes[0].x1 < boxes[1].x0 < boxes[2].x0
+def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
+    tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
+    shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("$", np.ones((1, 6))),),))
+    save_figure(draw(shown), tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert all(f">{token}</text>" in svg for token in (*tokens.split(), "$y_2$", "$z^3$"))
+
+
+def test_maps_stand_side_by_side_where_they_fit_and_else_are_stacked() -> None:
+    side_by_side, stacked = draw(grid(2, 3)), draw(grid(2, 3), FigureOptions(width=3.0))
+    titles = [axes.get_title(loc="left") for axes in side_by_side.axes]
+    assert titles == [f"layer {r}, head {c}\nmax {1 + 10 * r + c}" for r in range(2) for c in range(3)]
+    assert titles == [axes.get_title(loc="left") for axes in stacked.axes]
+    # words under panels that have none below them, and beside the first of each line
+    assert [bool(axes.get_xticklabels()) for axes in side_by_side.axes] == [False] * 3 + [True] * 3
+    assert [bool(axes.get_yticklabels()) for axes in side_by_side.axes] == [True, False, False] * 2
+    assert [len(line) for line in layout(grid(2, 3), FigureOptions(width=3.0)).lines] == [2, 1, 2, 1]
+    assert [bool(axes.get_xticklabels()) for axes in stacked.axes] == [False, True, False, False, True, True]
+    boxes = [axes.get_position() for axes in stacked.axes]
+    assert boxes[0].x1 < boxes[1].x0
+    assert boxes[0].y0 > boxes[2].y1 > boxes[2].y0 > boxes[3].y1
 
 
 def two(size: int) -> Picture:
@@ -141,31 +131,37 @@ def two(size: int) -> Picture:
     return Picture("two maps", side, side, (tuple(Panel(name, np.ones((size, size))) for name in ("a", "b")),))
 
 
-PICTURES = {
-    "a short sentence": (picture("a b", "x"), {}, COLUMN),
-    "a column": (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), {}, COLUMN),
-    "a page": (two(20), {}, PAGE),
-    "a page is too narrow": (two(60), {}, None),
-    "a grid": (grid(3, 4, 5), {}, COLUMN),
-    "a width": (two(8), {"width": 4.0}, 4.0),
-    "no room for words": (two(30), {"width": 3.0}, 3.0),
-    "heads without room for words": (grid(2, 9, 12), {"width": PAGE}, PAGE),
-    "a long heading": (
-        Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3))),),)),
-        {},
-        COLUMN,
-    ),
-}
+LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3))),),))
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_it_is_as_wide_as_said_and_all_its_text_is_large_enough_and_inside(name: str) -> None:
-    drawn, options, width = PICTURES[name]
-    placed = layout(drawn, options=FigureOptions(**options))
-    figure: Figure = draw(drawn, options=FigureOptions(**options))
-    assert figure.get_figwidth() == pytest.approx(width or placed.needed)
-    assert placed.labelled == ("no room" not in name and "without room" not in name)
+@pytest.mark.parametrize(
+    ("drawn", "asked", "width"),
+    [
+        (picture("a b", "x"), None, COLUMN),
+        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN),
+        (two(20), None, PAGE),
+        (two(40), None, PAGE),  # one below the other
+        (two(70), None, None),  # wider than a page
+        (grid(3, 4, 5), None, PAGE),
+        (grid(2, 9, 12), None, PAGE),
+        (two(8), 4.0, 4.0),
+        (two(20), 3.1, 3.1),
+        (LONG, None, COLUMN),
+    ],
+)
+def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(
+    drawn: Picture, asked: float | None, width: float | None
+) -> None:
+    figure = draw(drawn, FigureOptions(width=asked))
+    assert figure.get_figwidth() == pytest.approx(width) if width else figure.get_figwidth() > PAGE
     check_print(figure)
+
+
+def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits() -> None:
+    with pytest.raises(UsageError, match=facts("--width 5.1cm: … words … need ")) as error:
+        draw(two(30), FigureOptions(width=2.0))
+    needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
+    check_print(draw(two(30), FigureOptions(width=needed)))
 
 
 def test_a_heading_is_inside_at_every_resolution() -> None:
@@ -182,6 +178,24 @@ def test_a_heading_is_inside_at_every_resolution() -> None:
     assert max(map(right, (72, 110, 150, 300, 720))) <= figure.get_figwidth()
 
 
+def test_a_map_on_axes(make_side: Callable[..., SentenceSide]) -> None:
+    panel = Panel("norms", np.random.default_rng(0).random((2, 3)))
+    axes = draw_map(panel, make_side("a b </s>"), make_side("x </s>"))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "</s>"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "</s>"]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")) == ("source", "target", "norms")
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert draw_map(panel, make_side("a b c"), make_side("x y"), left) is left
+    assert (left.has_data(), right.has_data()) == (True, False)
+    assert figure.get_layout_engine() is not None  # savefig cuts nothing off
+    sizes = []
+    for words in (2, 40):
+        side = make_side(" ".join(["wort"] * words))
+        sizes.append(tuple(draw_map(Panel("", np.ones((words, words))), side, side).figure.get_size_inches()))
+    assert (3, 0) < sizes[0] < sizes[1]
+
+
 def test_matplotlib_is_imported_only_to_draw() -> None:
-    code = "import sys, alignment_eval.commands.plot; sys.exit('matplotlib' in sys.modules)"
+    modules = "alignment_eval.commands.plot, alignment_eval.commands.curve, alignment_eval.commands.sweep"
+    code = f"import sys, {modules}; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -143,7 +143,3 @@ def test_nothing_to_draw() -> None:
         Picture("", plain("a b"), plain(""), ((Panel("", np.zeros((0, 2))),),))
     with pytest.raises(InputError, match="a map of 1×1 cells"):
         Picture("", plain("a"), plain("x"), ())
-
-
-def test_texts_are_all_that_may_need_a_font() -> None:
-    assert picture("a b", "x").texts == ("title", "a", "b", "x")

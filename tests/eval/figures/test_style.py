@@ -1,14 +1,24 @@
+"""The look of figures and their files: colours, fonts, and the same bytes for the same figure."""
+
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib import colormaps
+from matplotlib import colormaps, font_manager
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
 
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.style import (
     COLOURS,
     COLUMN,
+    ENDINGS,
+    FONT,
     LAYER_COLOURS,
     MAP_COLOURS,
     MARKERS,
@@ -17,9 +27,15 @@ from alignment_eval.figures.style import (
     FigureOptions,
     contrasting,
     layer_colours,
-    new_figure,
+    save_figure,
     styled,
+    text_width,
+    use_fonts_for,
+    wrapped,
 )
+from tests.facts import facts
+
+HAN = "漢"
 
 
 def luminance(colour: object) -> float:
@@ -28,47 +44,120 @@ def luminance(colour: object) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def test_settings_are_as_before_afterwards() -> None:
-    before = dict(matplotlib.rcParams)
-    sizes = styled(lambda: matplotlib.rcParams["font.size"])()
-    assert sizes >= 7
-    assert dict(matplotlib.rcParams) == before
-
-
 @pytest.mark.parametrize("name", [MAP_COLOURS, SCORE_COLOURS, LAYER_COLOURS])
-def test_colour_maps_rise_or_fall_steadily_in_grey(name: str) -> None:
+def test_colour_maps_rise_or_fall_steadily_in_grey_and_numbers_can_be_read_on_them(name: str) -> None:
     steps = np.diff([luminance(colormaps[name](share)) for share in np.linspace(0, 1, 20)])
     assert (steps > 0).all() or (steps < 0).all()
+    for share in np.linspace(0, 1, 20):
+        back, text = (luminance(c) for c in (colormaps[name](share), contrasting(colormaps[name], share)))
+        assert (max(back, text) + 0.05) / (min(back, text) + 0.05) >= 4.5  # WCAG 2, AA
 
 
 def test_series_differ_in_marker_and_neighbours_in_grey() -> None:
     assert len(set(MARKERS)) == len(MARKERS) > len(set(COLOURS)) == len(COLOURS)
     first = [luminance(colour) for colour in COLOURS[:4]]
     assert all(abs(a - b) > 0.1 for a, b in zip(first, first[1:]))
-
-
-@pytest.mark.parametrize("name", [SCORE_COLOURS, "Blues", "Greys", "viridis"])
-def test_numbers_contrast_with_their_cell(name: str) -> None:
-    for share in np.linspace(0, 1, 20):
-        back, text = (luminance(c) for c in (colormaps[name](share), contrasting(colormaps[name], share)))
-        assert (max(back, text) + 0.05) / (min(back, text) + 0.05) >= 4.5  # WCAG 2, AA
-
-
-def test_layers_have_colours_of_their_own() -> None:
-    colours = layer_colours(range(6))
-    assert len(set(colours.values())) == 6
-    assert layer_colours([3])[3] == colours[0]
+    assert len(set(layer_colours(range(6)).values())) == 6
+    assert layer_colours([3])[3] == layer_colours(range(6))[0]
 
 
 def test_options() -> None:
-    assert FigureOptions().width_for(2) == COLUMN
-    assert FigureOptions().width_for(5) == PAGE
+    assert [FigureOptions().width_for(needed) for needed in (2, 5)] == [COLUMN, PAGE]
     assert FigureOptions(width=4.0).width_for(2) == 4.0
-    assert [FigureOptions(unit=unit).shown(4.01) for unit in ("cm", "in")] == ["10.2cm", "4.1in"]  # rounded up
-    assert FigureOptions().heading_of("own") == "own"
-    assert FigureOptions(title="mine").heading_of("own") == "mine"
-    assert FigureOptions(title="mine", heading=False).heading_of("own") == ""
+    assert [FigureOptions(title=title).heading_of("own") for title in (None, "mine", "")] == ["own", "mine", ""]
 
 
-def test_a_figure_has_its_size() -> None:
-    assert tuple(new_figure(COLUMN, 2).get_size_inches()) == (COLUMN, 2)
+@styled
+def test_text_is_wrapped_at_blanks() -> None:
+    text = "Sentence 12, layer 1 (2nd), AWO; predicted: rule kobayashi2020"
+    lines = wrapped(text, 1.5).split("\n")
+    assert " ".join(lines) == text
+    assert len(lines) > 2
+    assert max(text_width([line]) for line in lines) <= 1.5
+    assert wrapped(wrapped(text, 1.5), 1.5) == wrapped(text, 1.5)
+
+
+def figure(text: str = "some text", **style: object) -> Figure:
+    made = Figure(figsize=(2, 1))
+    axes = made.add_subplot(label=text)
+    axes.plot([0, 1], [1, 0], marker="o", clip_on=True)  # clip paths and markers get ids in SVG
+    axes.set_title(text, **style)
+    return made
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_same_figure_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    before = dict(matplotlib.rcParams)
+    save_figure(figure(), tmp_path / f"a.{ending}", "described")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")  # another date
+    save_figure(figure(), tmp_path / f"b.{ending}", "described")
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+    save_figure(figure("other"), tmp_path / f"b.{ending}", "described")
+    assert (tmp_path / f"a.{ending}").read_bytes() != (tmp_path / f"b.{ending}").read_bytes()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_description_text_and_size(tmp_path: Path) -> None:
+    for ending in ENDINGS:
+        save_figure(figure(), tmp_path / f"a.{ending}", "kind:attn_n|layer:1", dpi=100)
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.text["Description"] == "kind:attn_n|layer:1"  # type: ignore[attr-defined]
+        assert image.size == (200, 100)
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "<dc:description>kind:attn_n|layer:1</dc:description>" in svg
+    assert "<dc:date>" not in svg
+    assert ">some text</text>" in svg
+    assert 'width="144pt" height="72pt"' in svg
+    pdf = (tmp_path / "a.pdf").read_bytes()
+    assert b"/Subject (kind:attn_n|layer:1)" in pdf
+    assert b"/MediaBox [ 0 0 144 72 ]" in pdf
+    assert b"CreationDate" not in pdf
+    assert b"/Type3" not in pdf  # which some publishers refuse
+
+
+def test_huge_bitmaps_are_coarser(tmp_path: Path) -> None:
+    huge = Figure(figsize=(400, 0.5))
+    huge.add_axes((0, 0, 1, 1))
+    save_figure(huge, tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as image:
+        assert 11_000 < image.width < 13_000
+
+
+@pytest.mark.parametrize(("name", "ending"), [("a", ""), ("a.jpg", "jpg"), ("a.png.gz", "gz")])
+def test_bad_places(tmp_path: Path, name: str, ending: str) -> None:
+    with pytest.raises(UsageError, match=facts(f"ending '{ending}' … .png, .svg, .pdf")):
+        save_figure(figure(), tmp_path / name)
+    with pytest.raises(InputError, match=r"absent/a\.png: "):
+        save_figure(figure(), tmp_path / "absent" / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]:
+    """The font manager, which knows one font; what a test adds is forgotten after it."""
+    manager = font_manager.fontManager
+    monkeypatch.setattr(manager, "ttflist", [entry for entry in manager.ttflist if entry.name == FONT])
+    yield manager
+    manager._findfont_cached.cache_clear()  # type: ignore[attr-defined]  # private
+
+
+def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_are_none(
+    fonts: font_manager.FontManager,
+    tmp_path: Path,
+    make_font: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @styled
+    def families(*texts: str) -> list[str]:
+        use_fonts_for(texts)
+        return list(matplotlib.rcParams["font.family"])
+
+    assert families("Häuser, σπίτι, дом, שלום, سلام", "two\nlines", HAN) == [FONT]
+    fonts.addfont(make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
+    assert families("a") == [FONT]
+    assert families("a", HAN) == [FONT, "Tiny"]
+    for name in ("a.png", "a.pdf", "a.svg"):
+        save_figure(figure(f"a{HAN}字字", family=[FONT, "Tiny"]), tmp_path / name)
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 2  # SVG has the fonts of its viewer
+    assert all("no installed font has 字: " in warning for warning in warnings)

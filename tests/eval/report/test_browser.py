@@ -5,9 +5,7 @@ Skipped with a reason where there is no browser (fixture ``chromium``).
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +89,6 @@ def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> No
     assert browser.driven.get_log("browser") == []
 
 
-def test_the_list_cuts_no_sentence(browser: Browser) -> None:
-    widths = browser.run("const s = document.getElementById('sentences'); return [s.scrollWidth, s.clientWidth]")
-    assert widths[0] <= widths[1]
-    heights = browser.run("return [...document.querySelectorAll('#sentences option')].map((o) => o.offsetHeight)")
-    assert heights[1] > heights[0]  # the long one takes several lines
-
-
 def test_policy_stops_other_scripts(browser: Browser) -> None:
     browser.run("const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)")
     assert browser.run("return window.ran") is None
@@ -110,11 +101,13 @@ def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) ->
     records = {sentence.id: sentence for sentence in Records(report.parent / "run")}
     script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
         (cell) => [cell.getAttribute('aria-label'), cell.className]))"""
-    for place in (0, 2, 1):
+    for place in (0, 2):
         browser.choose_sentence(place)
         entry, _, links = page.sentence(place)
         sure, possible = ({tuple(pair) for pair in entry[name]} for name in ("sure", "possible"))
         for number, chosen in enumerate(page.index["maps"]):
+            if number % 3:
+                continue
             browser.choose_map(number)
             head = "whole layer" if chosen["head"] is None else f"head {chosen['head']}"
             layer = page.index["layers"][chosen["layer"]]
@@ -269,36 +262,6 @@ def test_keys_in_the_map(browser: Browser) -> None:
         browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
 
 
-def test_light_and_dark(browser: Browser) -> None:
-    def background() -> str:
-        return str(browser.run("return getComputedStyle(document.body).backgroundColor"))
-
-    for theme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 28)")):
-        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        assert background() == colour
-    found = []
-    for _ in range(3):
-        browser.find("#theme").click()
-        found.append((browser.text("#theme"), background()))
-    assert found == [
-        ("Theme: light", "rgb(255, 255, 255)"),
-        ("Theme: dark", "rgb(20, 23, 28)"),
-        ("Theme: automatic", "rgb(20, 23, 28)"),
-    ]
-    browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def test_picture(browser: Browser) -> None:
-    """The map is painted: many shades in its place."""
-    from PIL import Image
-
-    browser.choose_sentence(2)
-    browser.until_title("Sentence 2")
-    picture = Image.open(io.BytesIO(browser.find("#map").screenshot_as_png)).convert("RGB")
-    assert len(picture.getcolors(picture.width * picture.height)) > 20
-
-
 def test_names_for_a_screen_reader(browser: Browser) -> None:
     """Chromium's accessibility tree: every control, table and map cell has a name; headings come in order."""
     nodes = browser.driven.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
@@ -326,33 +289,3 @@ def test_names_for_a_screen_reader(browser: Browser) -> None:
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
     assert browser.run("return document.documentElement.lang") == "en"
-
-
-def test_a_browser_that_is_too_old_is_told(browser: Browser, report: Path) -> None:
-    script = "delete globalThis.DecompressionStream"
-    added = browser.driven.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
-    try:
-        browser.driven.get(report.as_uri())
-        browser.until(lambda: "The maps cannot be shown: DecompressionStream" in browser.text("#problem"))
-    finally:
-        browser.driven.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-    browser.driven.get_log("browser")
-
-
-def test_kinds_without_heads(
-    chromium: Any, report: Path, tmp_path: Path, make_records: Callable[..., Path], align_eval: Callable[..., Any]
-) -> None:
-    """Switching to such a kind shows the whole layer; its head slider is off."""
-    sentences = [replace(s, id=k) for k, s in enumerate(sorted(Records(report.parent / "run"), key=lambda s: s.id))]
-    run = make_records(tmp_path / "run", sentences)
-    page = tmp_path / "page.html"
-    arguments = ("--gold", report.parent / "gold", "--gold-base", 1, "--kinds", "attn_w", "attnres_n", "-o", page)
-    assert align_eval("report", run, *arguments).returncode == 0
-    browser = Browser(chromium)
-    browser.open(page)
-    browser.choose_map(1)
-    browser.until_title("attn_w, AWO, layer 0 (1st), head 1")
-    browser.find("#kind option[value=attnres_n]").click()
-    browser.until_title("attnres_n, AWO, layer 0 (1st), whole layer")
-    assert not browser.find("#head").is_enabled()
-    assert browser.driven.get_log("browser") == []

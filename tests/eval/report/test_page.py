@@ -6,12 +6,11 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.report.build import ReportOptions, System, build
+from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
 from tests.eval.report.pages import FAST, GOLD, HOSTILE, Page
 
@@ -65,18 +64,3 @@ def test_undefined_precision(make_sentence: Factory) -> None:
     report = build([sentence], GOLD[:1], ReportOptions(kinds=("attn_w",), resampling=FAST))
     assert {(m.score.aer, m.score.precision, m.unaligned) for m in report.maps} == {(1.0, None, 3)}
     assert "<td>100.00</td><td>[100.00, 100.00]</td><td>–</td><td>0.00</td>" in render(report, "t", "s", {})
-
-
-def test_agreement_is_explained_where_it_is_named(corpus: list[SentenceMaps]) -> None:
-    for reason, explained in (
-        ("maps 2, chosen by agreement on 60 pairs (agreement 70 %)", True),
-        ("read from a", False),
-    ):
-        report = build(corpus, GOLD, ReportOptions(resampling=FAST), systems=[System("ours", reason, {})])
-        assert ("Dice" in render(report, "t", "s", {})) == explained
-
-
-def test_kinds_are_explained(corpus: list[SentenceMaps]) -> None:
-    report = build(corpus, GOLD, ReportOptions(resampling=FAST))
-    other = replace(report, options=replace(report.options, kinds=("attn_w", "attnresln_n")))
-    assert "<strong>attnresln_n</strong>, norms, residual, layer norm" in render(other, "t", "s", {})

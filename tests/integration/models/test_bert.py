@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import math
@@ -339,15 +340,20 @@ def test_wrong_files_are_named(tmp_path, capsys):
 
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, capsys):
     model = save(tmp_path / "model", {})
-    wordpiece, text, out = script("wordpiece").main, tmp_path / "text", tmp_path / "text.wp"
+    module, text, out = script("wordpiece"), tmp_path / "text", tmp_path / "text.wp"
+
+    def wordpiece():
+        asked = argparse.Namespace(model=model, text=text, out=out)
+        return module.exit_status("wordpiece.py", lambda: asked, module.run)
+
     text.write_text("Cats\u2028sat\n\n[UNK] [MASK].\n", encoding="utf-8")
-    assert wordpiece([str(model), str(text), "--out", str(out)]) == 0
+    assert wordpiece() == 0
     assert out.read_text(encoding="utf-8") == "cat ##s sat\n\n<unk> <mask> .\n"
     out.unlink()
     text.write_text("the cat\nthe [SEP] cat\n")
-    assert wordpiece([str(model), str(text), "--out", str(out)]) == 1
+    assert wordpiece() == 1
     assert f"{text}:2: the line contains [SEP]" in capsys.readouterr().err
     assert not out.exists()
     (model / "tokenizer_config.json").unlink()
-    assert wordpiece([str(model), str(text), "--out", str(out)]) == 1
+    assert wordpiece() == 1
     assert "give a JSON object with do_lower_case" in capsys.readouterr().err

@@ -136,13 +136,10 @@ def test_corpus_errors_name_the_place_and_leave_nothing(corpus, tmp_path, files,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--max-tokens", 0), "--max-tokens 0 --max-ratio 9.0: both must be 1 or more"),
-        (("--max-ratio", "nan"), "--max-tokens 100 --max-ratio nan: both must be 1 or more"),
         (
             ("--source", "a", "b"),
             "--source names 2 files and --target 1;",
         ),
-        (("--source-lang", "en"), "--source-lang and --target-lang are both en"),
         (
             ("--encoding", "no-such"),
             "--encoding no-such: unknown encoding",

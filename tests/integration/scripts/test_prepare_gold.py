@@ -24,16 +24,14 @@ def gold(tmp_path):
     return prepare
 
 
-def test_gold_latin1_with_a_blank_sentence(gold, tmp_path):
+def test_gold_latin1_with_a_blank_sentence(gold):
     source = "Die Straße  ist naß .\r\n\r\nÄpfel fallen .\r\n".encode("latin1")
     target = b"The street is wet .\n\nApples fall .\n"
-    done, out = gold(source, target, b"1-1 2-2 3p3 3-3 4?4 5-5 \n\n1-1 2-2 2p2 3p3 \n", "--lowercase")
+    links = b"1-1 2-2 3p3 3-3 4?4 5-5 \n\n1-1 2-2 2p2 3p3 \n"
+    done, out = gold(source, target, links, "--lowercase", "--encoding", "latin1", "--base", 1)
     assert (done.returncode, done.stdout) == (0, "")
-    encoding, base, counts = done.stderr.splitlines()
-    assert says(encoding, f"{tmp_path}/raw.s: not UTF-8 … latin1 … --encoding")
-    assert says(base, f"{tmp_path}/raw.talp: indices count from 1 … --base")
-    assert counts == (
-        f"{out}: 3 sentences, 8 source words, 8 target words, 6 sure and 2 possible links, 1 sentences without links"
+    assert done.stderr == (
+        f"{out}: 3 sentences, 8 source words, 8 target words, 6 sure and 2 possible links, 1 sentences without links\n"
     )
     assert names(out) == ["alignment.talp", "test.de", "test.en"]
     assert (out / "test.de").read_bytes() == "die straße ist naß .\n\näpfel fallen .\n".encode()
@@ -45,179 +43,82 @@ def test_gold_wpt_markup_and_naacl(gold):
     source = "<s snum=0007> Mr. Président , oui . </s>\n\n<s snum=0009>Rien</s>\n<s snum=0008> Non ! </s>\n"
     target = b"<s snum=0007> Mr. Speaker , yes . </s>\n<s snum=0009> Nothing </s>\n<s snum=0008> No ! </s>\n"
     links = b"0008 2 2 P\n0007 1 1 S\n0007 2 2\n0007 4 4 P 0.5\n0008 1 1 S 1\n0008 2 2 P\n"
-    done, out = gold(source.encode("latin1"), target, links, "--name", "dev")
+    done, out = gold(source.encode("latin1"), target, links, "--name", "dev", "--encoding", "latin1")
     assert done.returncode == 0, done.stderr
     assert (out / "dev.de").read_bytes() == "Mr. Président , oui .\nRien\nNon !\n".encode()
     assert (out / "dev.en").read_bytes() == b"Mr. Speaker , yes .\nNothing\nNo !\n"
     assert (out / "alignment.talp").read_bytes() == b"1-1 2-2 4p4\n\n2p2 1-1\n"
-    assert "3 sentences, 8 source words, 8 target words, 3 sure and 2 possible links, 1 sentences" in done.stderr
-
-
-def test_gold_utf8_is_composed_and_loses_its_byte_order_mark(gold):
-    done, out = gold(b"\xef\xbb\xbfa\xcc\x88\n", b"x\n", b"1-1\n")
-    assert done.returncode == 0, done.stderr
-    assert (out / "test.de").read_bytes() == "ä\n".encode()
 
 
 @pytest.mark.parametrize(
     ("alignment", "options", "expected"),
     [
-        (b"0-0 1-1 1p2\n", (), b"1-1 2-2 2p3\n"),
         (b"0-0 1-1 1p2\n", ("--base", 0), b"1-1 2-2 2p3\n"),
         (b"1-1\n", ("--base", 0), b"2-2\n"),
         (b"1-1\n", ("--base", 1), b"1-1\n"),
-        (b"3p2 1-1\n", ("--reversed",), b"2p3 1-1\n"),
+        (b"3p2 1-1\n", ("--reversed", "--base", 1), b"2p3 1-1\n"),
         (b"1 1 0\n1 2 3 S\n", ("--drop-null",), b"2-3\n"),
     ],
 )
 def test_gold_base_direction_and_null(gold, alignment, options, expected):
-    done, out = gold(b"a b\n", b"u v w\n", alignment, *options)
+    done, out = gold(b"\xef\xbb\xbfa\xcc\x88 b\n", b"u v w\n", alignment, *options)
     assert done.returncode == 0, done.stderr
     assert (out / "alignment.talp").read_bytes() == expected
-
-
-def test_gold_stated_encoding_decides(gold):
-    done, out = gold(b"\xe3\x93 \x93\n", b"u v\n", b"1-1 2-2\n", "--encoding", "cp1252")
-    assert done.returncode == 0, done.stderr
-    assert (out / "test.de").read_text(encoding="utf-8") == "ã“ “\n"
+    assert (out / "test.de").read_bytes() == "ä b\n".encode()  # composed, without its byte-order mark
 
 
 GOOD = (b"a b\nc\n", b"u v\nw\n", b"1-1 2-2\n1-1\n")
 GOLD_ERRORS = [
-    (
-        (b"a b\n\nc\n", *GOOD[1:]),
-        (),
-        "raw.t has 2 sentences … TMP/raw.s has 3",
-    ),
-    (
-        (*GOOD[:2], b"1-1 2-2\n\n1-1\n"),
-        (),
-        "raw.talp: … 3 lines … 2 sentences",
-    ),
-    (
-        (*GOOD[:2], b"1-1 2-2\n1:1\n"),
-        (),
-        "raw.talp:2: '1:1' … i-j … ipj",
-    ),
+    ((b"a b\n\nc\n", *GOOD[1:]), (), "raw.t has 2 sentences … raw.s 3"),
+    ((*GOOD[:2], b"1-1 2-2\n\n1-1\n"), (), "raw.talp: … 3 lines … 2 sentences"),
+    ((*GOOD[:2], b"1-1 2-2\n1:1\n"), (), "raw.talp:2: '1:1' … i-j … ipj"),
     ((*GOOD[:2], b"\n\n"), (), "raw.talp: … no links … talp or NAACL"),
-    (
-        (*GOOD[:2], b"0-0 2-2\n1-1\n"),
-        (),
-        "raw.talp: … indices are 0 … equal the length",
-    ),
-    (
-        (*GOOD[:2], b"1-1\n\n"),
-        (),
-        "raw.talp: … no index is 0 … give --base",
-    ),
-    (
-        (*GOOD[:2], b"1-1 2-2\n1-2\n"),
-        (),
-        "raw.talp: sentence 2: … source word 1 and target word 2, counted from 1 … 1 and 1 words … --base … --reversed",
-    ),
-    (
-        (*GOOD[:2], b"1-1 3-2\n1-1\n"),
-        ("--base", 1),
-        "raw.talp: sentence 1: … source word 3 and target word 2, counted from 1 … 2 and 2 words … --base … --reversed",
-    ),
-    (
-        GOOD,
-        ("--base", 0),
-        "raw.talp: sentence 1: … source word 2 and target word 2, counted from 0 … 2 and 2 words … --base … --reversed",
-    ),
-    (
-        (*GOOD[:2], b"1 1 1 S\n3 1 1 S\n"),
-        (),
-        "raw.talp:2: sentence 3 is not one of the 2",
-    ),
-    (
-        (*GOOD[:2], b"1 1 1 S\n1 0 1 S\n"),
-        (),
-        "raw.talp:2: … word 0 … NULL … nonullalign … --drop-null",
-    ),
-    (
-        (*GOOD[:2], b"1 1 1 S\n1 1 S\n"),
-        (),
-        "raw.talp:2: … SENTENCE I J [S|P] [CONFIDENCE] … '1 1 S'",
-    ),
-    (
-        (b"<s snum=1> a b </s>\nc\n", *GOOD[1:]),
-        (),
-        "raw.s:2: … <s snum=NUMBER> text </s> … 'c'",
-    ),
-    (
-        (b"<s snum=1> a b </s>\n<s snum=1> c </s>\n", *GOOD[1:]),
-        (),
-        "raw.s:2: duplicate sentence number 1",
-    ),
-    (
-        (b"<s snum=1> a b </s>\n<s snum=3> c </s>\n", *GOOD[1:]),
-        (),
-        "raw.t:2: … number 2 … number 3 in TMP/raw.s",
-    ),
-    (
-        ("a b\nc\u00a0d\n".encode(), *GOOD[1:]),
-        (),
-        "raw.s:2: word 1 … U+00A0",
-    ),
-    (
-        (b"a b\n\x93c\n", *GOOD[1:]),
-        (),
-        "raw.s:2: byte 0x93 … --encoding cp1252",
-    ),
-    (
-        (b"a b\n\xe4\n", *GOOD[1:]),
-        ("--encoding", "utf-8"),
-        "raw.s:2: byte 0xe4 is not utf-8 … --encoding",
-    ),
-    (
-        GOOD,
-        ("--source", "absent"),
-        "absent: … (No such file or directory)",
-    ),
+    ((*GOOD[:2], b"1-1 2-2\n1-2\n"), (), "raw.talp: sentence 2: … source word 1 and target word 2 … 1 and 1 words"),
+    (GOOD, ("--base", 0), "raw.talp: sentence 1: … source word 3 and target word 3 … 2 and 2 words … --base"),
+    ((*GOOD[:2], b"1 1 1 S\n3 1 1 S\n"), None, "raw.talp:2: sentence 3 is not one of the 2"),
+    ((*GOOD[:2], b"1 1 1 S\n1 0 1 S\n"), None, "raw.talp:2: … word 0 … NULL … nonullalign … --drop-null"),
+    ((*GOOD[:2], b"1 1 1 S\n1 1 S\n"), None, "raw.talp:2: … SENTENCE I J [S|P] [CONFIDENCE] … '1 1 S'"),
+    ((b"<s snum=1> a b </s>\nc\n", *GOOD[1:]), (), "raw.s:2: … <s snum=NUMBER> text </s>"),
+    ((b"<s snum=1> a b </s>\n<s snum=1> c </s>\n", *GOOD[1:]), (), "raw.s:2: duplicate sentence number 1"),
+    ((b"<s snum=1> a b </s>\n<s snum=3> c </s>\n", *GOOD[1:]), (), "the same numbers"),
+    (("a b\nc\u00a0d\n".encode(), *GOOD[1:]), (), "raw.s:2: … U+00A0"),
+    ((b"a b\n\xe4\n", *GOOD[1:]), (), "raw.s:2: byte 0xe4 is not utf-8 … --encoding"),
+    (GOOD, ("--source", "absent"), "absent: … (No such file or directory)"),
 ]
 
 
 @pytest.mark.parametrize(("files", "options", "message"), GOLD_ERRORS)
-def test_gold_errors_name_the_place_and_leave_nothing(gold, tmp_path, files, options, message):
-    done, out = gold(*files, *options)
+def test_gold_errors_name_the_place_and_leave_nothing(gold, files, options, message):
+    """Options are those of a talp file counted from 1, or None for a NAACL file."""
+    given = () if options is None else ("--base", 1, *options)
+    done, out = gold(*files, *given)
     assert (done.returncode, done.stdout) == (1, "")
-    where = "" if message.startswith("absent") else f"{tmp_path}/"
-    assert says(done.stderr.splitlines()[-1], f"prepare_gold.py: {where}{message}".replace("TMP", str(tmp_path)))
+    assert says(done.stderr.splitlines()[-1], f"prepare_gold.py: … {message}" if message[0] != "a" else message)
     assert names(out) == []
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("links", "options", "message"),
     [
-        (
-            ("--encoding", "no-such"),
-            "--encoding no-such: unknown encoding",
-        ),
-        (("--target-lang", "de"), "--source-lang and --target-lang are both de"),
+        (GOOD[2], ("--base", 1, "--encoding", "no-such"), "--encoding no-such: unknown encoding"),
+        (GOOD[2], (), "raw.talp: … --base"),
+        (b"1 1 1\n", ("--base", 0), "--base 0: … raw.talp is a NAACL file … omit --base"),
     ],
 )
-def test_gold_usage_errors(gold, options, message):
-    done, out = gold(*GOOD, *options)
-    assert (done.returncode, says(done.stderr, f"prepare_gold.py: {message}")) == (2, True)
+def test_gold_usage_errors(gold, links, options, message):
+    done, out = gold(*GOOD[:2], links, *options)
+    assert (done.returncode, says(done.stderr, message)) == (2, True), done.stderr
     assert names(out) == []
 
 
-def test_gold_naacl_counts_from_one(gold, tmp_path):
-    done, _ = gold(*GOOD[:2], b"1 1 1\n", "--base", 0)
-    assert done.returncode == 2
-    assert says(done.stderr, f"prepare_gold.py: --base 0: {tmp_path}/raw.talp is a NAACL file … omit --base")
-
-
-@pytest.mark.parametrize("name", ["test.de", "test.en", "alignment.talp"])
-def test_gold_never_overwrites(gold, tmp_path, name):
+def test_gold_never_overwrites(gold, tmp_path):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / name).write_text("mine")
-    done, out = gold(*GOOD)
+    (tmp_path / "out" / "alignment.talp").write_text("mine")
+    done, out = gold(*GOOD, "--base", 1)
     assert done.returncode == 1
-    assert done.stderr == (f"prepare_gold.py: {out}/{name}: already exists; choose another path or remove it\n")
-    assert names(out) == [name]
-    assert (out / name).read_text() == "mine"
+    assert f"prepare_gold.py: {out}/alignment.talp: already exists" in done.stderr
+    assert names(out) == ["alignment.talp"]
+    assert (out / "alignment.talp").read_text() == "mine"
 
 
 @pytest.mark.shared
@@ -231,6 +132,7 @@ def test_gold_of_vilar_et_al(shared, tmp_path, encoding):
     done = run(
         *("prepare_gold.py", "--source", tmp_path / "de", "--target", tmp_path / "en"),
         *("--alignment", directory / "alignment.talp", *LANGUAGES, "--lowercase", "--out", out),
+        *("--base", 1, "--encoding", encoding),
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == (
