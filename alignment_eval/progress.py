@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import Callable, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 #: Seconds before a bar appears: what is done sooner shows none.

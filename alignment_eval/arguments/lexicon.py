@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable
 
 from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError, warn_on_stderr

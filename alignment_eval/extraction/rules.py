@@ -6,10 +6,10 @@ Every rule works for any leading axes (layers, heads) at once; each map gets the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Callable
 
 import numpy as np
 from numpy.typing import NDArray

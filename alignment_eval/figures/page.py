@@ -5,6 +5,7 @@ All lengths are in inches.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -277,7 +278,7 @@ def _stretches(source: SentenceSide) -> Iterator[tuple[int, int]]:
     """First and last column, the last one excluded, of each stretch of words or of special tokens."""
     ends = np.flatnonzero(np.diff(source.words < 0)) + 1
     bounds = [0, *ends.tolist(), len(source.words)]
-    return zip(bounds, bounds[1:])
+    return itertools.pairwise(bounds)
 
 
 def label_axes(axes: Axes, source: SentenceSide, columns: Sequence[str], rows: Sequence[str]) -> None:

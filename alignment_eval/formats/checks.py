@@ -6,10 +6,9 @@ A wrong base or direction raises no error by itself, it only gives a wrong numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Callable
 
 import numpy as np
 from numpy.typing import NDArray

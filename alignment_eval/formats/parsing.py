@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Callable, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.links.table import GoldSentence, Link

@@ -5,6 +5,7 @@ The plugin writes it and ``align-eval`` reads it; both use the schema of this mo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,4 +211,4 @@ def _split(column: pa.ListArray) -> list[np.ndarray[Any, Any]]:
     """A list column as numpy views of its rows."""
     offsets = column.offsets.to_numpy()
     values = column.values.to_numpy(zero_copy_only=False)
-    return [values[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    return [values[a:b] for a, b in itertools.pairwise(offsets)]

@@ -15,9 +15,8 @@ Sources: Efron and Tibshirani 1993 (percentile intervals, §13.3); Koehn 2004 (p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 from numpy.typing import NDArray

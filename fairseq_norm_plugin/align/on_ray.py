@@ -26,7 +26,7 @@ _BATCH = 1000
 #: What Ray reads when it is imported: no network call for statistics of usage.
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _MARK = "_SUCCESS"
-_OWN_FILES = OwnFiles("norm-align --engine ray", re.compile(rf"{_MARK}|.*\.parquet"), _MARK)
+_OWN_FILES = OwnFiles("norm-align --engine ray", re.compile(rf"{_MARK}|.*\.parquet"))
 
 
 def run(args: argparse.Namespace) -> None:

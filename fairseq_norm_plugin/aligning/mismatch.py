@@ -11,6 +11,7 @@ This module does not depend on a model: scores come as arrays.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
         return list(range(size))
     chance = random.Random(size)  # the same lines in every run
     bounds = [k * size // count for k in range(count + 1)]
-    return [chance.randrange(start, end) for start, end in zip(bounds, bounds[1:])]
+    return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:

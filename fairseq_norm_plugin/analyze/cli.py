@@ -9,7 +9,6 @@ the tables ``*.csv`` and figures (docs/analysis.md).
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import re

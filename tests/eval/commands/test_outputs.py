@@ -106,5 +106,3 @@ def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
     text = " ".join(call(name, "--help")[1].split())
     assert "--overwrite replace output that exists" in text
     assert "-o FILE, --output FILE" in text.replace("OUT", "FILE").replace("DIR", "FILE") or name == "score"
-
-

@@ -254,7 +254,16 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call
     gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
     both = ("--reverse", two_ways / "en-de")
     status, _, messages = call(
-        "select", two_ways / "de-en", *both, *gold, "--kinds", "attn_n", "--rules", ",".join(RULES), "-o", two_ways / "p"
+        "select",
+        two_ways / "de-en",
+        *both,
+        *gold,
+        "--kinds",
+        "attn_n",
+        "--rules",
+        ",".join(RULES),
+        "-o",
+        two_ways / "p",
     )
     assert status == 0, messages
     profile = read_profile(two_ways / "p", "m1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,4 +36,4 @@ def check_labels_are_apart(axes: Axes) -> None:
     """Check, after :func:`check_nothing_is_cut_off`, that no two labels of a side overlap."""
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
         boxes = [label.get_window_extent() for label in labels]
-        assert not any(one.shrunk(0.99, 0.99).overlaps(other) for one, other in zip(boxes, boxes[1:]))
+        assert not any(one.shrunk(0.99, 0.99).overlaps(other) for one, other in itertools.pairwise(boxes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_colour_maps_rise_or_fall_steadily_in_grey_and_numbers_can_be_read_on_th
 def test_series_differ_in_marker_and_neighbours_in_grey() -> None:
     assert len(set(MARKERS)) == len(MARKERS) > len(set(COLOURS)) == len(COLOURS)
     first = [luminance(colour) for colour in COLOURS[:4]]
-    assert all(abs(a - b) > 0.1 for a, b in zip(first, first[1:]))
+    assert all(abs(a - b) > 0.1 for a, b in itertools.pairwise(first))
     assert len(set(layer_colours(range(6)).values())) == 6
     assert layer_colours([3])[3] == layer_colours(range(6))[0]
 

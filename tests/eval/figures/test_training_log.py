@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -100,7 +101,7 @@ def test_a_run_that_goes_back_has_discarded_what_came_later(
             expected = {key: value for key, value in expected.items() if key[1] < update}
         expected[subset, update, "n"] = n
     assert values == expected
-    assert len(warnings) == sum(later < earlier for (_, earlier), (_, later) in zip(steps, steps[1:]))
+    assert len(warnings) == sum(later < earlier for (_, earlier), (_, later) in itertools.pairwise(steps))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Skipped with a reason where there is no browser (fixture ``chromium``).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -287,5 +288,5 @@ def test_names_for_a_screen_reader(browser: Browser) -> None:
         assert found[role].count("") <= (empty_corner if role == "gridcell" else 0), role
     levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].map((h) => Number(h.tagName[1]))")
     assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert browser.run("return document.documentElement.lang") == "en"

@@ -19,7 +19,7 @@ DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 @pytest.fixture
 def stopped_at(monkeypatch):
     """Stop runs at the batch that holds a pair; the batches that were read."""
-    maps, batches = Direction.padded_maps, []
+    maps, batches = Direction.maps, []
 
     def stop(pair, error):
         def counted(self, pairs, *what):
@@ -28,7 +28,7 @@ def stopped_at(monkeypatch):
             batches.append(sorted(pairs))
             return maps(self, pairs, *what)
 
-        monkeypatch.setattr(Direction, "padded_maps", counted)
+        monkeypatch.setattr(Direction, "maps", counted)
         return batches
 
     return stop

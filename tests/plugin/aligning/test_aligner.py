@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import numpy as np
@@ -138,6 +139,6 @@ def test_batches_are_of_similar_length(max_tokens):
     limit = max(max_tokens, lengths.max())
     for batch in batches:
         assert len(batch) * lengths[batch].max() <= limit
-    for batch, after in zip(batches, batches[1:]):
+    for batch, after in itertools.pairwise(batches):
         assert (len(batch) + 1) * lengths[after[0]].max() > limit  # no batch is smaller than it must be
     assert list(length_batches(lengths[:0], max_tokens)) == []

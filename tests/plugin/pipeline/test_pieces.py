@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from fairseq.data import Dictionary
@@ -77,7 +79,7 @@ def test_runs_are_those_of_a_slow_search(data):
     text = data.draw(st.text(alphabet="ab ", min_size=1, max_size=12).filter(str.strip))
     cuts = data.draw(st.sets(st.integers(1, len(text)), max_size=6))
     bounds = [0, *sorted(cuts | {len(text)})]
-    pieces = list(zip(bounds, bounds[1:]))
+    pieces = list(itertools.pairwise(bounds))
     if data.draw(st.booleans()):
         pieces.insert(data.draw(st.integers(0, len(pieces) - 1)), (bounds[0], bounds[0]))
         pieces.sort()
