@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from alignment_eval.links.table import GoldSentence, Link, Links
+    from alignment_eval.links.sets import GoldSentence, Link, Links
     from alignment_eval.scoring.aer import Score
     from alignment_eval.scoring.significance import Difference
 
@@ -34,7 +34,7 @@ def read_gold(path: str | Path, base: Base = None, swap: bool = False) -> list[G
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.formats import reading
+    from alignment_eval.links import read as reading
 
     return list(reading.read_gold(path, reading.ReadOptions(base=_option(base), swap=swap)))
 
@@ -51,7 +51,7 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.formats import reading
+    from alignment_eval.links import read as reading
 
     options = reading.ReadOptions(base=_option(base), swap=swap, allow_possible=allow_possible)
     return list(reading.read_hypothesis(path, options).each_links())

@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.text import TextFile
+from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.tokens import Spelling, Vocabulary
 
 

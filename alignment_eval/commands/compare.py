@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,
@@ -19,14 +20,13 @@ from alignment_eval.arguments.alignments import (
     score_files,
     texts_of,
 )
-from alignment_eval.arguments.output import add_format
-from alignment_eval.arguments.resampling import (
+from alignment_eval.options.output import add_format
+from alignment_eval.options.resampling import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Resampling, compare

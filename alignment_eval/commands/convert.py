@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.parse import HYPOTHESIS_FORMATS
+from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.write import format_lines
+from alignment_eval.maps.subword_links import subword_links
+from alignment_eval.options.alignments import (
     add_base,
     add_swap,
     add_text_arguments,
     check_standard_input,
     texts_of,
 )
-from alignment_eval.arguments.numbers import finite_number
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.subwords import add_subword_arguments, subwords_of
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
-from alignment_eval.formats.writing import format_lines
-from alignment_eval.links.table import GoldSentence
-from alignment_eval.maps.subword_links import subword_links
+from alignment_eval.options.numbers import finite_number
+from alignment_eval.options.output import add_output
+from alignment_eval.options.subwords import add_subword_arguments, subwords_of
 from alignment_eval.progress import progress_bar
 
 _EPILOG = """\

@@ -9,15 +9,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.arguments.alignments import check_standard_input
-from alignment_eval.arguments.figures import add_figure_options, figure_options
-from alignment_eval.arguments.lists import add_list
-from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.options.alignments import check_standard_input
+from alignment_eval.options.figures import add_figure_options, figure_options
+from alignment_eval.options.lists import add_list
+from alignment_eval.options.output import add_output
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:

@@ -10,7 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.links.read import read_hypothesis
+from alignment_eval.links.text import token_lines
+from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
@@ -21,11 +25,7 @@ from alignment_eval.arguments.alignments import (
     score_files,
     texts_of,
 )
-from alignment_eval.arguments.output import add_format
-from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.files import STANDARD, file_hash
-from alignment_eval.formats.reading import read_hypothesis
-from alignment_eval.formats.text import token_lines
+from alignment_eval.options.output import add_format
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Text, confusion_table, error_table
 from alignment_eval.signature import signature

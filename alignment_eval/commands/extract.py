@@ -6,8 +6,15 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 
-from alignment_eval.arguments.alignments import add_text_arguments
-from alignment_eval.arguments.lexicon import (
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.extraction.bidirectional import PairWords, check_same_text, words_of
+from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.extract import PairMap, max_norm_layer
+from alignment_eval.extraction.method import JOINS, BidirectionalOptions
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.maps.words import LEVELS
+from alignment_eval.options.alignments import add_text_arguments
+from alignment_eval.options.lexicon import (
     add_lexicon_arguments,
     check_lexicon_arguments,
     given_lexicon,
@@ -16,7 +23,7 @@ from alignment_eval.arguments.lexicon import (
     on_count,
     with_lexicon_options,
 )
-from alignment_eval.arguments.maps import (
+from alignment_eval.options.maps import (
     MAX_NORM,
     add_line_arguments,
     add_map_arguments,
@@ -25,20 +32,13 @@ from alignment_eval.arguments.maps import (
     stated_method,
     states_maps,
 )
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.records import add_records, open_reverse, texts_of_records, warn_skipped
-from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.extraction.bidirectional import PairWords, check_same_text, words_of
-from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.extract import PairMap, max_norm_layer
-from alignment_eval.extraction.method import JOINS, BidirectionalOptions
-from alignment_eval.files import check_new, write_lines
-from alignment_eval.maps.words import LEVELS
+from alignment_eval.options.output import add_output
+from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
+from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, seen_warning
+from alignment_eval.profiles.of_records import method_of_records
+from alignment_eval.profiles.recorded_pairs import directed_pairs
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, seen_warning
-from alignment_eval.selection.of_records import method_of_records
-from alignment_eval.selection.recorded_pairs import directed_pairs
 from alignment_eval.signature import signature
 
 _EPILOG = """\

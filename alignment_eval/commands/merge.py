@@ -7,13 +7,13 @@ import sys
 
 import msgspec
 
-from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.options.output import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.merge import merged
-from alignment_eval.schema.foreign import ForeignFile
+from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\

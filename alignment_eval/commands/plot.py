@@ -6,18 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from alignment_eval.arguments.alignments import (
-    add_gold_reading,
-    add_hypothesis_reading,
-    check_standard_input,
-    gold_of,
-    hypothesis_options,
-    reading_fields,
-)
-from alignment_eval.arguments.figures import add_figure_options, figure_options
-from alignment_eval.arguments.lists import add_list
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.records import add_records, check_forced, gold_of_records
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES
@@ -26,9 +14,21 @@ from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new
-from alignment_eval.formats.reading import Alignments, read_hypothesis
+from alignment_eval.links.read import Alignments, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
+from alignment_eval.options.alignments import (
+    add_gold_reading,
+    add_hypothesis_reading,
+    check_standard_input,
+    gold_of,
+    hypothesis_options,
+    reading_fields,
+)
+from alignment_eval.options.figures import add_figure_options, figure_options
+from alignment_eval.options.lists import add_list
+from alignment_eval.options.output import add_output
+from alignment_eval.options.records import add_records, check_forced, gold_of_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import signature
@@ -36,7 +36,7 @@ from alignment_eval.signature import signature
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from alignment_eval.links.table import GoldSentence, Links
+    from alignment_eval.links.sets import GoldSentence, Links
 
 _EPILOG = """\
 Examples, after make demo:

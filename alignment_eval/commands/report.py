@@ -7,7 +7,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.errors import warn_on_stderr
+from alignment_eval.extraction.bidirectional import check_same_text, words_of
+from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.extract import PairMap
+from alignment_eval.extraction.rules import RULES
+from alignment_eval.figures.names import visible
+from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
     add_text_arguments,
@@ -15,8 +25,8 @@ from alignment_eval.arguments.alignments import (
     hypothesis_options,
     reading_fields,
 )
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.records import (
+from alignment_eval.options.output import add_output
+from alignment_eval.options.records import (
     add_kinds,
     add_records,
     add_settings,
@@ -27,24 +37,14 @@ from alignment_eval.arguments.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.arguments.resampling import resampling_fields, warn_of_few
-from alignment_eval.errors import warn_on_stderr
-from alignment_eval.extraction.bidirectional import check_same_text, words_of
-from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.rules import RULES
-from alignment_eval.figures.names import visible
-from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.reading import Alignments, read_hypothesis
-from alignment_eval.maps.words import SETTINGS
+from alignment_eval.options.resampling import resampling_fields, warn_of_few
+from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.profiles.of_records import method_of_records
+from alignment_eval.profiles.recorded_pairs import directed_pairs
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
-from alignment_eval.selection.chosen import ChosenMethod
-from alignment_eval.selection.find import NO_PROFILE
-from alignment_eval.selection.of_records import method_of_records
-from alignment_eval.selection.recorded_pairs import directed_pairs
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\

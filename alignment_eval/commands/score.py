@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
+from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
@@ -20,16 +23,13 @@ from alignment_eval.arguments.alignments import (
     reading_fields,
     texts_of,
 )
-from alignment_eval.arguments.output import add_format, add_overwrite
-from alignment_eval.arguments.resampling import (
+from alignment_eval.options.output import add_format, add_overwrite
+from alignment_eval.options.resampling import (
     add_resampling_arguments,
     resampling_fields,
     resampling_of,
     warn_of_few,
 )
-from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.formats.reading import Alignments, read_hypothesis
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import (

@@ -8,15 +8,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.bidirectional import check_same_size, check_same_text, words_of
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.rules import RULE_NAMES
+from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.options.alignments import (
     add_gold_reading,
     add_text_arguments,
     check_standard_input,
     reading_fields,
 )
-from alignment_eval.arguments.lists import add_list
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.records import (
+from alignment_eval.options.lists import add_list
+from alignment_eval.options.output import add_output
+from alignment_eval.options.records import (
     add_kinds,
     add_records,
     check_forced,
@@ -25,21 +32,14 @@ from alignment_eval.arguments.records import (
     open_reverse,
     warn_skipped,
 )
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_size, check_same_text, words_of
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.profiles.describe import described, description
+from alignment_eval.profiles.of_records import calibrated_records, model_of
+from alignment_eval.profiles.profile import calibrated_by_gold
+from alignment_eval.profiles.search import GoldChoice, aer_of_method, choose_by_gold, exchanged_gold
+from alignment_eval.profiles.shares import Calibration, profiles_together
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import confirmed
-from alignment_eval.selection.describe import described, description
-from alignment_eval.selection.of_records import calibrated_records, model_of
-from alignment_eval.selection.profile import calibrated_by_gold
-from alignment_eval.selection.search import GoldChoice, aer_of_method, choose_by_gold, exchanged_gold
-from alignment_eval.selection.shares import Calibration, profiles_together
 from alignment_eval.signature import Value, signature
 
 _SHOWN = 10

@@ -9,15 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.arguments.alignments import (
+from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
+from alignment_eval.figures.names import layer_label
+from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_text_arguments,
     reading_fields,
 )
-from alignment_eval.arguments.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.arguments.maps import add_final_punctuation_argument
-from alignment_eval.arguments.output import add_output
-from alignment_eval.arguments.records import (
+from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.options.maps import add_final_punctuation_argument
+from alignment_eval.options.output import add_output
+from alignment_eval.options.records import (
     add_configuration_arguments,
     add_records,
     configuration_fields,
@@ -27,9 +30,6 @@ from alignment_eval.arguments.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
-from alignment_eval.figures.names import layer_label
-from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, sweep
 from alignment_eval.signature import signature

@@ -6,14 +6,14 @@ import argparse
 import sys
 from itertools import islice
 
-from alignment_eval.arguments.alignments import add_base, add_swap, check_as_many, check_standard_input, reading_fields
-from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_hypothesis
-from alignment_eval.formats.writing import format_pharaoh_line
+from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
-from alignment_eval.links.table import transpose
+from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.options.alignments import add_base, add_swap, check_as_many, check_standard_input, reading_fields
+from alignment_eval.options.output import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
-from alignment_eval.links.table import Link, Links
+from alignment_eval.links.sets import Link, Links
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
 

@@ -31,7 +31,7 @@ from alignment_eval.figures.style import (
     use_fonts_for,
     wrapped,
 )
-from alignment_eval.links.table import Links
+from alignment_eval.links.sets import Links
 from alignment_eval.maps.sentence import SentenceSide
 
 if TYPE_CHECKING:

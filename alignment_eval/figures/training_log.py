@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import InputError, shown
-from alignment_eval.formats.text import TextFile
+from alignment_eval.links.text import TextFile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from alignment_eval.links.table import GoldSentence, Link, Links
+from alignment_eval.links.sets import GoldSentence, Link, Links
 from alignment_eval.maps.subwords import word_indices
 
 #: For each word of a sentence, the positions of its subwords.

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import ContentHash
-from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.schema.table import check_columns, check_values
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
 #: What a directory of parts may hold -> the option of fairseq-generate that writes it.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alignment_eval.records.manifest import Manifest, finished_run, open_part
-from alignment_eval.schema.table import check_columns, check_values
+from alignment_eval.schema import check_columns, check_values
 
 #: Columns of a part: the links are a Pharaoh line; it is empty if ``status`` says why there are none.
 COLUMNS = [pa.field(name, pa.string(), nullable=False) for name in ("status", "links")]

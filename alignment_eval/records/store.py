@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from alignment_eval.errors import shown
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, finished_run, open_part
-from alignment_eval.schema.foreign import Count, ForeignFile
-from alignment_eval.schema.table import check_columns, check_values, list_lengths
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values, list_lengths
 
 #: The columns of every part.
 _FIELDS = [

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.names import layer_label
-from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack

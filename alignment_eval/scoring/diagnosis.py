@@ -14,10 +14,10 @@ from typing import TypeVar
 import numpy as np
 
 from alignment_eval.errors import InputError, shown
-from alignment_eval.formats.checks import swap_advice
-from alignment_eval.formats.reading import Alignments
-from alignment_eval.formats.text import token_lines
-from alignment_eval.links.table import GoldSentence, Links, transpose
+from alignment_eval.links.checks import swap_advice
+from alignment_eval.links.read import Alignments
+from alignment_eval.links.sets import GoldSentence, Links, transpose
+from alignment_eval.links.text import token_lines
 from alignment_eval.scoring.aer import Counts, aer, count
 
 T = TypeVar("T")

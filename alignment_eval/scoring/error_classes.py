@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.scoring.aer import METRICS, Counts
 
 IntArray = NDArray[np.int64]

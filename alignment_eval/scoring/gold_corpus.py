@@ -13,8 +13,8 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import Counts, aer
 

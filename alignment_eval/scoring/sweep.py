@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import Counts, aer, precision, recall
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps

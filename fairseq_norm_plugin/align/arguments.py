@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.arguments.numbers import positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
+from alignment_eval.options.numbers import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, WORDS
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from alignment_eval.arguments.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.arguments.lists import CommandParser
-from alignment_eval.arguments.output import add_output
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.selection.describe import description
-from alignment_eval.selection.profile import Profile
-from alignment_eval.selection.search import exchanged_gold
-from alignment_eval.selection.shares import FEWEST_WORDS, Calibration, profiles_together
+from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
+from alignment_eval.options.lists import CommandParser
+from alignment_eval.options.output import add_output
+from alignment_eval.profiles.describe import description
+from alignment_eval.profiles.profile import Profile
+from alignment_eval.profiles.search import exchanged_gold
+from alignment_eval.profiles.shares import FEWEST_WORDS, Calibration, profiles_together
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from alignment_eval.arguments.lexicon import given_passes, with_lexicon_options
-from alignment_eval.arguments.maps import MAX_NORM, stated_method, states_maps
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.selection.chosen import ChosenMethod, Overrides, by_options, chosen_method
+from alignment_eval.options.lexicon import given_passes, with_lexicon_options
+from alignment_eval.options.maps import MAX_NORM, stated_method, states_maps
+from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.aligning.direction import Direction

@@ -13,14 +13,14 @@ from pathlib import Path
 import torch
 
 from alignment_eval import __version__
-from alignment_eval.arguments.lexicon import given_lexicon, lexicon_fields, on_count
-from alignment_eval.arguments.maps import line_style
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
+from alignment_eval.options.lexicon import given_lexicon, lexicon_fields, on_count
+from alignment_eval.options.maps import line_style
+from alignment_eval.profiles.chosen import seen_warning
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.manifest import json_hash
-from alignment_eval.selection.chosen import seen_warning
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.method import choose_method

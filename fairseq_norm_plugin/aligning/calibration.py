@@ -1,7 +1,7 @@
 """Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold.
 
 The two-way share that they are read by is then estimated on the same pairs, without gold
-(:mod:`alignment_eval.selection.shares`).
+(:mod:`alignment_eval.profiles.shares`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
 from alignment_eval.extraction.options import MapName
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.profiles.profile import calibrated_by_gold
+from alignment_eval.profiles.search import choose_by_gold
+from alignment_eval.profiles.shares import Calibration, calibration
 from alignment_eval.progress import progress_bar
-from alignment_eval.selection.profile import calibrated_by_gold
-from alignment_eval.selection.search import choose_by_gold
-from alignment_eval.selection.shares import Calibration, calibration
 from fairseq_norm_plugin.aligning.aligner import length_batches
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.encoding import EncodedPair
@@ -47,7 +47,7 @@ def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
-    """The profile of a model without gold (:func:`alignment_eval.selection.shares.calibration`).
+    """The profile of a model without gold (:func:`alignment_eval.profiles.shares.calibration`).
 
     Args:
         direction: the model.

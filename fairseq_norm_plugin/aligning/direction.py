@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
-from alignment_eval.selection.profile import profile_path
+from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.aligning.encoding import EncodedPair, EncodedSide, count_tokens, side_encoders
 from fairseq_norm_plugin.aligning.text import TokenPair, Tokens
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import file_hash
-from alignment_eval.schema.foreign import ForeignFile
+from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.aligning.text import SentencePairs
 from fairseq_norm_plugin.output.alignment_table import GROUP_ROWS, row_numbers
 

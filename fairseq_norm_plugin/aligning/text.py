@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD, file_hash
-from alignment_eval.formats.text import TextFile
+from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.output.alignment_table import row_numbers
 from fairseq_norm_plugin.pipeline.pieces import MarkedPieces
 from fairseq_norm_plugin.pipeline.text import TextPipeline

@@ -11,10 +11,10 @@ import torch
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import WordLinks
-from alignment_eval.formats.lexicon_file import read_lexicon
-from alignment_eval.formats.writing import format_pharaoh_line
-from alignment_eval.selection.chosen import Overrides, chosen_method
-from alignment_eval.selection.find import NO_PROFILE
+from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.profiles.chosen import Overrides, chosen_method
+from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.records.lexicon_file import read_lexicon
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.profiles import profiles_of

@@ -11,13 +11,13 @@ from typing import Optional, Union
 
 from tqdm import tqdm
 
-from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.files import file_hash
-from alignment_eval.formats.lexicon_file import read_lexicon
-from alignment_eval.selection.chosen import Overrides, chosen_method, few_pairs_warning
+from alignment_eval.profiles.chosen import Overrides, chosen_method, few_pairs_warning
+from alignment_eval.records.lexicon_file import read_lexicon
+from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligning.aligner import Aligner
 from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs

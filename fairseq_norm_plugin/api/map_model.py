@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional, Union, overload
 
-from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
+from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS, SentenceEncoder, check_max_tokens

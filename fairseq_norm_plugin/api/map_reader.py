@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from alignment_eval.display.maps import DisplayMaps
 from alignment_eval.maps.sentence import status_of
+from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.aligning.encoding import count_tokens
 from fairseq_norm_plugin.api.encoding import NumberedPair, SentenceEncoder, parts_of, windows

@@ -9,9 +9,9 @@ from typing import Any, Optional, Union, overload
 
 import torch
 
-from alignment_eval.display.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
-from alignment_eval.selection.chosen import Overrides
+from alignment_eval.profiles.chosen import Overrides
+from alignment_eval.report.alignment_view import Alignment, Alignments
 from fairseq_norm_plugin.aligning.direction import Direction
 from fairseq_norm_plugin.api.alignments import ProfileAligner
 from fairseq_norm_plugin.api.encoding import MAX_TOKENS

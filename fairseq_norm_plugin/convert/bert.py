@@ -17,7 +17,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.text import TextFile
+from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config
 from fairseq_norm_plugin.convert.weights import Weights, read_weights

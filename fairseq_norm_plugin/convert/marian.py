@@ -14,7 +14,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.selection.profile import calibrated
+from alignment_eval.profiles.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
 from fairseq_norm_plugin.convert.weights import Weights, read_weights

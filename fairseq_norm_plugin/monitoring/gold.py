@@ -13,7 +13,7 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
 from fairseq_norm_plugin.output.unknown import UnknownTokens

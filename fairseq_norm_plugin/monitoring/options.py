@@ -12,7 +12,7 @@ from omegaconf import II
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.formats.reading import ReadOptions
+from alignment_eval.links.read import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
 from fairseq_norm_plugin.options import extraction_options, parse_kinds, resolve

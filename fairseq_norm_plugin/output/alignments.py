@@ -15,11 +15,11 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.files import check_new, is_stream, new_file, write_lines
-from alignment_eval.formats.writing import format_pharaoh_line
+from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import read_manifest, read_parts
 from alignment_eval.records.merge import COLUMNS, AlignmentRun, merged
-from alignment_eval.schema.foreign import ForeignFile
+from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.output.shard_parts import IfExists, ShardParts, check_same_run, written_ids
 
 

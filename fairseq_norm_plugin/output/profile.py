@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.selection.find import NO_PROFILE
-from alignment_eval.selection.profile import profile_path, read_profile
+from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.profiles.profile import profile_path, read_profile
 from fairseq_norm_plugin.output.identity import told_hash
 
 

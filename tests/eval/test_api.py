@@ -10,7 +10,7 @@ import pytest
 
 import alignment_eval as ae
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from tests.facts import facts
 
 FORWARD, REVERSE = [frozenset({(0, 0), (1, 1)})], [frozenset({(0, 0), (2, 1)})]

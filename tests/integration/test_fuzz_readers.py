@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.eval.selection.test_profile import FORWARD, REVERSE, together
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
@@ -25,17 +26,16 @@ from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.training_log import read_training_log
-from alignment_eval.formats.lexicon_file import read_lexicon, write_lexicon
-from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
-from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.parse import HYPOTHESIS_FORMATS
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.profiles.profile import read_profile
+from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
-from alignment_eval.selection.profile import read_profile
 from fairseq_norm_plugin.api import loading
 from fairseq_norm_plugin.pipeline.codes import read_bpe
 from tests.eval.conftest import records, sentence
 from tests.eval.records import shards
-from tests.eval.selection.test_profile import FORWARD, REVERSE, together
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))

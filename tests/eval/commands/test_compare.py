@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.formats.reading import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
 from tests.facts import says

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.cli import main
-from alignment_eval.formats.parsing import HYPOTHESIS_FORMATS
+from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]

@@ -10,8 +10,8 @@ import pytest
 from alignment_eval.extraction.defaults import one_direction
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.profile import calibrated
-from alignment_eval.selection.search import Agreement
+from alignment_eval.profiles.profile import calibrated
+from alignment_eval.profiles.search import Agreement
 from tests.eval.report.pages import Page
 from tests.facts import says
 

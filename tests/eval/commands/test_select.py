@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.selection.profile import read_profile
+from alignment_eval.profiles.profile import read_profile
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]

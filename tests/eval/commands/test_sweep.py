@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep

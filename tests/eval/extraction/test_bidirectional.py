@@ -14,7 +14,7 @@ from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import PairMap, WordLinks, extract, pair_map
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.links.table import transpose
+from alignment_eval.links.sets import transpose
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.facts import facts
 

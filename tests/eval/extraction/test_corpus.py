@@ -11,8 +11,8 @@ from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_co
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.links.sets import Link
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.links.table import Link
 from alignment_eval.maps.sentence import SentenceMaps
 from tests.facts import facts
 

@@ -19,7 +19,7 @@ from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.page import draw, draw_map, layout
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure, styled
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.drawn import meshes
 from tests.eval.figures.printed import check_print

@@ -20,7 +20,7 @@ from alignment_eval.figures.sentence import (
     panel_of,
     sides_of,
 )
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.facts import facts
 

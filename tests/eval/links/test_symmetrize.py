@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.formats.reading import ReadOptions, read_hypothesis
+from alignment_eval.links.read import ReadOptions, read_hypothesis
+from alignment_eval.links.sets import Link, Links, transpose
 from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize
-from alignment_eval.links.table import Link, Links, transpose
 from tests.facts import facts
 
 EVERY = [(m, v) for v in VARIANTS for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]

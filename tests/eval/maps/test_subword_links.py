@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.subword_links import subword_links, word_pieces
-from tests.eval.formats.samples import gold
+from tests.eval.links.samples import gold
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.links.table import GoldSentence
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.significance import Resampling
 
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"

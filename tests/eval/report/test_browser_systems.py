@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.selection.profile import calibrated
+from alignment_eval.profiles.profile import calibrated
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
 

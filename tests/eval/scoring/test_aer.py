@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
 from tests.facts import facts
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_hypothesis
-from alignment_eval.formats.writing import format_pharaoh_line, format_talp_line
-from alignment_eval.links.table import GoldSentence, Link, transpose
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.sets import GoldSentence, Link, transpose
+from alignment_eval.links.write import format_pharaoh_line, format_talp_line
 from alignment_eval.scoring import diagnosis
 from alignment_eval.scoring.aer import Counts, count, score
 from alignment_eval.scoring.diagnosis import (
@@ -22,7 +22,7 @@ from alignment_eval.scoring.diagnosis import (
     explains,
     move_lines,
 )
-from tests.eval.formats.samples import gold as gold_sentence
+from tests.eval.links.samples import gold as gold_sentence
 from tests.facts import facts, says
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.table import GoldSentence, Links, transpose
+from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import Score, count
 from alignment_eval.scoring.error_classes import (
     COLUMNS,

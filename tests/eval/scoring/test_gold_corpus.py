@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.formats.checks import Texts
-from alignment_eval.links.table import GoldSentence, Links
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, confirmed, linked_maps

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.checks import Texts
-from alignment_eval.formats.reading import Alignments, ReadOptions, read_gold, read_hypothesis, read_texts
-from alignment_eval.links.table import GoldSentence, transpose
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.scoring.aer import Score, aer, count, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal_warning, direction_warning
 from alignment_eval.scoring.significance import Resampling, compare, confidence

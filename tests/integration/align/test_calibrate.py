@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli as align_eval
-from alignment_eval.selection import shares
+from alignment_eval.profiles import shares
 from fairseq_norm_plugin.align import cli
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"

@@ -13,7 +13,7 @@ from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretra
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
 from tests.integration.models.tags import EXTRACTION, GENERATE, KINDS, MULTI, PREFIX, SCORE

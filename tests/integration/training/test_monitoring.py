@@ -13,7 +13,7 @@ from fairseq import checkpoint_utils, tasks
 from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.formats.reading import ReadOptions, read_gold
+from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
 from fairseq_norm_plugin.monitoring.counts import Monitor

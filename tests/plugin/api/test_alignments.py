@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import fairseq_norm_plugin
-from alignment_eval.display.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.report.alignment_view import Alignment
 from fairseq_norm_plugin.api import alignments as api_alignments
 from tests.facts import says
 

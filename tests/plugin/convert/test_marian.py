@@ -9,7 +9,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.selection.profile import read_profile
+from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.marian import convert
 from fairseq_norm_plugin.output.identity import model_hash

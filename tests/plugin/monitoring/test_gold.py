@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
-from alignment_eval.formats.reading import ReadOptions
+from alignment_eval.links.read import ReadOptions
 from fairseq_norm_plugin.monitoring.gold import with_gold
 from fairseq_norm_plugin.texts import side_readers
 from fairseq_norm_plugin.tokens import Vocabulary, special_ids

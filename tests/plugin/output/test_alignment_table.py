@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.formats.writing import format_scored_line
+from alignment_eval.links.write import format_scored_line
 from fairseq_norm_plugin.output import alignment_table
 from fairseq_norm_plugin.output.alignment_table import row_numbers, write_table
 

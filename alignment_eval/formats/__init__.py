@@ -1,1 +1,0 @@
-"""Alignment formats and text files: detecting, reading, checking and writing them."""

@@ -1,0 +1,229 @@
+"""Checks that a file is read as it was meant: its index base, and its links against the lengths of the sentences.
+
+A wrong base or direction raises no error by itself, it only gives a wrong number (GIZA++'s AER of 21 becomes 63 or
+82).  So every file is checked for what its indices reveal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.parse import Parsed
+from alignment_eval.links.sets import GoldSentence
+
+IntArray = NDArray[np.int64]
+Warn = Callable[[str], None]
+
+#: If at least this many sentences use index 1 and none uses index 0, reading the file as 0-based is an error.
+CONTRADICTED = 5
+#: With ``auto``, a file is 1-based if at least this many sentences use index 1 and none uses index 0.
+DECIDED = 20
+#: How the base of a file may be stated.
+BASES = ("0", "1", "auto", "0-unused")
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The number of tokens on each line, [sentences] for each side, and the names of the files."""
+
+    source_name: str
+    source: IntArray
+    target_name: str
+    target: IntArray
+
+    @property
+    def exchanged(self) -> Texts:
+        """The same texts with source and target exchanged."""
+        return Texts(self.target_name, self.target, self.source_name, self.source)
+
+    def sides(self, swap: bool) -> tuple[IntArray, IntArray]:
+        """The lengths that bound the first and the second index of a link."""
+        return (self.target, self.source) if swap else (self.source, self.target)
+
+
+@dataclass
+class Contents:
+    """What a file holds, counted with the indices of the file.
+
+    Attributes:
+        name: the file, for messages.
+        format: one of :data:`alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
+        hash: short hash of the content.
+        sentences: the number of sentences.
+        sure, possible: the number of links; possible ones include sure ones.
+        doubled: the number of duplicate links; each link counts once.
+        linked: the number of sentences with links.
+        gap: the first sentence without links, from 0; None if there is none.
+        zero: the first sentence that uses index 0, from 0; None if there is none.
+        ones: the number of sentences that use index 1; counted only up to ``zero``.
+        scored: whether links have confidences.
+    """
+
+    name: str
+    format: str
+    hash: str = ""
+    sentences: int = 0
+    sure: int = 0
+    possible: int = 0
+    doubled: int = 0
+    linked: int = 0
+    gap: int | None = None
+    zero: int | None = None
+    ones: int = 0
+    scored: bool = False
+
+    def add(self, parsed: Parsed) -> None:
+        """Count the next sentence."""
+        links = parsed.sentence.possible
+        self.sure += len(parsed.sentence.sure)
+        self.possible += len(links)
+        self.doubled += parsed.written - len(links)
+        self.linked += bool(links)
+        self.scored = self.scored or parsed.sentence.confidence is not None
+        if self.gap is None and not links:
+            self.gap = self.sentences
+        if self.zero is None:
+            indices = set(chain.from_iterable(links))
+            self.ones += 1 in indices
+            if 0 in indices:
+                self.zero = self.sentences
+        self.sentences += 1
+
+    @property
+    def bases(self) -> frozenset[int]:
+        """The index bases that the indices allow."""
+        if self.zero is not None:
+            return frozenset({0})
+        return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
+
+    def where(self, sentence: int) -> str:
+        """The place of a sentence (counted from 0), for messages."""
+        if self.format not in ("naacl", "fairseq"):
+            return f"{self.name}:{sentence + 1}"
+        return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
+
+
+def decide_base(
+    file: Contents, wanted: str, stated: bool, role: str, first_end: Callable[[], int | None] | None, warn: Warn
+) -> int:
+    """The index base of a file, 0 or 1.
+
+    An index 0 proves base 0.  If there is none, an index equal to its sentence's length proves base 1.  Where the
+    lengths are unknown, :data:`DECIDED` sentences that use index 1 are taken as proof.
+
+    Args:
+        file: what it holds.
+        wanted: one of :data:`BASES`.
+        stated: whether the user chose ``wanted``.
+        role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
+        first_end: finds the first sentence that uses its length as an index; None if the lengths are unknown.
+        warn: called with each warning.
+
+    Raises:
+        InputError: the data contradict the base, or ``auto`` cannot decide it.
+    """
+    if wanted == "auto":
+        return _detect_base(file, role, first_end, warn)
+    if wanted == "1" and file.zero is not None:
+        null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
+        raise InputError(
+            f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; give --{role}-base 0{null}"
+        )
+    if wanted == "0" and file.possible and file.zero is None:
+        _doubt_zero(file, role, stated, warn)
+    return 1 if wanted == "1" else 0
+
+
+def _detect_base(file: Contents, role: str, first_end: Callable[[], int | None] | None, warn: Warn) -> int:
+    if not file.possible:
+        return 0
+    if file.zero is not None:
+        base, reason = 0, f"it uses index 0 (first at {file.where(file.zero)})"
+    elif first_end is not None:
+        end = first_end()
+        if end is None:
+            raise InputError(
+                f"{file.name}: cannot detect the index base, because no index is 0 and none equals its sentence's "
+                f"length; give --{role}-base 0 or --{role}-base 1"
+            )
+        base, reason = 1, f"no index is 0 and one equals its sentence's length (first at {file.where(end)})"
+    elif file.ones >= DECIDED:
+        base, reason = 1, f"{file.ones} sentences use index 1 and none uses index 0"
+    else:
+        raise InputError(
+            f"{file.name}: cannot detect the index base, because no index is 0 and only {file.ones} sentences use "
+            f"index 1; give --{role}-base 0 or --{role}-base 1"
+        )
+    warn(f"{file.name}: read as {base}-based, because {reason}; give --{role}-base {base} to be sure")
+    return base
+
+
+def _doubt_zero(file: Contents, role: str, stated: bool, warn: Warn) -> None:
+    """Refuse a file, or warn of it, that is read as 0-based but uses no index 0."""
+    if file.ones >= CONTRADICTED:
+        # training has no such base
+        unused = "" if role == "aer-gold" else f", or --{role}-base 0-unused if the file really is 0-based"
+        raise InputError(
+            f"{file.name}: the file is read as 0-based, but {file.ones} sentences use index 1 and none uses index 0; "
+            f"give --{role}-base 1{unused}"
+        )
+    if not stated or file.linked >= DECIDED:
+        warn(
+            f"{file.name}: read as 0-based, but none of its {file.linked} sentences with links uses index 0; "
+            f"give --{role}-base 1 if it is 1-based"
+        )
+
+
+def check_range(
+    file: Contents, sentences: Callable[[], Iterable[GoldSentence]], base: int, swap: bool, role: str, texts: Texts
+) -> None:
+    """Check that every link of a file lies inside its sentence pair.
+
+    Args:
+        file: what it holds.
+        sentences: gives the links, source-target from 0.
+        base: the index base that the file is read with.
+        swap: whether the user said that the file holds target-source links.
+        role: ``gold`` or ``hyp``, for the option names in messages.
+        texts: the lengths of the sentences.
+
+    Raises:
+        InputError: some links lie outside; the message says whether the other direction or the other base would fit.
+    """
+    lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
+    first = next(
+        (
+            (n, min((i, j) for i, j in sentence.possible if i >= height or j >= width))
+            for n, (sentence, (height, width)) in enumerate(zip(sentences(), lengths))
+            if any(i >= height or j >= width for i, j in sentence.possible)
+        ),
+        None,
+    )
+    if first is None:
+        return
+    every = [(*link, *size) for sentence, size in zip(sentences(), lengths) for link in sentence.possible]
+    if not any(i >= width or j >= height for i, j, height, width in every):
+        advice = f"with source and target exchanged all links are inside; {swap_advice(role, swap)}"
+    elif base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in every):
+        advice = f"read as 1-based all links are inside; give --{role}-base 1"
+    else:
+        advice = "give the texts that the alignment was made from, with the same tokenisation"
+    outside = sum(i >= height or j >= width for i, j, height, width in every)
+    n, link = first
+    i, j = link[::-1] if swap else link
+    height, width = (int(side[n]) for side in texts.sides(swap))
+    raise InputError(
+        f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} and "
+        f"{width} words; {outside} of {file.possible} links are outside, read as {base}-based; {advice}"
+    )
+
+
+def swap_advice(role: str, swap: bool) -> str:
+    """The advice for a file whose links have the other direction."""
+    return f"omit --{role}-swap" if swap else f"give --{role}-swap"

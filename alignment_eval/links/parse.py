@@ -1,0 +1,270 @@
+"""Parses the lines of alignment files, sentence by sentence (docs/formats.md).
+
+Every parser takes numbered lines and yields a :class:`Parsed` for each sentence, in the order of the sentences.  Links
+are source-target and count from 0, as ``base`` and ``swap`` of the :class:`Tokens` say.  An InputError names
+``file:line`` of the first line that is not in the format.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.links.sets import GoldSentence, Link
+
+#: Number of the line in the file, from 1, and the line without its end.
+Lines = Iterable[tuple[int, bytes]]
+
+HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
+GOLD_FORMATS = ("talp", "naacl", "pharaoh")
+
+_NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+#: A longer number is damage, not a word index.
+_LINK = re.compile(rb"0*([0-9]{1,6})[-p]0*([0-9]{1,6})")
+_SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
+_SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
+_NAACL_LINE = re.compile(
+    rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s))?[ \t]*" % _NUMBER
+)
+_FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
+_GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
+_A3 = b"# Sentence pair "
+#: ``bytes.split`` takes these for blanks, but a file that has them is no list of links.
+_ODD_BLANKS = re.compile(rb"[\r\v\f]")
+
+
+class Parsed(NamedTuple):
+    """A sentence, and the number of its links in the file, duplicates included."""
+
+    sentence: GoldSentence
+    written: int
+
+
+class Tokens(dict[bytes, Link]):
+    """Token ``i-j`` or ``ipj`` -> link, source-target from 0.  Each different token is parsed once.
+
+    Args:
+        base: the number of the first word.
+        swap: the tokens are target-source.
+    """
+
+    def __init__(self, base: int = 0, swap: bool = False) -> None:
+        super().__init__()
+        self._base, self._swap = base, swap
+
+    def __missing__(self, token: bytes) -> Link:
+        match = _LINK.fullmatch(token)
+        if not match:
+            raise _BadTokenError(token)
+        link = self[token] = self.link(int(match[1]), int(match[2]))
+        return link
+
+    def link(self, i: int, j: int) -> Link:
+        """The link of two indices of the file."""
+        i, j = i - self._base, j - self._base
+        return (j, i) if self._swap else (i, j)
+
+
+class _BadTokenError(ValueError):
+    """A token that is not a link."""
+
+
+def detect_format(text: bytes) -> str | None:
+    """Detect ``naacl``, ``fairseq`` or ``scored`` from the first lines of a file; None: other lines of links."""
+    if _GENERATE_LINE.search(text):
+        return "fairseq"
+    first = next((line for line in text.split(b"\n") if line.strip()), b"")
+    if _SCORED.match(first.lstrip()):
+        return "scored"
+    return "naacl" if _NAACL_LINE.fullmatch(first) else None
+
+
+def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
+    """The sentences of a file.
+
+    Args:
+        format: one of :data:`HYPOTHESIS_FORMATS`.
+        lines: of the file.
+        name: the file, for messages.
+        tokens: gives the links.
+        allow_possible: whether possible links may occur.
+
+    Raises:
+        InputError: a line is not in the format, or is a possible link that may not occur.
+        UsageError: the format is unknown.
+    """
+    if format == "naacl":
+        return _parse_naacl(lines, name, tokens, allow_possible)
+    if format == "fairseq":
+        return _parse_lines(_best_of_fairseq(lines, name), name, tokens, False, _pairs)
+    if format not in HYPOTHESIS_FORMATS:
+        raise UsageError(f"unknown alignment format {format!r}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
+    return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
+
+
+def _parse_lines(
+    lines: Lines, name: str, tokens: Tokens, allow_possible: bool, read: Callable[[list[bytes], Tokens], GoldSentence]
+) -> Iterator[Parsed]:
+    """Files with a sentence a line."""
+    for number, line in lines:
+        words = line.split()
+        try:
+            sentence = read(words, tokens)
+        except _BadTokenError as error:
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], number, line, read is _scored)}") from None
+        if _ODD_BLANKS.search(line):
+            raise InputError(
+                f"{name}:{number}: {shown(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
+            )
+        if not allow_possible and b"p" in line:
+            raise _possible_error(f"{name}:{number}", "p")
+        yield Parsed(sentence, len(words))
+
+
+def _pairs(words: list[bytes], tokens: Tokens) -> GoldSentence:
+    """``i-j`` sure, ``ipj`` possible."""
+    every = frozenset(map(tokens.__getitem__, words))
+    plain = [word for word in words if b"p" not in word]
+    return GoldSentence(every if len(plain) == len(words) else frozenset(map(tokens.__getitem__, plain)), every)
+
+
+def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
+    """``i-j:p`` sure, ``ipj:p`` possible; a duplicate link keeps its largest score."""
+    confidence: dict[Link, float] = {}
+    sure = []
+    for word in words:
+        pair, _, number = word.partition(b":")
+        try:
+            score = float(number)
+        except ValueError:
+            raise _BadTokenError(word) from None
+        if not math.isfinite(score) or b"_" in number:
+            raise _BadTokenError(word)
+        try:
+            link = tokens[pair]
+        except _BadTokenError:
+            raise _BadTokenError(word) from None
+        confidence[link] = max(score, confidence.get(link, score))
+        if b"p" not in pair:
+            sure.append(link)
+    return GoldSentence(frozenset(sure), frozenset(confidence), confidence)
+
+
+def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
+    """``sentence i j [S|P] [confidence]``, one link a line in any order; blank lines are ignored.
+
+    The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
+    """
+    sure, confidence = defaultdict[int, set[Link]](set), defaultdict[int, dict[Link, float]](dict)
+    written = defaultdict[int, int](int)
+    scored = False
+    for number, line in lines:
+        if not line.strip():
+            continue
+        match = _NAACL_LINE.fullmatch(line)
+        if not match:
+            raise InputError(
+                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {shown(line)}"
+            )
+        n, score = int(match[1]) - 1, float(match[5] or 1)
+        if n < 0:
+            raise InputError(f"{name}:{number}: sentence number 0, but NAACL files count sentences from 1")
+        if match[4] == b"P" and not allow_possible:
+            raise _possible_error(f"{name}:{number}", "P")
+        if not math.isfinite(score):
+            raise InputError(f"{name}:{number}: confidence {shown(match[5])} is too large for float64")
+        link = tokens.link(int(match[2]), int(match[3]))
+        confidence[n][link] = max(score, confidence[n].get(link, score))
+        written[n] += 1
+        scored = scored or match[5] is not None
+        if match[4] != b"P":
+            sure[n].add(link)
+    if not confidence:
+        raise InputError(f"{name}: the file has no links; expected NAACL lines 'sentence i j [S|P] [confidence]'")
+    for n in range(max(confidence) + 1):
+        scores = confidence.get(n, {})
+        sentence = GoldSentence(frozenset(sure.get(n, ())), frozenset(scores), scores if scored else None)
+        yield Parsed(sentence, written.get(n, 0))
+
+
+def _best_of_fairseq(lines: Lines, name: str) -> Lines:
+    """The first ``A-<id>`` line of each id, without the id, in the order of the ids; all other lines are ignored.
+
+    Ids count from 0 and come in any order.  In an n-best list every id has the same number of A- lines, next to each
+    other; the first is the best.
+    """
+    best: dict[int, tuple[int, bytes]] = {}
+    sizes: dict[int, int] = {}
+    last = None
+    for number, line in lines:
+        if not line.startswith(b"A-"):
+            continue
+        match = _FAIRSEQ_LINE.fullmatch(line)
+        if not match:
+            raise InputError(f"{name}:{number}: expected A-<id>, a tab and links i-j, found {shown(line)}")
+        id_ = int(match[1])
+        if id_ in best and id_ != last:
+            raise InputError(
+                f"{name}:{number}: duplicate A-{id_}; each id must occur once, or its n-best lines must stand "
+                f"together; check that the file is the output of a single run"
+            )
+        best.setdefault(id_, (number, match[2] or b""))
+        sizes[id_] = sizes.get(id_, 0) + 1
+        last = id_
+    if not best:
+        raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
+    missing = next(id_ for id_ in range(len(best) + 1) if id_ not in best)
+    if missing < len(best):
+        raise InputError(
+            f"{name}: id {missing} has no A- line, but id {max(best)} has one; if the sentence was "
+            f"skipped as too long, run fairseq-generate without --skip-invalid-size-inputs-valid-test"
+        )
+    first = next(iter(sizes))
+    for id_, size in sizes.items():
+        if size != sizes[first]:
+            raise InputError(
+                f"{name}:{best[id_][0]}: id {id_} has {size} A- lines, but id {first} has {sizes[first]}; every "
+                f"id must have the same number (--nbest); check that the file is the output of a single run"
+            )
+    return [best[id_] for id_ in range(len(best))]
+
+
+def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
+    """What is wrong with a token of a line that should hold links, or links with scores."""
+    if line.startswith(_A3):
+        return (
+            f"line {number} looks like GIZA's A3 format; convert it with Moses (giza2bal.pl, then symal) or with "
+            f"a3ToTalp.py of lilt/alignment-scripts"
+        )
+    found = shown(token)
+    if scored and _LINK.fullmatch(token):
+        return f"{found} has no score, but other links have; give every link a score, i-j:p, or give no link one"
+    if scored:
+        return f"{found} is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
+    if _SCORED.fullmatch(token):
+        return (
+            f"{found} has a score, but the links before have none; give every link a score, i-j:p, or give no link one"
+        )
+    if token == b"|||":
+        return f"{found} precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
+    if _SOFT.fullmatch(token):
+        return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
+    return f"{found} is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"
+
+
+def _possible_error(place: str, mark: str) -> InputError:
+    return InputError(
+        f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
+        f"are not exchanged; to count possible links of a hypothesis as links, give --hyp-allow-possible, or decide "
+        f"with align-eval convert --possible"
+    )
+
+
+def shown(text: bytes) -> str:
+    """``text`` for a message, shortened if it is long."""
+    shown = text.decode("utf-8", errors="replace")
+    return repr(shown if len(shown) <= 40 else f"{shown[:40]}…")

@@ -1,0 +1,218 @@
+"""Reads and checks alignment files: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md).
+
+A file is read once to count and check what it holds, and then as a stream as often as it is needed.  Only files whose
+lines are not in the order of the sentences (NAACL, fairseq) are held in memory while they are parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from pathlib import Path
+
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
+from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, Parsed, Tokens, detect_format, parse
+from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.links.text import RepeatedFile, token_counts
+
+_LOOKS = {"fairseq": "output of fairseq-generate", "scored": "links with scores"}
+_NOTHING = GoldSentence(frozenset())
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read an alignment file.
+
+    Attributes:
+        format: None: detected from the content.
+        base: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses
+            index 0).  None: 1 for NAACL, which is defined so; else 0 for a hypothesis and ``auto`` for gold.
+        swap: the file has target-source links; exchange them.
+        allow_possible: accept possible links of a hypothesis as links.
+    """
+
+    format: str | None = None
+    base: str | None = None
+    swap: bool = False
+    allow_possible: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Alignments:
+    """An alignment file, read and checked.
+
+    Iterating reads its sentences, with links that count from 0, source-target; ``len`` is their number.  The links of
+    a hypothesis are those of :meth:`each_links`.
+    """
+
+    file: Contents
+    base: int
+    swap: bool
+    sentences: int
+    _source: RepeatedFile
+    _allow_possible: bool
+
+    def __len__(self) -> int:
+        return self.sentences
+
+    def __iter__(self) -> Iterator[GoldSentence]:
+        tokens = Tokens(self.base, self.swap)
+        parsed = parse(self.file.format, self._source.lines(), self.file.name, tokens, self._allow_possible)
+        missing = self.sentences - self.file.sentences
+        return chain((sentence for sentence, _ in parsed), repeat(_NOTHING, missing))
+
+    def each_links(self) -> Iterator[Links]:
+        """The links of each sentence, possible ones too."""
+        return (sentence.possible for sentence in self)
+
+    @property
+    def links(self) -> Alignments:
+        """Itself; ``alignments.links.to_sentences()`` is ``list(alignments)``."""
+        return self
+
+    def to_sentences(self) -> list[GoldSentence]:
+        """All sentences."""
+        return list(self)
+
+    def with_sentences(self, sentences: int) -> Alignments:
+        """The same links in a corpus of more sentences; those that are added have no links."""
+        return replace(self, sentences=sentences)
+
+
+def read_gold(
+    path: str | Path,
+    options: ReadOptions | None = None,
+    texts: Texts | None = None,
+    warn: Warn = warn_on_stderr,
+    role: str = "gold",
+) -> Alignments:
+    """Read gold alignments.
+
+    Args:
+        path: a file, ``-`` for standard input.
+        options: how to read it.
+        texts: the texts, to check every index against.
+        warn: called with each warning, one sentence.
+        role: how the names of the options begin that messages advise (``--gold-base``).
+
+    Raises:
+        InputError: the file cannot be read or is not in the format; the index base is undecidable or contradicted by
+            the data; links are outside the texts; the texts have another number of lines.
+        UsageError: the format is unknown.
+    """
+    options = options or ReadOptions()
+    allow_possible = options.format != "pharaoh"
+    return _read(
+        path, replace(options, allow_possible=allow_possible), ("talp", GOLD_FORMATS), "auto", texts, warn, role
+    )
+
+
+def read_hypothesis(
+    path: str | Path,
+    options: ReadOptions | None = None,
+    texts: Texts | None = None,
+    warn: Warn = warn_on_stderr,
+    role: str = "hyp",
+) -> Alignments:
+    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
+
+    Messages advise options whose names begin with ``role`` (``--hyp-base``).
+    """
+    read = _read(path, options or ReadOptions(), ("pharaoh", HYPOTHESIS_FORMATS), "0", texts, warn, role)
+    if read.file.format == "fairseq" and texts is None:
+        warn(
+            f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; "
+            f"give --source and --target to check this, or extract word alignments from records"
+        )
+    return read
+
+
+def _read(
+    path: str | Path,
+    options: ReadOptions,
+    formats: tuple[str, tuple[str, ...]],
+    default_base: str,
+    texts: Texts | None,
+    warn: Warn,
+    role: str,
+) -> Alignments:
+    """Read a file in the ``formats``: the one of lines of links that have no marks of another one, and all of them."""
+    source = RepeatedFile(path)
+    file = _contents(source, options, *formats)
+    sentences = file.sentences if texts is None else _sentences_of(file, texts)
+    if file.format == "naacl":
+        warn_of_gaps(file, sentences, warn)
+    raw = Alignments(file, 0, False, sentences, source, options.allow_possible)
+    wanted = options.base or ("1" if file.format == "naacl" else default_base)
+    first_end = None if texts is None else lambda: _first_end(raw, texts, options.swap)
+    base = decide_base(file, wanted, options.base is not None, role, first_end, warn)
+    read = replace(raw, base=base, swap=options.swap)
+    if texts is not None:
+        check_range(file, read.__iter__, base, options.swap, role, texts)
+    return read
+
+
+def _contents(source: RepeatedFile, options: ReadOptions, default: str, known: tuple[str, ...]) -> Contents:
+    """Read a file for the first time: its format and what it holds."""
+    if options.format is not None and options.format not in known:
+        raise UsageError(f"unknown alignment format {options.format!r}; choose one of {', '.join(known)}")
+    name = source.text.name
+    format = options.format or detect_format(next(source.chunks())) or default
+    if format not in known:
+        raise InputError(
+            f"{name}: the file looks like {_LOOKS[format]}, but gold must be in one of the formats "
+            f"{', '.join(known)}; check that gold and hypothesis are not exchanged"
+        )
+    contents = Contents(name, format)
+    parsed: Parsed
+    for parsed in parse(format, source.lines(), name, Tokens(), options.allow_possible):
+        contents.add(parsed)
+    contents.hash = source.text.hash.short
+    return contents
+
+
+def _sentences_of(file: Contents, texts: Texts) -> int:
+    """The number of sentences of the texts; a NAACL file does not state its own, others must agree."""
+    expected = len(texts.source)
+    if file.sentences > expected or (file.sentences != expected and file.format != "naacl"):
+        raise InputError(
+            f"{file.name}: the file has {file.sentences} sentences, but {texts.source_name} has {expected} lines; "
+            f"check that it is the alignment of this text and that no line is missing"
+        )
+    return expected
+
+
+def _first_end(raw: Alignments, texts: Texts, swap: bool) -> int | None:
+    """The first sentence with an index, of the file, that equals the sentence's length."""
+    first, second = texts.sides(swap)
+    for n, (links, height, width) in enumerate(zip(raw.each_links(), first.tolist(), second.tolist())):
+        if any(i == height or j == width for i, j in links):
+            return n
+    return None
+
+
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts.
+
+    Raises:
+        InputError: a text cannot be read, or they differ in the number of lines.
+    """
+    texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
+    if len(texts.source) != len(texts.target):
+        raise InputError(
+            f"{source} has {len(texts.source)} lines, but {target} has {len(texts.target)}; give the two sides of one "
+            f"text, with one sentence per line"
+        )
+    return texts
+
+
+def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:
+    """Warn of sentences without a line in a NAACL file, whose lines are links, not sentences."""
+    if file.linked < sentences:
+        first = file.sentences if file.gap is None else file.gap
+        warn(
+            f"{file.name}: {sentences - file.linked} of {sentences} sentences have no line, the first is sentence "
+            f"{first + 1}; they are read as sentences without links"
+        )

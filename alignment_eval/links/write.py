@@ -1,0 +1,77 @@
+"""Writes links as lines in each format: Pharaoh, scored Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.sets import GoldSentence, Link, Links
+
+
+def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
+    """The lines of a whole file in any format.
+
+    Formats without possible links get plain links, formats without confidences drop them; the caller must report what
+    is lost.  NAACL lines end with the last sentence that has links.
+
+    Args:
+        sentences: source-target links from 0; with confidences if the format is ``scored``.
+        format: one of :data:`~alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
+        base: the number of the first word; ignored for fairseq, which counts from 0.
+    """
+    for n, sentence in enumerate(sentences):
+        if format == "naacl":
+            yield from format_naacl_lines(n, sentence, base)
+        elif format == "talp":
+            yield format_talp_line(sentence, base)
+        elif format == "scored":
+            yield format_scored_line(sentence.confidence or {}, base, sentence.sure)
+        elif format == "fairseq":
+            yield format_fairseq_line(n, sentence.possible)
+        else:
+            yield format_pharaoh_line(sentence.possible, base)
+
+
+def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
+    """``i-j i-j …``, sorted by source, then target word."""
+    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
+
+
+def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
+    """``i-j:p i-j:p …``, sorted by source, then target word; p has the fewest digits that give the same float64.
+
+    Args:
+        links: the confidence of each link.
+        base: the number of the first word.
+        sure: the sure links; the others are written as possible, ``ipj:p``; None: all are sure.
+
+    Raises:
+        InputError: a confidence is NaN or infinite.
+    """
+    for (i, j), p in links.items():
+        if not math.isfinite(p):
+            raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
+    marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
+    return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
+
+
+def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
+    """``i-j`` for sure links, ``ipj`` for links that are only possible, sorted."""
+    marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
+    return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
+
+
+def format_naacl_lines(sentence: int, gold: GoldSentence, base: int = 1) -> Iterator[str]:
+    """``sentence i j S|P [confidence]``, one line per link, sorted; ``sentence`` counts from 0, the lines from 1.
+
+    A sentence without links has no line.
+    """
+    for i, j in sorted(gold.possible):
+        confidence = "" if gold.confidence is None else f" {float(gold.confidence[i, j])!r}"
+        yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"
+
+
+def format_fairseq_line(id: int, links: Iterable[Link]) -> str:
+    """``A-<id>``, a tab and the links, as fairseq-generate prints them."""
+    return f"A-{id}\t{format_pharaoh_line(links)}"

@@ -1,0 +1,171 @@
+"""Options of the commands that read alignment files: base, direction, texts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.files import STANDARD
+from alignment_eval.links.checks import BASES, Texts
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_texts, warn_of_gaps
+from alignment_eval.scoring.aer import Score, score
+from alignment_eval.scoring.diagnosis import direction_warning
+from alignment_eval.signature import Value
+
+
+def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--gold`` and how to read it."""
+    group = parser.add_argument_group("gold")
+    group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    add_gold_reading(group)
+
+
+def add_gold_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read gold."""
+    add_base(group, "gold", "auto, which warns")
+    add_swap(group, "gold")
+
+
+def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Declare the hypotheses and how to read them.
+
+    Args:
+        parser: of the command.
+        more: what else the help says of them.
+    """
+    group = parser.add_argument_group("hypotheses")
+    group.add_argument(
+        "hypotheses",
+        nargs="+",
+        metavar="HYP",
+        help=f"word alignments (-: standard input), all read in the same way{more}",
+    )
+    add_hypothesis_reading(group)
+
+
+def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
+    """Declare how to read hypotheses."""
+    add_base(group, "hyp", "0")
+    add_swap(group, "hyp")
+    group.add_argument("--hyp-allow-possible", action="store_true", help="read possible links (ipj, P) as links")
+
+
+def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Declare ``--source`` and ``--target``."""
+    group = parser.add_argument_group(
+        "texts", "tokenised, one sentence a line; indices and word counts are checked against them"
+    )
+    group.add_argument("--source", required=required, metavar="FILE", help="source text")
+    group.add_argument("--target", required=required, metavar="FILE", help="target text")
+
+
+def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None:
+    """Declare ``--<role>-base``."""
+    group.add_argument(
+        f"--{role}-base",
+        choices=BASES,
+        help="index of the first word; auto: detected from the data; 0-unused: 0, although no link uses it "
+        f"(default: {default}; 1 for the format naacl)",
+    )
+
+
+def add_swap(group: argparse._ActionsContainer, role: str) -> None:
+    """Declare ``--<role>-swap``."""
+    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
+
+
+def check_standard_input(paths: Iterable[str | None]) -> None:
+    """Check that at most one input is ``-``.
+
+    Raises:
+        UsageError: several are.
+    """
+    if list(paths).count(STANDARD) > 1:
+        raise UsageError("several inputs are -: expected at most one input from the standard input")
+
+
+def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
+    """Read the gold of ``--gold``; warn if it has no links."""
+    gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts)
+    if not gold.file.possible:
+        warn_on_stderr(f"{gold.file.name}: the gold has no links: AER says nothing")
+    return gold
+
+
+def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
+    """The gold with ``size`` sentences; warns if a NAACL file ends before the last one.
+
+    Args:
+        gold: the gold.
+        size: how many sentences it must have.
+        others: what has this number of sentences, for messages.
+
+    Raises:
+        InputError: it has more or fewer.
+    """
+    if gold.file.format == "naacl" and len(gold) < size:  # such a file does not say how many follow its last link
+        warn_of_gaps(gold.file, size)
+        return gold.with_sentences(size)
+    if len(gold) != size:
+        raise InputError(
+            f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "
+            f"text?"
+        )
+    return gold
+
+
+def check_as_many(first: Alignments, second: Alignments) -> None:
+    """Check that two files have the same number of sentences.
+
+    Raises:
+        InputError: they have not.
+    """
+    if len(first) != len(second):
+        naacl = "naacl" in (first.file.format, second.file.format)
+        raise InputError(
+            f"{first.file.name} has {len(first)} sentences, {second.file.name} has {len(second)}: expected the same "
+            f"number, a blank line for a sentence without links; are both of the same text?"
+            f"{' A NAACL file ends with its last link: pass --source and --target' * naacl}"
+        )
+
+
+def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
+    """Score one file against another; warns on stderr if the direction looks swapped.
+
+    Raises:
+        InputError: the numbers of sentences differ.
+    """
+    check_as_many(hypothesis, gold)
+    if warning := direction_warning(hypothesis, gold):
+        warn_on_stderr(warning)
+    return score(hypothesis.each_links(), gold)
+
+
+def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
+    """How to read hypotheses."""
+    return ReadOptions(base=args.hyp_base, swap=args.hyp_swap, allow_possible=args.hyp_allow_possible)
+
+
+def texts_of(args: argparse.Namespace) -> Texts | None:
+    """The texts of ``--source`` and ``--target``, None if neither is given.
+
+    Raises:
+        UsageError: only one of them is given.
+        InputError: they cannot be read, or have different numbers of lines.
+    """
+    if args.source is None and args.target is None:
+        return None
+    if args.source is None or args.target is None:
+        raise UsageError("only one of --source and --target is given: expected both or neither")
+    return read_texts(args.source, args.target)
+
+
+def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
+    """Signature fields: what was read, and how."""
+    return {
+        role: alignments.file.hash,
+        f"{role}_format": alignments.file.format,
+        f"{role}_base": alignments.base,
+        f"{role}_swap": alignments.swap,
+    }

@@ -1,0 +1,67 @@
+"""The options of how figures look, the same for every command that draws."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from alignment_eval.figures.style import DPI, ENDINGS, UNITS, FigureOptions
+from alignment_eval.options.lists import add_list, names
+from alignment_eval.options.numbers import positive_integer
+
+#: Formats of the figures of a directory, unless others are named.
+DEFAULT_FORMATS = ("png", "svg")
+_WIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)")
+#: The narrowest figure, in inches.
+_NARROWEST = 1.5
+
+
+def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare ``--width``, ``--title`` and ``--dpi``; read by :func:`figure_options`.
+
+    Returns:
+        The group, for further options.
+    """
+    group = parser.add_argument_group("look of the figures", "their type has at least 7 points at the printed width")
+    group.add_argument(
+        "--width",
+        type=width_of,
+        metavar="WIDTH",
+        help="printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)",
+    )
+    group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn; '': none)")
+    group.add_argument(
+        "--dpi", type=positive_integer, default=DPI, metavar="N", help=f"resolution of PNG (default: {DPI})"
+    )
+    return group
+
+
+def add_figure_formats(group: argparse._ActionsContainer) -> None:
+    """Declare ``--figure-formats``, for commands that write a directory of figures."""
+    default = ",".join(DEFAULT_FORMATS)
+    help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: {default})"
+    add_list(group, "--figure-formats", help_, metavar="FORMAT", default=DEFAULT_FORMATS, type=_formats)
+
+
+def figure_options(args: argparse.Namespace) -> FigureOptions:
+    """The options of :func:`add_figure_options`."""
+    return FigureOptions(args.width, args.title, args.dpi)
+
+
+def width_of(text: str) -> float:
+    """The value of ``--width``, in inches."""
+    match = _WIDTH.fullmatch(text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number with cm or in, such as 8.5cm or 3.3in")
+    inches = float(match[1]) * UNITS[match[2]]
+    if inches < _NARROWEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {_NARROWEST:g}in or more")
+    return inches
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    endings = names(text)
+    for ending in endings:
+        if ending not in ENDINGS:
+            raise argparse.ArgumentTypeError(f"{ending!r}: expected some of {', '.join(ENDINGS)}")
+    return endings

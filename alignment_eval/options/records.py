@@ -1,0 +1,137 @@
+"""Options and checks of the commands that read records: configurations, gold, skipped sentences."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.read import Alignments
+from alignment_eval.maps.sentence import KINDS, SentenceMaps
+from alignment_eval.maps.words import SETTINGS
+from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
+from alignment_eval.options.lists import add_list
+from alignment_eval.progress import progress_bar
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations
+from alignment_eval.signature import Value
+
+
+def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--kinds``, ``--settings`` and ``--rules``."""
+    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
+    add_kinds(parser)
+    add_settings(parser)
+    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
+
+
+def add_kinds(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--kinds``; None stands for all that were recorded."""
+    add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
+
+
+def add_settings(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--settings``; None stands for all."""
+    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Declare RECORDS."""
+    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+
+
+def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:
+    """The configurations that ``--kinds``, ``--settings`` and ``--rules`` ask for."""
+    kinds, settings, rules = (
+        list(dict.fromkeys(getattr(args, name) or known))
+        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
+    )
+    names = dict.fromkeys(rule_of(rule).name for rule in rules)  # threshold=0.2 and threshold=.2 are one
+    return configurations(kinds, settings, list(names), args.final_punctuation)
+
+
+def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
+    """Signature fields of configurations."""
+    return {
+        "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
+        "settings": ",".join(dict.fromkeys(option.setting for option in options)),
+        "rules": ",".join(dict.fromkeys(option.rule for option in options)),
+        "final_punctuation": options[0].final_punctuation,
+    }
+
+
+def forced_records(directory: str) -> Records:
+    """The records of forced scoring in a directory; errors as for :func:`check_forced`."""
+    records = Records(directory)
+    check_forced(records)
+    return records
+
+
+def with_progress(records: Records) -> Iterable[SentenceMaps]:
+    """The best hypothesis of each sentence; on a terminal, a progress bar on stderr."""
+    return progress_bar(records.best(), records.info.size, "sentences")
+
+
+def check_forced(records: Records) -> None:
+    """Check that the records hold maps of the reference texts, which gold is made for.
+
+    Raises:
+        InputError: they hold maps of the model's own translations.
+    """
+    if not records.info.forced:
+        raise InputError(
+            f"{records.directory}: maps of the model's own translations, which have other words than the gold: "
+            f"expected records of forced scoring; record with --score-reference"
+        )
+
+
+def open_reverse(directory: str, records: Records) -> Records:
+    """The records of the other direction.
+
+    Raises:
+        InputError: they have another number of sentences than ``records``, or cannot be read.
+    """
+    reverse = Records(directory)
+    if reverse.info.size != records.info.size:
+        raise InputError(
+            f"{directory}: records of {reverse.info.size} sentences, but {records.directory} of {records.info.size}: "
+            f"expected the same sentence pairs, source and target exchanged"
+        )
+    return reverse
+
+
+def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignments, Texts | None]:
+    """The gold of ``--gold``, checked against the records, and the texts of ``--source`` and ``--target``."""
+    texts = texts_of(args)
+    return gold_of_records(gold_of(args, texts), records), texts
+
+
+def gold_of_records(gold: Alignments, records: Records) -> Alignments:
+    """The gold, checked to have as many sentences as the records; errors as for :func:`gold_of_size`."""
+    return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
+
+
+def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:
+    """The texts of ``--source`` and ``--target``; None if they are not given.
+
+    Raises:
+        InputError: they have another number of sentences than the records.
+    """
+    texts = texts_of(args)
+    if texts is not None and len(texts.source) != records.info.size:
+        raise InputError(
+            f"{texts.source_name}: {len(texts.source)} lines, but {records.directory} has records of "
+            f"{records.info.size} sentences: expected the same number; are they of the same text?"
+        )
+    return texts
+
+
+def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
+    """Warn how many sentences cannot be aligned, and why."""
+    if skipped:
+        reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
+        warn_on_stderr(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")

@@ -1,0 +1,174 @@
+"""The method of a text when no maps are named: by the profiles of one model or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.bidirectional import PairWords
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, WEAK, joined, with_lexicon
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import Value
+from alignment_eval.profiles.describe import described
+from alignment_eval.profiles.profile import Profile
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a user states besides the maps; None: as the profile says.
+
+    Attributes:
+        rule: an extraction rule.
+        lexicon_passes: passes over a lexicon, 0 for none.
+        both: how two directions become one.
+        final_punctuation: whether the final punctuation of both sides is linked to each other only.
+        lexicon_file: the file of a lexicon that is used; the text's own is then not counted.
+
+    Raises:
+        UsageError: the passes are negative, or a lexicon is to be counted beside the one of a file.
+    """
+
+    rule: str | None = None
+    lexicon_passes: int | None = None
+    both: BidirectionalOptions | None = None
+    final_punctuation: bool | None = None
+    lexicon_file: str | None = None
+
+    def __post_init__(self) -> None:
+        passes = self.lexicon_passes
+        if passes is not None and passes < 0:
+            raise UsageError(f"lexicon {passes}: expected a number of passes, 1 or more, or 0 for no lexicon")
+        if self.lexicon_file is not None:
+            if passes:
+                raise UsageError(
+                    f"lexicon {passes} together with lexicon file {self.lexicon_file}: no lexicon is counted then; "
+                    f"give one of the two"
+                )
+            object.__setattr__(self, "lexicon_passes", 0)
+
+
+#: Nothing is stated.
+AS_PROFILED = Overrides()
+
+
+@dataclass(frozen=True)
+class ChosenMethod:
+    """A method and where it comes from.
+
+    Attributes:
+        method: the method.
+        reason: how it was chosen, for a reader.
+        fields: signature fields of the choice, besides those of the method.
+        profile: the profile of the source-target model; None where maps were named.
+    """
+
+    method: AlignmentMethod
+    reason: str
+    fields: dict[str, Value]
+    profile: Profile | None = None
+
+
+def by_options(method: AlignmentMethod) -> ChosenMethod:
+    """A method that the options name."""
+    return ChosenMethod(method, "maps by the options", {})
+
+
+def chosen_method(
+    profiles: Sequence[Profile], names: Sequence[str], pairs: int | None, overrides: Overrides = AS_PROFILED
+) -> ChosenMethod:
+    """The method by profiles.
+
+    Args:
+        profiles: that of the source-target model, and of the target-source model if there is one.
+        names: the name of each profile, for a reader.
+        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
+        overrides: what is stated besides the profiles.
+
+    Raises:
+        UsageError: the stated options contradict each other.
+    """
+    given = overrides.lexicon_passes
+    wanted = bool(given or overrides.lexicon_file)
+    counted = pairs if given is None else (FEWEST_PAIRS if wanted else None)
+    forward, *rest = profiles
+    if rest and overrides.both is not None and overrides.both.join != "product":
+        each = [profile.streamed.forward for profile in profiles]
+        each = [joined(options) for options in each] if overrides.both.joins_maps else each
+        method = AlignmentMethod(each[0], each[1], overrides.both)
+    else:
+        method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
+    method = _overridden(with_lexicon(method) if wanted else method, overrides)
+    fields: dict[str, Value] = {}
+    for prefix, profile in zip(("", "reverse_"), profiles):
+        fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
+    read = [described(method.forward)]
+    if method.reverse is not None and method.reverse.maps != method.forward.maps:
+        read.append(f"and, in the other direction, {described(method.reverse)}")
+    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(names))}"
+    remarks = [_remark(profile) for profile in profiles] + [_lexicon(method, pairs, overrides, forward)]
+    return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields, forward)
+
+
+def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
+    both, passes = overrides.both or method.both, overrides.lexicon_passes
+    if passes is None:
+        passes = method.lexicon_passes if both is None or both.joins_maps else 0
+    each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
+    if overrides.rule is not None:
+        each = [options.with_rule(overrides.rule) for options in each]
+    if overrides.final_punctuation is not None:
+        each = [replace(options, final_punctuation=overrides.final_punctuation) for options in each]
+    return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
+
+
+def _remark(profile: Profile) -> str:
+    """What a reader should know of a profile that has no good maps."""
+    if profile.chosen_by != "upper-layers":
+        return ""
+    if profile.figure is None:
+        return (
+            f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
+        )
+    return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
+
+
+def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
+    """What a reader should know of the lexicon; empty if there is none and none is missed."""
+    if overrides.lexicon_file is not None:
+        return f"lexicon: {overrides.lexicon_file}"
+    if method.lexicon_passes:
+        return "with a lexicon of the text, so each pair depends on the others (--lexicon 0: not)"
+    if overrides.lexicon_passes is not None or method.both is not None:
+        return ""
+    if pairs is not None and pairs < FEWEST_PAIRS and forward.alone.lexicon_passes:
+        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}"
+    weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < WEAK
+    return "these maps agree little: --lexicon 2 may help" if weak else ""
+
+
+def few_pairs_warning(pairs: int) -> str | None:
+    """What to warn of if a lexicon was counted on ``pairs`` sentence pairs; None: they are enough."""
+    if pairs >= FEWEST_PAIRS:
+        return None
+    return (
+        f"the lexicon was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
+        f"text with norm-align --save-lexicon, and give it with --lexicon-file (lexicon_file in Python)"
+    )
+
+
+def seen_warning(profile: Profile | None, pairs: Iterable[PairWords], size: int) -> str | None:
+    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned.
+
+    Args:
+        profile: what the maps were chosen by, if it is a profile.
+        pairs: the words of each pair; read only if the choice was made by gold.
+        size: how many pairs there are.
+    """
+    seen = 0 if profile is None else profile.seen(pairs)
+    if not seen:
+        return None
+    return (
+        f"{seen} of these {size} sentence pairs are among those the maps were chosen on, with their gold: an AER of "
+        f"these links is optimistic; report one on other sentences"
+    )

@@ -1,0 +1,162 @@
+"""Lexicon files: Parquet tables with the columns source word, target word and weight.
+
+The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.lexicon.Lexicon.sums`).  The
+weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, printable
+from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
+from alignment_eval.files import new_file
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
+
+VERSION = 1
+SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("weight", pa.float64(), nullable=False),
+    ]
+)
+_WORDS = ["source", "target"]
+_METADATA = b"alignment_eval.lexicon"
+_ADVICE = "give a file that --save-lexicon wrote"
+
+
+def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
+    """Write a lexicon; if this fails, no file is left behind.
+
+    Args:
+        path: the file.
+        lexicon: the lexicon.
+        signature: what it was counted on, and how.
+
+    Raises:
+        InputError: the lexicon was counted on no pairs, or the file cannot be written.
+    """
+    if not lexicon.pairs:
+        raise InputError(f"{path}: cannot write a lexicon without sentence pairs; no pair has maps")
+    about = {"version": VERSION, "pairs": lexicon.pairs, "signature": signature}
+    schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
+    with new_file(path) as temporary:
+        table = _to_table(lexicon, schema)
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
+
+
+def _to_table(lexicon: Lexicon, schema: pa.Schema) -> pa.Table:
+    sides = (lexicon.source, lexicon.target)
+    width = len(lexicon.source.counts)
+    # rows with both words, then those with a source word, then those with a target word; the last number is no word
+    none = [len(side.numbers) for side in sides]
+    numbers = [lexicon.cells % width, lexicon.cells // width]
+    codes = [
+        np.concatenate([numbers[0], np.arange(none[0]), np.full(none[1], none[0])]),
+        np.concatenate([numbers[1], np.full(none[0], none[1]), np.arange(none[1])]),
+    ]
+    columns = [pa.array([*side.numbers, ""]).take(pa.array(of)) for side, of in zip(sides, codes)]
+    weights = np.concatenate([lexicon.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
+    return pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
+
+
+def read_lexicon(path: str | Path) -> Lexicon:
+    """Read a lexicon file.
+
+    Raises:
+        InputError: the file cannot be read, has another form or version, or holds nulls, duplicate rows, weights that
+            are NaN, infinite or below 0, or words without a count.
+    """
+    file = ForeignFile(str(path), "a lexicon file", _ADVICE)
+    try:
+        with Path(path).open("rb") as opened:
+            table = _read_table(opened, file)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
+        ) from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise file.error(printable(str(error), 200)) from error
+    for batch in table.to_batches():
+        check_values(batch, SCHEMA, file)
+    header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
+    try:
+        return _from_table(table.select(SCHEMA.names), header.pairs, str(path))
+    except ValueError as error:
+        raise file.error(str(error)) from error
+
+
+def _read_table(opened: BinaryIO, file: ForeignFile) -> pa.Table:
+    """The table of an open file, whose size is checked first; a word that is often in it is in memory once.
+
+    Raises:
+        InputError: a row group is too large, or the columns are others.
+    """
+    about = pq.ParquetFile(opened)
+    check_columns(about.schema_arrow, SCHEMA, file)
+    return pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
+
+
+class _Header(msgspec.Struct):
+    """What the metadata of a lexicon file hold."""
+
+    version: int
+    pairs: Count
+    signature: str
+
+
+def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
+    """The lexicon of a table.
+
+    Raises:
+        ValueError: it has no rows, duplicate rows, or words without a count.
+    """
+    if not len(table):
+        raise ValueError("no rows")
+    weights = table["weight"].to_numpy()
+    (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
+    width = len(sources) + 1
+    rows = target * width + source
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("duplicate rows")
+    no_source, no_target = source == len(sources), target == len(targets)
+    cells = ~(no_source | no_target)
+    order = np.argsort(rows[cells])
+    return Lexicon(
+        Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources))),
+        Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets))),
+        rows[cells][order],
+        weights[cells][order].astype(np.float32),
+        pairs,
+        name,
+    )
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """The words of a column with their numbers, and the number of each row; the empty word comes last."""
+    encoded = column.unify_dictionaries().combine_chunks()
+    found = encoded.dictionary.dictionary_encode()  # a foreign file may have a word in its dictionary twice
+    values = found.dictionary.to_pylist()
+    numbers = {word: number for number, word in enumerate(filter(None, values))}
+    of_values = np.array([numbers.get(word, len(numbers)) for word in values], dtype=np.int64)
+    return numbers, of_values[found.indices.to_numpy()][encoded.indices.to_numpy()]
+
+
+def _counts(numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """How often each of ``size`` words occurs in the text, and a final 0."""
+    whole = (weights >= 1) & (weights < 2**53) & (weights == np.floor(weights))
+    counts = np.zeros(size + 1, dtype=np.int64)
+    if whole.all():
+        counts[numbers] = weights
+    if not (counts[:-1] > 0).all() or counts[-1]:
+        raise ValueError("words without a count, or with a count that is not a whole number")
+    return counts

@@ -1,0 +1,195 @@
+"""Word alignments of sentence pairs, with their links, tables, plots and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import SentenceLinks, WordLinks
+from alignment_eval.figures.page import draw_map
+from alignment_eval.figures.sentence import Panel
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.sets import Link
+from alignment_eval.links.write import format_pharaoh_line, format_scored_line
+from alignment_eval.maps.sentence import SentenceSide
+from alignment_eval.report.html import heat_table, text_of, text_table
+from alignment_eval.report.labels import shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+#: How many pairs a notebook cell lists.
+_LISTED = 10
+
+
+@dataclass(frozen=True, repr=False)
+class Alignment:
+    """The word alignment of one sentence pair.
+
+    Attributes:
+        source: the source words.
+        target: the target words.
+        links: pairs (source word, target word), counted from 0, in ascending order.
+        confidences: each link's share of its target word's row, from 0 to 1; empty if the links have none, as after
+            a symmetrisation.
+        status: ``ok``, or why there are no links, such as ``empty``.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: list[Link]
+    confidences: dict[Link, float] = field(default_factory=dict)
+    status: str = "ok"
+
+    @classmethod
+    def of(
+        cls, source: Iterable[str], target: Iterable[str], links: SentenceLinks | None, status: str = "ok"
+    ) -> Alignment:
+        """The alignment that was extracted for these words; if ``links`` is None, ``status`` says why."""
+        if links is None:
+            return cls(tuple(source), tuple(target), [], status=status)
+        confidences = links.confidences() if isinstance(links, WordLinks) else {}
+        return cls(tuple(source), tuple(target), sorted(links.links), confidences, status)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the pair was aligned."""
+        return self.status == "ok"
+
+    def to_pharaoh(self, confidences: bool = False) -> str:
+        """Format the links as one line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
+
+        Raises:
+            UsageError: ``confidences`` is true, and the links have none.
+        """
+        if confidences and len(self.confidences) < len(self.links):
+            raise UsageError(
+                "these links have no confidences (only links read from maps have); write them without confidences"
+            )
+        return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table of the links, one row for each.
+
+        Returns:
+            Columns ``source`` and ``target`` (words), ``source_index`` and ``target_index`` (from 0), ``confidence``
+            (NaN where links have none).
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "source": [self.source[i] for i, _ in self.links],
+                "target": [self.target[j] for _, j in self.links],
+                "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
+                "target_index": np.array([j for _, j in self.links], dtype=np.int64),
+                "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
+            }
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot the links as marked cells; darker cells have higher confidence, which a colour bar shows.
+
+        Args:
+            ax: where to plot; None: on a new figure (see :meth:`alignment_eval.report.map_view.DisplayMaps.plot`).
+
+        Returns:
+            The Axes of the plot.
+
+        Raises:
+            InputError: a side has no words.
+        """
+        source, target = map(_side, (self.source, self.target))
+        bar = "confidence" if self.confidences else None
+        return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
+
+    def _strengths(self) -> NDArray[np.float64]:
+        """The confidence of each link, 1 where it has none, [target words, source words]."""
+        strengths = np.zeros((len(self.target), len(self.source)))
+        for i, j in self.links:
+            strengths[j, i] = self.confidences.get((i, j), 1.0)
+        return strengths
+
+    def __repr__(self) -> str:
+        found = repr(shortened(self.to_pharaoh().split())) if self.ok else f"status={self.status!r}"
+        return f"Alignment({shortened(self.source)!r}, {shortened(self.target)!r}, {found})"
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook that shows the confidence of each link in %, or a mark if it has none."""
+        if not self.ok:
+            return f"<p>{text_of(repr(self))}</p>"
+        strengths = self._strengths()
+        texts = [["" for _ in self.source] for _ in self.target]
+        for link in self.links:
+            texts[link[1]][link[0]] = f"{100 * self.confidences[link]:.0f}" if link in self.confidences else "●"
+        return heat_table(self.source, self.target, strengths.tolist(), texts)
+
+
+def _side(words: tuple[str, ...]) -> SentenceSide:
+    return SentenceSide(words, np.arange(len(words), dtype=np.int32))
+
+
+class Alignments(Sequence[Alignment]):
+    """The word alignments of a list of sentence pairs, in the order of the list.
+
+    Attributes:
+        signature: how they were made: maps, rule, profile, lexicon; empty if unknown.
+    """
+
+    def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
+        self._alignments = tuple(alignments)
+        self.signature = signature
+
+    @overload
+    def __getitem__(self, index: int) -> Alignment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Alignments: ...
+
+    def __getitem__(self, index: int | slice) -> Alignment | Alignments:
+        found = self._alignments[index]
+        return found if isinstance(found, Alignment) else Alignments(found, self.signature)
+
+    def __len__(self) -> int:
+        return len(self._alignments)
+
+    def __iter__(self) -> Iterator[Alignment]:
+        return iter(self._alignments)
+
+    def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
+        """Write the links to a file, one line for each pair.
+
+        The file is written completely or not at all.  A pair that was not aligned has a blank line.
+
+        Args:
+            path: the file.
+            confidences: write ``i-j:p`` instead of ``i-j``.
+            overwrite: replace an existing file.
+
+        Raises:
+            InputError: the file already exists, or cannot be written.
+            UsageError: ``confidences`` is true, and a pair has links without.
+        """
+        check_new(path, overwrite)
+        write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
+
+    def __repr__(self) -> str:
+        left_out = sum(not alignment.ok for alignment in self)
+        counts = f"{len(self)} pairs, {sum(len(alignment.links) for alignment in self)} links"
+        return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
+
+    def _repr_html_(self) -> str:
+        """A table of the first pairs and their links, for a notebook."""
+        rows = [
+            (str(k), shortened(a.source), shortened(a.target), a.to_pharaoh() if a.ok else a.status)
+            for k, a in enumerate(self._alignments[:_LISTED])
+        ]
+        more = f"<p>and {len(self) - _LISTED} more</p>" if len(self) > _LISTED else ""
+        return f"<p>{text_of(repr(self))}</p>{text_table(('', 'source', 'target', 'links'), rows)}{more}"

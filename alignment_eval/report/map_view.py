@@ -1,0 +1,137 @@
+"""The maps of one sentence pair, with tables, plots and notebook cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.figures.names import kind_name, layer_label
+from alignment_eval.figures.page import draw_map
+from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
+from alignment_eval.links.sets import Link
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import row_shares
+from alignment_eval.report.html import heat_table, text_of
+from alignment_eval.report.labels import distinct, shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+#: The kind that a notebook cell shows if it was recorded.
+_SHOWN = "attn_n"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class DisplayMaps(SentenceMaps):
+    """:class:`~alignment_eval.maps.sentence.SentenceMaps` that can be shown as tables and plots."""
+
+    @classmethod
+    def of(cls, maps: SentenceMaps) -> DisplayMaps:
+        """Make the maps of a record (:class:`alignment_eval.records.store.Records`) showable."""
+        return cls(**{field.name: getattr(maps, field.name) for field in fields(maps)})
+
+    def to_frame(
+        self,
+        kind: str = "attn_n",
+        *,
+        layer: int,
+        head: int | None = None,
+        level: str = "word",
+        setting: str = "awo",
+    ) -> pd.DataFrame:
+        """Make a table of a map, with target words as rows and source words as columns.
+
+        A repeated word is numbered (``the#2``).  The last column, ``(null)``, is the sum over the special
+        source tokens (``</s>``, tags).  Subwords are merged as the extraction rules merge them
+        (:func:`alignment_eval.maps.words.word_map`).
+
+        Args:
+            kind: a recorded map kind.
+            layer: number of the layer, from 0.
+            head: number of the head, from 0; None: the map of the whole layer.
+            level: ``word``, or ``token`` for unmerged subwords with the special source tokens among the columns.
+            setting: ``awo``: the rows that predict a target word; ``awi``: the rows that have it as input.
+
+        Returns:
+            float64 values.
+
+        Raises:
+            InputError: there are no maps, or none of that kind, layer or head.
+            UsageError: an unknown kind, level or setting.
+        """
+        import pandas as pd
+
+        source, target = sides_of(self, level)
+        panel = self._panel(kind, layer, head, level, setting)
+        if level == "word":
+            columns = [*distinct(source.tokens[:-1], reserved=[NULL_LABEL]), NULL_LABEL]
+        else:
+            columns = distinct(source.tokens)
+        return pd.DataFrame(
+            panel.values,
+            index=pd.Index(distinct(target.tokens), name="target"),
+            columns=pd.Index(columns, name="source"),
+        )
+
+    def plot(
+        self,
+        kind: str = "attn_n",
+        *,
+        layer: int,
+        head: int | None = None,
+        level: str = "word",
+        setting: str = "awo",
+        links: Iterable[Link] = (),
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot a map with a colour bar; the lightest colour is 0, the darkest cell is the largest value.
+
+        Args:
+            kind: as for :meth:`to_frame`, like ``layer``, ``head``, ``level`` and ``setting``.
+            layer: see there.
+            head: see there.
+            level: see there.
+            setting: see there.
+            links: links between words (source, target) to mark, such as an alignment's.
+            ax: where to plot; None: on a new figure.  A figure without a layout engine gets Matplotlib's constrained
+                layout, so that ``savefig`` cuts nothing off.
+
+        Returns:
+            The Axes of the plot.
+
+        Raises:
+            InputError: as for :meth:`to_frame`; or a side has no words.
+            UsageError: see there.
+        """
+        panel = self._panel(kind, layer, head, level, setting, links)
+        return draw_map(panel, *sides_of(self, level), ax, kind_name(kind))
+
+    def _panel(
+        self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()
+    ) -> Panel:
+        options = ExtractionOptions(kind, layer, head, setting)
+        parts = [kind_name(kind), layer_label(layer), *([] if head is None else [f"head {head}"]), setting.upper()]
+        return panel_of(self, options, level, ", ".join(parts), frozenset(links))
+
+    def __repr__(self) -> str:
+        if not self.ok:
+            return f"{type(self).__name__}({self.id}, status={self.status!r})"
+        source, target = (shortened(side.word_strings()) for side in (self.source, self.target))
+        numbers = ",".join(map(str, self.layers))
+        return f"{type(self).__name__}({source!r}, {target!r}, kinds={','.join(self.kinds)}, layers={numbers})"
+
+    def _repr_html_(self) -> str:
+        """A table of the word map of the highest layer, each row in percent, for a notebook."""
+        if not self.ok or not self.kinds:
+            return f"<p>{text_of(repr(self))}</p>"
+        kind = _SHOWN if _SHOWN in self.kinds else self.kinds[-1]
+        layer = self.layers[-1]
+        source, target = sides_of(self, "word")
+        shares = row_shares(self._panel(kind, layer, None, "word", "awo").values)
+        texts = [[f"{100 * share:.0f}" for share in row] for row in shares.tolist()]
+        of = f"{kind_name(kind)} ({kind}), {layer_label(layer)}, AWO"
+        what = f"{of}: shares of each target word in % (recorded: {', '.join(self.kinds)})"
+        return f"<p>{text_of(what)}</p>{heat_table(source.tokens, target.tokens, shares.tolist(), texts)}"

@@ -1,0 +1,150 @@
+"""What files of others may hold: JSON is read against types, Parquet tables against schemas.
+
+Whatever is wrong with a file becomes one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, printable, shown
+
+#: A number of things, or one of them counted from 0.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+#: Malformed, not UTF-8, a lone surrogate, NaN, a number out of range, or nested too deeply.
+NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """A file that anyone may have written.
+
+    Attributes:
+        name: the file, for messages.
+        what: what it should be, such as ``a profile``.
+        advice: what to do if it is something else.
+    """
+
+    name: str
+    what: str
+    advice: str
+
+    def error(self, problem: str) -> InputError:
+        """The error for this problem."""
+        return InputError(f"{self.name}: damaged, or not {self.what} ({problem}); {self.advice}")
+
+    def decode(self, content: bytes | str, type_: type[T], **version: int) -> T:
+        """The value of type ``type_`` that the JSON ``content`` holds.
+
+        Args:
+            content: the JSON.
+            type_: a type that msgspec knows; a Struct says which keys are needed and which are known.
+            version: the key that holds the version of the format, and the version that this program reads.
+
+        Raises:
+            InputError: it is not JSON, is of another version, or has another form.
+        """
+        try:
+            value = msgspec.json.decode(content)
+        except NOT_JSON as error:
+            raise self.error(str(error)) from error
+        for key, known in version.items():
+            if isinstance(value, dict) and type(value.get(key)) is int and value[key] != known:
+                raise self.error(f"{key} is {shown(value[key])}: expected version {known}")
+        return self.convert(value, type_)
+
+    def convert(self, value: Any, type_: type[T], path: str = "") -> T:
+        """The value of type ``type_`` that decoded JSON holds; ``path`` is its place in the content.
+
+        Raises:
+            InputError: it has another form.
+        """
+        try:
+            return msgspec.convert(value, type_, dec_hook=lambda custom, text: custom(text))
+        except msgspec.ValidationError as error:
+            raise self.error(_problem(str(error), value, path)) from error
+
+
+def _problem(error: str, value: Any, path: str) -> str:
+    """The problem that msgspec reports, with the value at the place that it names."""
+    problem, _, where = error.partition(" - at `$")
+    for key, position in re.findall(r"\.(\w+)|\[(\d+)\]", where.partition("[...]")[0]):
+        value = value[key] if key else value[int(position)]
+    where = f"{path}{where.rstrip('`')}".lstrip(".") or "the content"
+    expected = problem.split(", got `")[0].replace("`", "")
+    if expected.startswith("Invalid enum"):  # it repeats the value
+        return f"{where} is {shown(value)}, which is unknown"
+    shown_value = f" is {shown(value)}" if expected.startswith("Expected") else ""
+    return f"{where}{shown_value}: {printable(expected[:1].lower() + expected[1:], 200)}"
+
+
+#: The bits of infinity in each type of values: those of finite numbers from 0 on are smaller, all others larger.
+_INFINITY = {type_: np.array(np.inf, type_).view(f"u{np.dtype(type_).itemsize}") for type_ in ("f2", "f4", "f8")}
+
+
+def check_columns(found: pa.Schema, expected: pa.Schema, file: ForeignFile) -> None:
+    """Check the names and types of columns, in any order.
+
+    Raises:
+        InputError: a column is missing, unknown, duplicate or of another type.
+    """
+    types = dict(zip(expected.names, expected.types))
+    for name, type_ in zip(found.names, found.types):
+        known = types.pop(name, None)
+        if known != type_:
+            wanted = "no such column, or only one" if known is None else known
+            raise file.error(f"column {shown(name)} has type {type_}: expected {wanted}")
+    for name, type_ in types.items():
+        raise file.error(f"column {shown(name)} is missing: expected type {type_}")
+
+
+def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, signed: Collection[str] = ()) -> None:
+    """Check the values of columns of the right types.
+
+    Args:
+        batch: the columns.
+        expected: their schema; it says which may hold nulls.
+        file: the file that they are from.
+        signed: the columns of floats that may be below 0.
+
+    Raises:
+        InputError: a text is not UTF-8, a list holds a null, or a column that must not; or a float is NaN, infinite
+            or below 0.
+    """
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        raise file.error(printable(str(error), 200)) from error
+    for name, column in zip(batch.schema.names, batch.columns):
+        values = column.values if pa.types.is_list(column.type) else column
+        nullable = values is column and expected.field(name).nullable
+        if not nullable and (column.null_count or values.null_count):
+            raise file.error(f"column {name} has null values")
+        if pa.types.is_floating(values.type):
+            _check_floats(values.drop_null() if nullable else values, name, name in signed, file)
+
+
+def _check_floats(column: pa.Array, name: str, signed: bool, file: ForeignFile) -> None:
+    values = column.to_numpy(zero_copy_only=False)
+    infinity = _INFINITY[values.dtype.str[1:]]
+    if values.view(infinity.dtype).max(initial=0) < infinity:
+        return
+    wrong = ~np.isfinite(values) if signed else ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        expected = "a finite number" if signed else "a finite number, 0 or more"
+        raise file.error(f"column {name} has the value {values[wrong][0]}: expected {expected}")
+
+
+def list_lengths(column: pa.ListArray) -> NDArray[np.int32]:
+    """The number of values in each list of a column without nulls."""
+    lengths: NDArray[Any] = np.diff(column.offsets.to_numpy())
+    return lengths

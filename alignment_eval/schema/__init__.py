@@ -1,1 +1,0 @@
-"""What files of others may hold: JSON against types, Parquet against schemas."""

@@ -1,0 +1,279 @@
+"""Formats of alignment files: each against a slow obvious parser, bad lines, and damaged files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.links import text as textfiles
+from alignment_eval.links.checks import Texts
+from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.sets import GoldSentence, Link
+from alignment_eval.links.write import format_lines
+from tests.eval.links.samples import gold, written
+from tests.facts import facts
+
+SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def read(path: Path, format_: str | None = None, allow_possible: bool = True) -> Alignments:
+    """Read a file from 0, as it stands."""
+    options = ReadOptions(format_, "0-unused", allow_possible=allow_possible)
+    return read_hypothesis(path, options, warn=lambda message: None)
+
+
+def parsed(text: str, format_: str) -> list[GoldSentence]:
+    """The sentences of a text, read from 0."""
+    lines = enumerate(text.encode("utf-8", "replace").split(b"\n")[:-1], 1)
+    return [sentence for sentence, _ in parse(format_, lines, "x", Tokens(), True)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n", "\t\r\n"])
+def test_line_ends_and_blanks(tmp_path: Path, end: str) -> None:
+    path = written(tmp_path, end.join(["0-0  1p2", "", " 3-3\t4-4", "", "5-6"]))
+    assert list(read(path)) == [gold("0-0", "1-2"), gold(), gold("3-3 4-4"), gold(), gold("5-6")]
+
+
+@pytest.mark.parametrize("text", ["\n", " \n\n", "\r\n"])
+def test_blank_lines_alone_are_sentences_without_links(tmp_path: Path, text: str) -> None:
+    assert list(read(written(tmp_path, text))) == [gold()] * text.count("\n")
+
+
+def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
+    file = read(written(tmp_path, "0-0 0-0 1p1 1-1 1p1 2p2 2p2\n0p0\n"))
+    assert list(file) == [gold("0-0 1-1", "2-2"), gold("", "0-0")]
+    assert (file.file.sure, file.file.possible, file.file.doubled) == (2, 4, 4)
+
+
+def test_a_duplicate_link_keeps_its_largest_score(tmp_path: Path) -> None:
+    (sentence,) = read(written(tmp_path, "0-0:0.25 0-0:0.5 0-0:-1\n"))
+    assert sentence.confidence == {(0, 0): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "format_"),
+    [
+        ("1 1 1 S\n", "naacl"),
+        ("\n  1\t2 3\n", "naacl"),
+        ("0001 1 2 P 0.75\n", "naacl"),
+        ("2 1 1 S 1e-3", "naacl"),
+        ("1-1 2-2\n", None),
+        ("\n\n", None),
+        ("1 2\n", None),
+        ("A-0\t0-0\n", "fairseq"),
+        ("2024-01-02 | INFO | loading\nS-0\ta b\nT-0\tc\nH-0\t-0.5\tc\n", "fairseq"),
+        ("A-team\n", None),
+        ("\n 0-0:0.5 1-1:1\n", "scored"),
+    ],
+)
+def test_detected_format(text: str, format_: str | None) -> None:
+    assert detect_format(text.encode()) == format_
+
+
+def test_naacl(tmp_path: Path) -> None:
+    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n"))
+    assert file.file.format == "naacl"
+    assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1")]
+    assert [sentence.confidence for sentence in file] == [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25}]
+
+
+BAD = [
+    ("talp", "0-0\n1-1 2-x\n", "x.talp:2: '2-x' … i-j … ipj … 1000000"),
+    ("talp", "0-0 1 2-2-3\n", "x.talp:1: '1' … i-j"),
+    ("talp", "1- 2-3\n", "x.talp:1: '1-' … i-j"),
+    ("talp", "1-1\n-1-2\n", "x.talp:2: '-1-2' … i-j"),
+    ("talp", "1-1\r2-2\n", "x.talp:1: '1-1\\r2-2' … odd blank"),
+    ("talp", "1\u00a02-2\n", "x.talp:1: … i-j"),
+    ("talp", "1-1000000\n", "x.talp:1: '1-1000000' … i-j … 1000000"),
+    ("talp", f"{'x' * 99}\n", f"x.talp:1: '{'x' * 40}…' "),
+    ("talp", "# Sentence pair (1) source length 5\n", "x.talp:1: line 1 looks like GIZA's A3 format; convert it with"),
+    ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25' has a score"),
+    ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
+    ("scored", "0-0:1e-05 1-1:nan\n", "x.talp:1: '1-1:nan' … i-j:p"),
+    ("scored", "0-0:1e999\n", "x.talp:1: '0-0:1e999' … i-j:p"),
+    ("scored", "0-0:1_0\n", "x.talp:1: '0-0:1_0' … i-j:p"),
+    ("scored", "0-0:1\n1-1:1:1\n", "x.talp:2: '1-1:1:1' … i-j:p"),
+    ("scored", "0-0:1\n:1 1-1\n", "x.talp:2: ':1' … i-j:p"),
+    ("scored", "0-0:1\n1p1:1\n", "x.talp:2: … possible link (p)"),
+    ("naacl", "1 1 1 1\n1 1 1 1e999\n", "x.talp:2: … '1e999' … float64"),
+    ("pharaoh", "1-1\n1-1 2p2\n", "x.talp:2: … possible link (p)"),
+    ("naacl", "1 1 1\n1 1 1 P\n", "x.talp:2: … possible link (P)"),
+    ("naacl", "1 1 1\n\n1 1\n", "x.talp:3: … NAACL line 'sentence i j [S|P] [confidence]' … '1 1'"),
+    ("naacl", "1 -1 1\n", "x.talp:1: … NAACL line … '1 -1 1'"),
+    ("naacl", "1 1 1\n0 1 1\n", "x.talp:2: sentence number 0 … from 1"),
+    ("naacl", "\n\n", "x.talp: … no links … NAACL"),
+    ("fairseq", "1-1\n", "x.talp: … no A- lines … --print-alignment hard"),
+    ("fairseq", "S-0\ta\nA-x\t0-0\n", "x.talp:2: … A-<id> … 'A-x\\t0-0'"),
+    ("fairseq", "S-0\ta\nA-0\t0-0 1\n", "x.talp:2: '1' … i-j"),
+    ("fairseq", "A-0\t0.25,0.75 0.5,0.5\n", "x.talp:1: '0.25,0.75' … weights … --print-alignment hard"),
+    ("fairseq", "A-0\t0-0\nA-3\t0-0\nA-1\t\n", "x.talp: … id 2 … id 3 … --skip-invalid-size-inputs-valid-test"),
+    ("fairseq", "A-0\t\nA-1\t\nlog\nA-0\t\n", "x.talp:4: … duplicate A-0"),
+    ("fairseq", "A-0\t\nA-0\t\nA-1\t\n", "x.talp:3: id 1 has 1 A- lines … id 0 has 2"),
+]
+
+
+@pytest.mark.parametrize(("format_", "text", "message"), BAD)
+def test_bad_lines(tmp_path: Path, format_: str, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=facts(message)):
+        read(written(tmp_path, text), format_, allow_possible=format_ == "talp")
+
+
+@pytest.mark.parametrize("size", [1, 8, 1000])
+def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(textfiles, "_CHUNK_BYTES", size)
+    for format_, good, bad in (("talp", "0-0", "0-"), ("naacl", "1 1 1", "1 1"), ("fairseq", "log", "A-")):
+        with pytest.raises(InputError, match=r"x\.talp:6: "):
+            read(written(tmp_path, f"{good}\n" * 5 + f"{bad}\n{good}\n"), format_)
+    assert len(read(written(tmp_path, "0-0\n\n1p1\n" * 3))) == 9
+
+
+def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path: Path) -> None:
+    for text, looks in (("A-0\t0-0\n", "output of fairseq-generate"), ("0-0:0.5\n", "links with scores")):
+        with pytest.raises(InputError, match=facts(f"{looks} … talp, naacl, pharaoh … exchanged")):
+            read_gold(written(tmp_path, text))
+
+
+def test_unknown_format(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=facts("'giza' … talp, naacl, pharaoh")):
+        read_gold(tmp_path / "x", ReadOptions("giza"))
+
+
+# near misses are likely in this alphabet
+TEXTS = st.one_of(
+    st.text(alphabet="019-p \n\t", max_size=40),
+    st.text(alphabet="01-p SPA\n\r\t.e:,", max_size=40),
+    st.lists(st.sampled_from(["1 1 1", "1-1", "0p2", "A-0\t0-0", "A-1", "S-0\tx", "", " ", "-"])).map("\n".join),
+    st.text(alphabet="01-:.e+ \n", max_size=40),
+    st.lists(st.sampled_from(["0-1:0.5", "1-0:1e-7", "2-2:-3", "1-1", "1:1", "\n", "1.2.3", "0-0:"])).map(" ".join),
+    st.text(max_size=20),
+)
+
+
+def slow(lines: Sequence[str], scored: bool) -> list[GoldSentence] | None:
+    """Token by token; None if one is no link."""
+    sentences = []
+    for line in lines:
+        sure: set[Link] = set()
+        confidence: dict[Link, float] = {}
+        for token in filter(None, re.split(r"[ \t]+", line)):
+            number = r":([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)" if scored else "()"
+            match = re.fullmatch(rf"(\d+)([-p])(\d+){number}", token, re.ASCII | re.IGNORECASE)
+            if match is None or match[2] == "P" or max(int(match[1]), int(match[3])) > 999_999:
+                return None
+            value = float(match[4] or 0)
+            if math.isinf(value):
+                return None
+            link = int(match[1]), int(match[3])
+            confidence[link] = max(value, confidence.get(link, value))
+            sure |= {link} if match[2] == "-" else set()
+        sentences.append(GoldSentence(frozenset(sure), frozenset(confidence), confidence if scored else None))
+    return sentences
+
+
+@pytest.mark.parametrize("scored", [False, True])
+@given(text=TEXTS)
+def test_equals_the_slow_parser(scored: bool, text: str) -> None:
+    expected = slow(f"{text}\n".encode("utf-8", "replace").decode().split("\n")[:-1], scored)
+    try:
+        sentences = parsed(f"{text}\n", "scored" if scored else "talp")
+    except InputError:
+        assert expected is None
+    else:
+        assert expected is not None
+        assert sentences == expected
+        assert [sentence.confidence for sentence in sentences] == [sentence.confidence for sentence in expected]
+
+
+INDICES = st.integers(0, 30) | st.integers(0, 999_998)
+ROWS = st.dictionaries(
+    st.tuples(st.integers(0, 4), INDICES, INDICES),
+    st.tuples(st.booleans(), st.floats(allow_nan=False, allow_infinity=False)),
+    max_size=15,
+)
+
+
+def corpus(rows: dict[tuple[int, int, int], tuple[bool, float]], format_: str) -> list[GoldSentence]:
+    """Links of five sentences, with what the format holds; the last sentence has a link."""
+    sentences = []
+    for n in range(5):
+        cells = {(i, j): what for (m, i, j), what in rows.items() if m == n} or (
+            {(0, 0): (False, 1.0)} if n == 4 else {}
+        )
+        plain = format_ in ("pharaoh", "fairseq")
+        confidence = {link: p for link, (_, p) in cells.items()} if format_ in ("naacl", "scored") else None
+        sure = frozenset(link for link, (only_possible, _) in cells.items() if plain or not only_possible)
+        sentences.append(GoldSentence(sure, frozenset(cells), confidence))
+    return sentences
+
+
+def content(sentences: Sequence[GoldSentence], format_: str) -> bytes:
+    return "".join(f"{line}\n" for line in format_lines(sentences, format_, 0)).encode()
+
+
+@pytest.mark.parametrize("format_", HYPOTHESIS_FORMATS)
+@given(rows=ROWS)
+@SAME_FOLDER
+def test_what_is_written_is_read_as_it_was(tmp_path: Path, format_: str, rows) -> None:
+    expected = corpus(rows, format_)
+    file = read(written(tmp_path, content(expected, format_)), format_)
+    assert list(file) == expected
+    assert [sentence.confidence for sentence in file] == [sentence.confidence for sentence in expected]
+    assert file.file.doubled == 0
+
+
+ODD = [
+    *(b"\xff", b"\x00", b"\r", b"\r\n", b"\n", b"\n\n", b"\xef\xbb\xbf", b"\xc2\xa0", b"nan", b"inf", b"1e999"),
+    *(b"9" * 30, b"-", b"p", b":", b" ", b"\t", b"A-", b"A-1\t", b"S", b"P", b"0.5", b"e", b"+", b".", b"0", b"1 1 1"),
+]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, format_: str) -> bytes:
+    """A valid file of the format with one to four damages: parts cut out, doubled, or put in."""
+    data = content(corpus(draw(ROWS), format_), format_)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 8)))
+        part = draw(st.sampled_from([b"", data[start:end] * 2, *ODD]) | st.binary(max_size=3))
+        data = data[:start] + part + data[end:]
+    return data
+
+
+def assert_readable(error: InputError, path: Path) -> None:
+    """One line that says where."""
+    assert str(error).startswith(str(path))
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("format_", HYPOTHESIS_FORMATS)
+@given(data=st.data())
+@SAME_FOLDER
+def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, format_: str, data: st.DataObject) -> None:
+    """What is read is the same when it is written and read again."""
+    texts = st.binary(max_size=60) | st.lists(st.sampled_from(ODD), max_size=12).map(b"".join)
+    path = written(tmp_path, data.draw(damaged(format_) | texts))
+    lengths = np.full(5, 20)
+    for stated in (format_, None):
+        try:
+            sentences = list(file := read(path, stated))
+        except InputError as error:
+            assert_readable(error, path)
+        else:
+            again = "talp" if file.file.format == "pharaoh" else file.file.format
+            if any(sentence.possible for sentence in sentences):
+                assert list(read(written(tmp_path, content(sentences, again), "again"), again)) == sentences
+    for base in (None, "1", "auto"):
+        for reader in (read_gold, read_hypothesis):
+            try:
+                reader(path, ReadOptions(None, base), Texts("s", lengths, "t", lengths), lambda message: None)
+            except InputError as error:
+                assert_readable(error, path)

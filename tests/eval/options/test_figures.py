@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from alignment_eval.figures.style import FigureOptions
+from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.options.lists import CommandParser
+
+
+@pytest.fixture
+def parser() -> argparse.ArgumentParser:
+    made = CommandParser(exit_on_error=False)
+    add_figure_formats(add_figure_options(made))
+    return made
+
+
+def test_options(parser: argparse.ArgumentParser) -> None:
+    args = parser.parse_args([])
+    assert figure_options(args) == FigureOptions()
+    assert args.figure_formats == ("png", "svg")
+    args = parser.parse_args(["--width", "8.89cm", "--title", "a b", "--dpi", "600", "--figure-formats", "pdf,svg"])
+    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", 600)
+    assert args.figure_formats == ("pdf", "svg")
+
+
+@pytest.mark.parametrize(("text", "inches"), [("3.3in", 3.3), ("8.5 cm", 8.5 / 2.54), ("17CM", 17 / 2.54)])
+def test_width(parser: argparse.ArgumentParser, text: str, inches: float) -> None:
+    assert parser.parse_args(["--width", text]).width == pytest.approx(inches)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "fact"),
+    [
+        ("--width", "8.5", "8.5cm"),
+        ("--width", "-3cm", "8.5cm"),
+        ("--width", "0.1cm", "1.5in or more"),
+        ("--dpi", "0", "1 or more"),
+        ("--figure-formats", "png,gif", "png, svg, pdf"),
+    ],
+)
+def test_bad_values(parser: argparse.ArgumentParser, option: str, value: str, fact: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=fact.replace(".", r"\.")):
+        parser.parse_args([f"{option}={value}"])

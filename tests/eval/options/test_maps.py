@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.lines import LineStyle
+from alignment_eval.extraction.method import BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.options.maps import add_line_arguments, add_map_arguments, line_style, stated_method, states_maps
+
+PRODUCT = BidirectionalOptions("product")
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_map_arguments(parser, "what is read")
+    add_line_arguments(parser.add_argument_group("output"))
+    parser.add_argument("--reverse-heads")
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("--heads", "1"), ExtractionOptions("attn_n", 1, setting="awo", rule="balanced=0.25")),
+        (("--layer", "1", "--rule", "top-k=2"), ExtractionOptions("attn_n", 1, setting="awo", rule="top-k=2")),
+        (
+            ("--heads", "1.2", "--kind", "attn_w", "--setting", "awi", "--rule", "kobayashi2020", "--null", "mask"),
+            ExtractionOptions("attn_w", 1, 2, "awi", null="mask"),
+        ),
+        (
+            ("--heads", "max-norm", "--final-punctuation", "--rule", "kobayashi2020"),
+            ExtractionOptions("attn_n", 5, None, "awo", final_punctuation=True),
+        ),
+        (
+            ("--heads", "1.2,0:awi", "--combine", "product", "--rule", "kobayashi2020"),
+            ExtractionOptions("attn_n", heads=parse_maps("1.2,0:awi"), combine="product", setting="awo"),
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_are_stated(words: tuple[str, ...], options: ExtractionOptions) -> None:
+    args = parsed(*words)
+    assert states_maps(args)
+    assert stated_method(args, None, 0, max_norm=5).forward == options
+
+
+def test_two_directions() -> None:
+    method = stated_method(parsed("--heads", "1"), PRODUCT, 2)
+    assert (method.forward.rule, method.reverse, method.both) == ("grow=0.4", method.forward, PRODUCT)
+    assert method.lexicon_passes == 2
+    assert stated_method(parsed("--heads", "1"), BidirectionalOptions("average"), 0).forward.rule == "grow=0.25"
+    other = stated_method(parsed("--heads", "1", "--reverse-heads", "0.3"), BidirectionalOptions("mutual"), 0).reverse
+    assert other is not None
+    assert (other.map_names, other.rule) == ("0.3", "balanced=0.25")
+
+
+def test_maps_and_profile() -> None:
+    assert not states_maps(parsed("--rule", "top-k=2", "--profile", "p", "--no-final-punctuation"))
+    assert states_maps(parsed("--heads", "1", "--profile", "none"))
+    for words in (("--heads", "1", "--profile", "p"), ("--combine", "mean"), ("--reverse-heads", "1")):
+        with pytest.raises(UsageError, match="--heads"):
+            states_maps(parsed(*words))
+
+
+def test_line_styles() -> None:
+    assert line_style(parsed()) == LineStyle()
+    assert line_style(parsed("--confidences", "--min-confidence", "0.5")) == LineStyle(True, 0.5)
+    for share in ("-0.1", "1.1"):
+        with pytest.raises(UsageError, match=f"--min-confidence {share}"):
+            line_style(parsed("--min-confidence", share))

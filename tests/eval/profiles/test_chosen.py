@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
+from alignment_eval.extraction.method import BidirectionalOptions
+from alignment_eval.extraction.options import MapName
+from alignment_eval.profiles.chosen import (
+    Overrides,
+    chosen_method,
+    few_pairs_warning,
+    seen_warning,
+)
+from alignment_eval.profiles.profile import Profile, calibrated
+from alignment_eval.profiles.search import Agreement
+
+AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.6, 100)
+FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
+REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
+WEAK = calibrated(replace(AGREEMENT, dice=0.5), range(3), "m4", "t", 100)
+YOUNG = calibrated(None, range(3), "m3", "t", 100)
+BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "pairs", "overrides", "passes", "rule", "remark"),
+    [
+        (FORWARD, FEWEST_PAIRS, {}, 0, "balanced=0.25", ""),
+        (FORWARD, 1, {"lexicon_passes": 1}, 1, "balanced=0.3", "with a lexicon of the text"),
+        (FORWARD, 1, {"lexicon_file": "x"}, 0, "balanced=0.3", "lexicon: x"),
+        (YOUNG, FEWEST_PAIRS, {}, PASSES, "balanced=0.35", "with a lexicon of the text"),
+        (YOUNG, FEWEST_PAIRS - 1, {}, 0, "balanced=0.25", f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}"),
+        (YOUNG, None, {}, 0, "balanced=0.25", ""),
+        (YOUNG, FEWEST_PAIRS, {"lexicon_passes": 0}, 0, "balanced=0.25", ""),
+    ],
+)
+def test_the_lexicon(
+    profile: Profile, pairs: int | None, overrides: dict[str, Any], passes: int, rule: str, remark: str
+) -> None:
+    chosen = chosen_method([profile], NAMES[:1], pairs, Overrides(**overrides))
+    assert (chosen.method.lexicon_passes, chosen.method.forward.rule) == (passes, rule)
+    assert remark in chosen.reason
+    assert ("lexicon" in chosen.reason) == bool(remark)
+
+
+def test_the_reason_names_maps_and_profiles() -> None:
+    maps = "reading head 0.0 (AWI) × layer 2 (AWO); profile: a.json"
+    assert chosen_method([FORWARD], NAMES[:1], 100).reason == maps
+    assert chosen_method(BOTH, NAMES, 100).reason == f"{maps}, b.json"
+    young = chosen_method([YOUNG], NAMES[:1], None).reason
+    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json; the text is too short" in young
+    other = chosen_method([FORWARD, YOUNG], NAMES, 100).reason
+    assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
+
+
+@pytest.mark.parametrize("overrides", [{"lexicon_passes": -1}, {"lexicon_passes": 2, "lexicon_file": "x"}], ids=str)
+def test_lexicons_that_cannot_be(overrides: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"lexicon {overrides['lexicon_passes']}"):
+        Overrides(**overrides)
+
+
+def test_a_weak_model_is_told_of_the_lexicon() -> None:
+    def told(profiles: list[Profile], passes: int | None = None) -> bool:
+        chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(lexicon_passes=passes))
+        return "--lexicon 2 may help" in chosen.reason
+
+    assert told([WEAK])
+    assert not any(map(told, ([FORWARD], [YOUNG], [WEAK, WEAK])))
+    assert not any(told([WEAK], passes) for passes in (0, 2))
+
+
+@pytest.mark.parametrize("final", [True, False, None])
+def test_rule_and_punctuation_are_those_that_are_stated(final: bool | None) -> None:
+    overrides = Overrides(rule="two-way=0.6", final_punctuation=final)
+    expected = ("two-way=0.6", final is not False)
+    for profiles in ([FORWARD], BOTH):
+        method = chosen_method(profiles, NAMES[: len(profiles)], None, overrides).method
+        for options in (method.forward, method.reverse):
+            assert options is None or (options.rule, options.final_punctuation) == expected
+        assert method.forward.map_names == FORWARD.alone.forward.map_names
+
+
+def test_two_directions() -> None:
+    chosen = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
+    assert chosen.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
+    assert all(name in chosen.reason for name in NAMES)
+    assert {"profile", "reverse_profile"} <= chosen.fields.keys()
+    assert chosen.profile is FORWARD
+    mutual = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("mutual"))).method
+    assert (mutual.both, mutual.lexicon_passes) == (BidirectionalOptions("mutual"), 0)
+    assert mutual.reverse == REVERSE.streamed.forward
+    assert mutual.forward.rule == "balanced=0.25"
+    average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method
+    assert (average.forward.rule, average.reverse.rule) == ("grow=0.25", "grow=0.25")  # of the mean of both directions
+
+
+def test_warnings() -> None:
+    assert few_pairs_warning(FEWEST_PAIRS) is None
+    assert f"on {FEWEST_PAIRS - 1} sentence pairs" in str(few_pairs_warning(FEWEST_PAIRS - 1))
+    assert seen_warning(None, [], 0) is None
+    assert seen_warning(FORWARD, [], 0) is None  # not chosen by gold

@@ -1,0 +1,159 @@
+"""Profiles: written, read, and refused."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.defaults import FEWEST_PAIRS
+from alignment_eval.extraction.options import MapName
+from alignment_eval.profiles.profile import calibrated, parse_profile, profile_path, read_profile, together
+from alignment_eval.profiles.search import Agreement
+
+AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
+FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
+REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
+YOUNG = calibrated(replace(AGREEMENT, dice=0.39), range(3), "m3", "t", 100)
+GUIDED = calibrated(None, range(3), "m4", "t", 100, [MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2)])
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "c.pt.align.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [FORWARD, YOUNG, GUIDED, calibrated(None, [0], "m", "t", 30), together(FORWARD, REVERSE), together(FORWARD, YOUNG)],
+)
+def test_what_is_written_is_read(write, profile):
+    assert read_profile(write(profile.to_json()), profile.model) == profile
+
+
+def test_what_is_chosen():
+    assert FORWARD.chosen_by == "agreement"
+    assert FORWARD.alone.forward.map_names == "0.0:awi,2"
+    assert (YOUNG.chosen_by, YOUNG.figure) == ("upper-layers", 0.39)
+    assert YOUNG.alone.forward.map_names == "1,2"
+    assert calibrated(None, [0], "m", "t", 30).figure is None
+    assert (GUIDED.chosen_by, GUIDED.figure) == ("training", None)
+    assert GUIDED.streamed.forward.map_names == "0.0:awi,1.0:awi,2"
+    assert GUIDED.streamed.forward.combine == "product"
+
+
+def test_the_method_by_the_size_of_the_text():
+    assert YOUNG.method(FEWEST_PAIRS).lexicon_passes
+    for few in (None, 1, FEWEST_PAIRS - 1):
+        assert not YOUNG.method(few).lexicon_passes
+    for formed in (FORWARD, GUIDED):
+        assert formed.method(FEWEST_PAIRS) == formed.method(None) == formed.streamed
+
+
+def test_two_models():
+    default = FORWARD.method_with(REVERSE, None)
+    assert (default.forward.rule, default.both.join) == ("grow=0.4", "product")
+    chosen = replace(together(FORWARD, REVERSE), both=replace(default, lexicon_passes=1))
+    assert chosen.method_with(REVERSE, FEWEST_PAIRS).lexicon_passes == 1
+    assert chosen.method_with(REVERSE, 1).lexicon_passes == 0
+    assert chosen.method_with(replace(REVERSE, model="other"), FEWEST_PAIRS) == default  # not the one it is for
+
+
+def test_beside_the_checkpoint():
+    assert str(profile_path("a/b.pt")) == "a/b.pt.align.json"
+
+
+def test_another_model_is_refused(write):
+    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
+        read_profile(write(FORWARD.to_json()), "m2")
+
+
+def test_a_later_version_is_refused(write):
+    content = {**json.loads(FORWARD.to_json()), "profile": 2}
+    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*profile is 2.*version 1"):
+        read_profile(write(content))
+
+
+def without(*names):
+    return {key: value for key, value in json.loads(FORWARD.to_json()).items() if key not in names}
+
+
+def forward(**changes):
+    alone = without()["alone"]
+    return {**without(), "alone": {**alone, "forward": {**alone["forward"], **changes}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "truncated"),
+        ("[", "truncated"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({"profile": json.loads("[" * 200 + "]" * 200)}), "expected int"),
+        ("[]", r"the content is \[\]: expected object"),
+        ("3", "the content is 3"),
+        ("{}", "no version"),
+        ('{"profile": NaN}', "malformed"),
+        ('{"profile": 1e999}', "out of range"),
+        (json.dumps({"profile": "\ud800"}), "truncated"),
+        (without("alone"), "missing required field alone"),
+        (without("model"), "missing required field model"),
+        ({**without(), "more": 1}, "keys are missing or unknown"),
+        ({**without(), "x\x1b" * 99: 1}, "keys are missing or unknown"),
+        ({**without(), "alone": None}, "alone is None: expected object"),
+        ({**without(), "alone": 3}, "alone is 3"),
+        ({**without(), "chosen_by": "luck"}, "chosen_by is 'luck'"),
+        ({**without(), "chosen_by": "\x1b[31m" * 99}, r"chosen_by is '\\x1b\[31m"),
+        ({**without(), "figure": 1.5}, "figure is 1.5: expected float <= 1.0"),
+        ({**without(), "figure": "NaN"}, "figure is 'NaN'"),
+        ({**without(), "pairs": True}, "pairs is True"),
+        ({**without(), "pairs": 10**30}, "pairs is 10{30}"),
+        ({**without(), "sentences": ["a", 3]}, r"sentences\[1\] is 3: expected str"),
+        ({**without(), "reverse_model": "m2"}, "reverse model"),
+        ({**without(), "alone": {**without()["alone"], "lexicon_passes": -1}}, "alone: lexicon passes -1"),
+        ({**without(), "profile": None}, "no version"),
+        (forward(more=1), "keys are missing or unknown"),
+        (without("gold"), "keys are missing or unknown"),
+        (forward(heads="x"), "alone.forward.heads: cannot read heads 'x'"),
+        (forward(heads="x" * 999), "'xxx"),
+        (forward(heads=3), "alone.forward.heads"),
+        (forward(rule="y" * 999), "'yyy"),
+    ],
+)
+def test_a_damaged_file_is_named(write, content, problem):
+    with pytest.raises(InputError, match=rf"c\.pt\.align\.json: .*not a profile .*{problem}") as error:
+        read_profile(write(content))
+    assert len(str(error.value)) < 450
+    assert str(error.value).isprintable()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.json: cannot be read"):
+        read_profile(tmp_path / "none.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"binary\.json: .*not a profile"):
+        read_profile(tmp_path / "binary.json")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(name=st.sampled_from(sorted(json.loads(FORWARD.to_json()))), value=json_values)
+def test_a_changed_field_gives_a_profile_or_a_named_error(name, value):
+    content = {**json.loads(FORWARD.to_json()), name: value}
+    with suppress(InputError):
+        assert isinstance(parse_profile(json.dumps(content), "p").model, str)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.links.read import read_hypothesis
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.report.alignment_view import Alignment, Alignments
+from tests.drawn import meshes
+from tests.eval.report.view_pages import HOSTILE, check_page, tables
+from tests.eval.report.view_pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
+
+ONE = Alignment(("das", "haus", "das"), ("the", "house"), [(0, 0), (1, 1), (2, 0)], {(0, 0): 0.5, (1, 1): 1, (2, 0): 0})
+SYMMETRIZED = Alignment(("a", "b"), ("x", "y"), [(0, 0), (1, 0)])
+NONE = Alignment(("a",), ("x",), [])
+EMPTY = Alignment((), ("x",), [], status="empty")
+ALL = Alignments([ONE, SYMMETRIZED, NONE, EMPTY])
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def test_frame_has_a_row_for_each_link() -> None:
+    frame = ONE.to_frame()
+    assert frame.to_dict("list") == {
+        "source": ["das", "haus", "das"],
+        "target": ["the", "house", "the"],
+        "source_index": [0, 1, 2],
+        "target_index": [0, 1, 0],
+        "confidence": [0.5, 1, 0],
+    }
+    assert SYMMETRIZED.to_frame()["confidence"].isna().all()
+    for alignment in (NONE, EMPTY):
+        assert len(alignment.to_frame()) == 0
+        assert list(map(str, alignment.to_frame().dtypes[2:])) == ["int64", "int64", "float64"]
+
+
+def test_plot_marks_the_links() -> None:
+    axes = ONE.plot()
+    assert picture_texts(axes)[:2] == (["das", "haus", "das"], ["the", "house"])
+    (marks,) = axes.lines
+    assert list(zip(*marks.get_data())) == ONE.links
+    np.testing.assert_array_equal(meshes(axes)[0].get_array(), [[0.5, 0, 0], [0, 1, 0]])
+    check_nothing_is_cut_off(axes)
+    check_labels_are_apart(axes)
+    _, ax = pyplot.subplots()
+    assert SYMMETRIZED.plot(ax=ax) is ax
+    assert meshes(ax)[0].get_array().tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(InputError, match="both sides need at least one word"):
+        EMPTY.plot()
+
+
+def test_lines_and_repr() -> None:
+    assert ONE.to_pharaoh() == "0-0 1-1 2-0"
+    assert ONE.to_pharaoh(confidences=True) == "0-0:0.5 1-1:1.0 2-0:0.0"
+    assert NONE.to_pharaoh(confidences=True) == EMPTY.to_pharaoh() == ""
+    assert repr(ONE) == "Alignment('das haus das', 'the house', '0-0 1-1 2-0')"
+    assert repr(EMPTY) == "Alignment('', 'x', status='empty')"
+    words = tuple("abcdefghij" * 9)
+    assert len(repr(Alignment(words, words, [(k, k) for k in range(90)]))) < 160
+
+
+def test_links_without_confidences_are_not_written_with_them(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no confidences"):
+        Alignments([ONE, SYMMETRIZED]).to_pharaoh(tmp_path / "hyp", confidences=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sequence() -> None:
+    assert len(ALL) == 4
+    assert ALL[1] is SYMMETRIZED
+    assert ALL[-1] is EMPTY
+    assert list(ALL) == [ONE, SYMMETRIZED, NONE, EMPTY]
+    assert isinstance(ALL[1:3], Alignments)
+    assert list(ALL[1:3]) == [SYMMETRIZED, NONE]
+    assert repr(ALL) == "Alignments(4 pairs, 5 links, not aligned: 1)"
+    with pytest.raises(IndexError):
+        ALL[4]
+
+
+def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "hyp.pharaoh"
+    path.write_text("old")
+    with pytest.raises(InputError, match=r"hyp\.pharaoh: already exists"):
+        ALL.to_pharaoh(path)
+    assert path.read_text() == "old"
+    ALL.to_pharaoh(path, overwrite=True)
+    assert path.read_text() == "0-0 1-1 2-0\n0-0 1-0\n\n\n"
+    sentences = read_hypothesis(path).links.to_sentences()
+    assert sentences == [GoldSentence(frozenset(alignment.links)) for alignment in ALL]
+    ALL[:1].to_pharaoh(path, confidences=True, overwrite=True)
+    assert path.read_text() == "0-0:0.5 1-1:1.0 2-0:0.0\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_html_marks_the_links() -> None:
+    page = ONE._repr_html_()
+    check_page(page)
+    assert tables(page) == [[["", "das", "haus", "das"], ["the", "50", "", "0"], ["house", "", "100", ""]]]
+    assert tables(SYMMETRIZED._repr_html_())[0][1] == ["x", "●", "●"]
+    check_page(EMPTY._repr_html_())
+    assert "empty" in EMPTY._repr_html_()
+
+
+@pytest.mark.parametrize("token", HOSTILE)
+def test_html_of_hostile_tokens(token: str) -> None:
+    alignment = Alignment((token, "b"), ("x", token), [(0, 1)], {(0, 1): 0.5}, status="ok")
+    check_page(alignment._repr_html_())
+    check_page(Alignments([alignment, Alignment((token,), (), [], status=token)])._repr_html_())
+
+
+def test_html_of_many() -> None:
+    page = Alignments([ONE] * 12 + [EMPTY])._repr_html_()
+    check_page(page)
+    ((heads, *rows),) = tables(page)
+    assert heads == ["", "source", "target", "links"]
+    assert rows[9] == ["9", "das haus das", "the house", "0-0 1-1 2-0"]
+    assert len(rows) == 10
+    assert "and 3 more" in page
+    check_page(Alignments([])._repr_html_())

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import word_map
+from alignment_eval.report.map_view import DisplayMaps
+from tests.drawn import meshes
+from tests.eval.report.view_pages import HOSTILE, check_page, tables
+from tests.eval.report.view_pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
+
+Factory = Callable[..., SentenceMaps]
+
+
+@pytest.fixture
+def maps(make_sentence: Factory) -> DisplayMaps:
+    return DisplayMaps.of(make_sentence(3, "a@@ b c a . </s>", "x y@@ z . . </s>"))
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("setting", ["awo", "awi"])
+@pytest.mark.parametrize("head", [None, 2])
+def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> None:
+    frame = maps.to_frame("attn_n", layer=1, head=head, setting=setting)
+    assert list(frame.columns) == ["ab", "c", "a", ".", "(null)"]
+    assert list(frame.index) == ["x", "yz", ".", ".#2"]
+    assert (frame.index.name, frame.columns.name) == ("target", "source")
+    whole = maps.layer_maps("attn_n")[1] if head is None else maps.head_maps("attn_n")[1, head]
+    np.testing.assert_allclose(frame.to_numpy(), word_map(whole, maps.source, maps.target, setting), rtol=1e-6)
+    assert frame.loc[".#2", "(null)"] == frame.to_numpy()[3, 4]
+
+
+def test_frame_of_tokens(maps: DisplayMaps) -> None:
+    frame = maps.to_frame("attn_w", layer=0, level="token")
+    assert list(frame.columns) == ["a@@", "b", "c", "a", ".", "</s>"]
+    assert list(frame.index) == ["x", "y@@", "z", ".", ".#2"]
+    np.testing.assert_allclose(frame.to_numpy(), maps.layer_maps("attn_w")[0, :5], rtol=1e-6)
+    np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_a_word_that_is_called_null_is_not_the_null_column(make_sentence: Factory) -> None:
+    frame = DisplayMaps.of(make_sentence(0, "(null) b </s>", "x </s>")).to_frame(layer=0)
+    assert list(frame.columns) == ["(null)#2", "b", "(null)"]
+
+
+def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> None:
+    with pytest.raises(UsageError, match="unknown map kind 'attn'"):
+        maps.to_frame("attn", layer=0)
+    with pytest.raises(InputError, match=r"layer 2\b.* 0, 1"):
+        maps.plot(layer=2)
+    with pytest.raises(InputError, match=r"head 3\b.* 0 to 2"):
+        maps.to_frame(layer=0, head=3)
+    with pytest.raises(UsageError, match="unknown level 'sentence'"):
+        maps.to_frame(layer=0, level="sentence")
+    with pytest.raises(UsageError, match="unknown setting 'AWO'"):
+        maps.plot(layer=0, setting="AWO")
+    with pytest.raises(InputError, match="sentence 1 has no maps: too long"):
+        DisplayMaps.of(make_sentence(1, status="too long")).to_frame(layer=0)
+
+
+def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
+    axes = maps.plot("attn_n", layer=1, head=0, links=[(0, 1), (3, 2)])
+    words, null = (image.get_array() for image in meshes(axes))
+    np.testing.assert_array_equal(np.hstack([words, null]), maps.to_frame("attn_n", layer=1, head=0).to_numpy())
+    assert axes.get_figure().axes[1].get_ylabel() == "norms"  # the colour bar
+    columns, rows, title = picture_texts(axes)
+    assert (columns, rows) == (["ab", "c", "a", ".", "(null)"], ["x", "yz", ".", "."])
+    assert all(part in title for part in ("norms", "layer 1 (2nd)", "head 0", "AWO"))
+    (marks,) = axes.lines
+    assert list(zip(*marks.get_data())) == [(0, 1), (3, 2)]
+    assert axes.get_figure() is pyplot.gcf()
+
+
+@pytest.mark.parametrize("words", [1, 9, 60])
+@pytest.mark.parametrize("level", ["word", "token"])
+def test_a_plain_savefig_cuts_nothing_off(make_sentence: Factory, words: int, level: str) -> None:
+    source = " ".join(f"{'lang' * (k % 5)}wort{k}" for k in range(words)) + " </s>"
+    maps = DisplayMaps.of(make_sentence(0, source, source.replace("wort", "word")))
+    axes = maps.plot(layer=1, level=level)
+    check_nothing_is_cut_off(axes)
+    check_labels_are_apart(axes)
+
+
+def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
+    figure = pyplot.figure(layout="constrained")
+    ax = figure.subfigures(1, 2)[1].subplots()
+    assert maps.plot(layer=0, ax=ax) is ax
+    check_nothing_is_cut_off(ax)
+
+
+def test_repr_is_short(make_sentence: Factory) -> None:
+    maps = DisplayMaps.of(make_sentence(0, "wir@@ sind " * 50 + "</s>", "we are </s>"))
+    assert len(repr(maps)) < 160
+    assert all(part in repr(maps) for part in ("wirsind", "we are", "attn_w,attn_n", "layers=0,1"))
+    assert "too long" in repr(DisplayMaps.of(make_sentence(0, status="too long")))
+
+
+def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None:
+    page = maps._repr_html_()
+    check_page(page)
+    ((heads, *rows),) = tables(page)
+    assert heads == ["", "ab", "c", "a", ".", "(null)"]
+    assert [row[0] for row in rows] == ["x", "yz", ".", "."]
+    values = maps.to_frame("attn_n", layer=1).to_numpy()
+    shares = np.array([[float(cell) for cell in row[1:]] for row in rows])
+    np.testing.assert_allclose(shares, 100 * values / values.sum(axis=1, keepdims=True), atol=0.51)
+    assert "norms (attn_n), layer 1 (2nd), AWO" in page
+
+
+@pytest.mark.parametrize("token", HOSTILE)
+def test_html_of_hostile_tokens(make_sentence: Factory, token: str) -> None:
+    page = DisplayMaps.of(make_sentence(0, f"{token} b </s>", f"x {token} </s>"))._repr_html_()
+    check_page(page)
+    ((heads, *_),) = tables(page)
+    assert len(heads) == 4
+
+
+def test_html_where_there_is_nothing_to_show(make_sentence: Factory) -> None:
+    page = DisplayMaps.of(make_sentence(0, status="<b>too long"))._repr_html_()
+    check_page(page)
+    assert "&lt;b&gt;too long" in page
+    page = DisplayMaps.of(make_sentence(0, "a " * 60 + "</s>", "b " * 60 + "</s>"))._repr_html_()
+    assert "60 × 61" in page
+    assert len(page) < 1000
