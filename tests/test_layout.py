@@ -16,10 +16,10 @@ TESTS, MODULES, FILE_LINES, CLASS_LINES = 18, 14, 400, 150
 
 #: Modules that are tested through what a user calls, and where.
 ELSEWHERE = {
-    "alignment_eval/maps/padded.py": "tests/eval/extraction/test_batch.py",
+    "alignment_eval/selection/find.py": "tests/eval/selection/test_of_records.py",
+    "fairseq_norm_plugin/aligning/profiles.py": "tests/integration/align/test_calibrate.py",
     # command lines and the text they read
     "alignment_eval/selection/describe.py": "tests/eval/commands/test_select.py",
-    "alignment_eval/selection/methods.py": "tests/eval/commands/test_select.py",
     "fairseq_norm_plugin/align/arguments.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/align/calibrate.py": "tests/integration/align/test_calibrate.py",
     "fairseq_norm_plugin/align/cli.py": "tests/integration/align/test_align.py",
@@ -32,7 +32,6 @@ ELSEWHERE = {
     "fairseq_norm_plugin/align/run.py": "tests/integration/align/test_align.py",
     "fairseq_norm_plugin/aligning/checking.py": "tests/integration/align/test_checking.py",
     # a model and its data
-    "fairseq_norm_plugin/aligning/direction.py": "tests/plugin/aligning/test_aligner.py",
     # methods of the model that fairseq_norm_plugin.load gives
     "fairseq_norm_plugin/api/block_maps.py": "tests/plugin/api/test_map_model.py",
     "fairseq_norm_plugin/api/map_reader.py": "tests/plugin/api/test_map_model.py",
