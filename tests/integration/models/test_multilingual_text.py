@@ -126,7 +126,7 @@ def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, corpus, lines, 
         ("m2m", ("xx", "yy"), {}, {"langs": "yy,xx"}, "--langs yy,xx: … another order, xx,yy"),
         ("mbart", ("xx", "zz"), {}, {}, "--target-lang zz is not one of the model's 2 languages"),
         ("mbart50", ("xx", "yy"), {"langtoks": {"main": ("src.mined", "tgt")}}, {}, "[xx_mined] … --langtoks-specs"),
-        ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "--target-tag 'yy': … by -s and -t"),
+        ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "--target-tag 'yy': … from -s and -t"),
     ],
 )
 def test_directions_and_languages_that_a_model_has_not(variant, corpus, name, languages, changes, stated, text):
