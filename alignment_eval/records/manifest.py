@@ -61,7 +61,8 @@ class Manifest:
 
     def differing(self, other: Manifest) -> str:
         """What differs if ``other`` is of another run, for a message; empty if it is of the same."""
-        run, other_run = ({**asdict(m), "signature": None, "shard": None, **m.signature} for m in (self, other))
+        fields = (json.loads(manifest.to_json()) for manifest in (self, other))  # JSON has no tuples
+        run, other_run = ({**known, "signature": None, "shard": None, **known["signature"]} for known in fields)
         return differing(run, other_run)
 
     @property

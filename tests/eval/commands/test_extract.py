@@ -171,7 +171,7 @@ def test_a_sentence_without_its_best_hypothesis(
     directory = make_records(tmp_path, [make_sentence(0), make_sentence(1, rank=1)], nbest=2)
     status, out, messages = call(capsys, "extract", directory, *OPTIONS)
     assert (status, out) == (1, "")
-    assert "sentence 1 has no hypothesis of rank 0: expected one a sentence" in messages
+    assert "sentences 1 are missing" in messages
 
 
 def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:
