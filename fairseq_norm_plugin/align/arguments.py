@@ -17,8 +17,8 @@ from alignment_eval.options.numbers import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, WORDS
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.aligning.text import SentencePairs
-    from fairseq_norm_plugin.api import NormModel
+    from fairseq_norm_plugin.model.norm_model import NormModel
+    from fairseq_norm_plugin.text.pairs import SentencePairs
 
 _NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
@@ -160,8 +160,8 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
     Raises:
         InputError: it cannot be used as given.
     """
-    from fairseq_norm_plugin.aligning.parquet_text import ParquetText
-    from fairseq_norm_plugin.aligning.text import ParallelText
+    from fairseq_norm_plugin.text.pairs import ParallelText
+    from fairseq_norm_plugin.text.parquet import ParquetText
 
     return ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
 
@@ -275,7 +275,7 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
     """
     import torch
 
-    from fairseq_norm_plugin.api import load
+    from fairseq_norm_plugin.model.loading import load
 
     model = load(**model_options(args))
     if not model.text.is_stated:

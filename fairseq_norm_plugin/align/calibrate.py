@@ -32,8 +32,8 @@ from fairseq_norm_plugin.align.arguments import (
 )
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.aligning.direction import Direction
-    from fairseq_norm_plugin.aligning.text import SentencePairs
+    from fairseq_norm_plugin.aligner.direction import Direction
+    from fairseq_norm_plugin.text.pairs import SentencePairs
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
@@ -77,8 +77,6 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other.
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
-    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
-
     check_input(args)
     text = read_text(args)
     models = load_models(args)
@@ -102,7 +100,7 @@ def _by_agreement(
     args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Calibration], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
-    from fairseq_norm_plugin.aligning.calibration import calibrate, usable_pairs
+    from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
 
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
@@ -114,7 +112,7 @@ def _by_gold(
     args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
 ) -> tuple[list[Calibration], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
-    from fairseq_norm_plugin.aligning.calibration import calibrate_by_gold, can_align
+    from fairseq_norm_plugin.aligner.calibration import calibrate_by_gold, can_align
 
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
@@ -134,7 +132,7 @@ def _by_gold(
 
 def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
+    from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
 
     if pairs < FEWEST_PAIRS:
         raise InputError(

@@ -39,7 +39,7 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.method import check_stated
 from fairseq_norm_plugin.choices import NO_REVERSE
-from fairseq_norm_plugin.console import silence_libraries
+from fairseq_norm_plugin.hooks.console import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
@@ -66,7 +66,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def _run(args: argparse.Namespace) -> None:
     check_usage(args)
-    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
 
     if args.engine == "ray":
         from fairseq_norm_plugin.align.on_ray import run

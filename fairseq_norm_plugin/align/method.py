@@ -15,8 +15,8 @@ from alignment_eval.options.maps import MAX_NORM, stated_method, states_maps
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.aligning.direction import Direction
-    from fairseq_norm_plugin.aligning.text import SentencePairs
+    from fairseq_norm_plugin.aligner.direction import Direction
+    from fairseq_norm_plugin.text.pairs import SentencePairs
 
 
 def choose_method(
@@ -34,7 +34,7 @@ def choose_method(
         UsageError: options that do not go together, or a profile of one direction for two.
         InputError: a profile cannot be used.
     """
-    from fairseq_norm_plugin.aligning.profiles import profiles_of
+    from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 
     stated = None
     if args.join is not None or args.symmetrize is not None:

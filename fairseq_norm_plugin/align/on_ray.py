@@ -18,8 +18,8 @@ from alignment_eval.errors import InputError, printable, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, new_directory
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import model_options
-from fairseq_norm_plugin.aligning.parquet_text import parquet_files, type_of_ids
-from fairseq_norm_plugin.api import AlignBatch
+from fairseq_norm_plugin.model.align_batch import AlignBatch
+from fairseq_norm_plugin.text.parquet import parquet_files, type_of_ids
 
 #: Rows that an actor aligns together.
 _BATCH = 1000

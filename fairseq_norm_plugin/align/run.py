@@ -25,15 +25,15 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun
-from fairseq_norm_plugin.aligning.aligner import Aligner
-from fairseq_norm_plugin.aligning.checking import mismatch_warning, sampled_pairs
-from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import SentencePairs, TokenPair
-from fairseq_norm_plugin.api import NormModel
-from fairseq_norm_plugin.output.alignment_table import ENDING, write_table
-from fairseq_norm_plugin.output.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.pipeline.settings import TextSettings
+from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs, keep_freed_memory
+from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
+from fairseq_norm_plugin.text.alignment_table import ENDING, write_table
+from fairseq_norm_plugin.text.pairs import SentencePairs, TokenPair
+from fairseq_norm_plugin.text.settings import TextSettings
 
 
 def run(args: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ from alignment_eval.maps.words import require_known
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.options.lists import CommandParser
 from alignment_eval.options.output import add_output
-from fairseq_norm_plugin.console import silence_libraries
+from fairseq_norm_plugin.hooks.console import silence_libraries
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.analyze.run import Analysis
@@ -108,8 +108,6 @@ def _own_parser(add_help: bool) -> CommandParser:
 def _with_fairseqs_options(words: Sequence[str]) -> Any:
     """The command line, with all options of fairseq."""
     from fairseq import options
-
-    from fairseq_norm_plugin import registration as registration  # isort: split  # before other imports of fairseq
 
     ours = _own_parser(add_help=False)
     options.add_common_eval_args(ours.add_argument_group("model"))

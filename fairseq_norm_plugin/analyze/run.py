@@ -19,10 +19,10 @@ from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
-from fairseq_norm_plugin.checkpoints import fairseq_errors, load_models
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_models
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
-from fairseq_norm_plugin.output.identity import data_hash, model_hash
+from fairseq_norm_plugin.recording.identity import data_hash, model_hash
 
 
 def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[str, Any]]:

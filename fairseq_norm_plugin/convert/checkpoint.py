@@ -16,7 +16,7 @@ from torch import nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import OwnFiles, new_directory
-from fairseq_norm_plugin.checkpoint_options import check_options
+from fairseq_norm_plugin.checkpoints.options import check_options
 
 CHECKPOINT = "checkpoint.pt"
 PROFILE = "upper-layers.align.json"

@@ -43,7 +43,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from fairseq_norm_plugin import registration as registration  # before any other module imports fairseq
     from fairseq_norm_plugin.convert import bert, marian
 
     if args.command == "bert":

@@ -18,9 +18,9 @@ from alignment_eval.profiles.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
 from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
 from fairseq_norm_plugin.convert.weights import Weights, read_weights
-from fairseq_norm_plugin.loading.tags import MARIAN_TAG, list_tags
-from fairseq_norm_plugin.models.marian import sinusoids
-from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.hooks.models.marian import sinusoids
+from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.recording.identity import model_hash
 
 #: Transformers' activation_function -> fairseq's --activation-fn.
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_accurate"}

@@ -23,8 +23,8 @@ from fairseq_cli import generate, interactive, train
 from omegaconf import DictConfig
 
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
-from fairseq_norm_plugin.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.options import NormConfig, fill_interpolations
+from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.hooks.options import NormConfig, fill_interpolations
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -41,7 +41,7 @@ FAIRSEQ_WARNINGS = (
 STOPPED = """
 import os
 from fairseq_cli import generate
-from fairseq_norm_plugin.tasks.translation import TranslationNormTask
+from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
 
 step, batches = TranslationNormTask.inference_step, []
 

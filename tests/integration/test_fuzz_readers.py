@@ -32,8 +32,8 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
-from fairseq_norm_plugin.api import loading
-from fairseq_norm_plugin.pipeline.codes import read_bpe
+from fairseq_norm_plugin.model import loading
+from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
 from tests.eval.records import shards
 

@@ -9,7 +9,7 @@ from fairseq import checkpoint_utils
 
 import fairseq_norm_plugin  # noqa: F401  # wraps the loading of checkpoints
 from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path
-from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.recording.identity import model_hash
 
 
 def test_the_encoders_fast_path_is_off(build):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction
 
 TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--lexicon", 2)
 #: Half of the text is counted, in windows that do not divide it.

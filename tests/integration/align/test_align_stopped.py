@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_norm_plugin.aligning.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction
 from tests.integration.align.ways import PAPER
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import fairseq_norm_plugin as fnp
-from fairseq_norm_plugin.aligning.checking import judge_pairs, mismatch_warning, sampled_pairs
-from fairseq_norm_plugin.aligning.direction import Direction
-from fairseq_norm_plugin.aligning.text import ParallelText
-from fairseq_norm_plugin.pipeline.pieces import WordPieces
-from fairseq_norm_plugin.pipeline.text import TextPipeline
+from fairseq_norm_plugin.aligner.checking import judge_pairs, mismatch_warning, sampled_pairs
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.text.pairs import ParallelText
+from fairseq_norm_plugin.text.pieces import WordPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 

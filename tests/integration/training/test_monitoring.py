@@ -16,7 +16,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
-from fairseq_norm_plugin.monitoring.counts import Monitor
+from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
 from tests.integration.training.conftest import halves
 
 SUBSETS = ("--valid-subset", "test,valid")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq import tasks
 
-from fairseq_norm_plugin.tasks.translation import TranslationNormTask
+from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
 
 HYPOTHESES = ("H", "D", "P")
 BEAM = ["--beam", "3", "--min-len", "3", "--max-len-b", "9"]

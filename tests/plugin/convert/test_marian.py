@@ -12,7 +12,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.marian import convert
-from fairseq_norm_plugin.output.identity import model_hash
+from fairseq_norm_plugin.recording.identity import model_hash
 from tests import marian
 from tests.facts import facts, says
 
@@ -188,7 +188,7 @@ def test_matrices_that_should_be_one(tmp_path):
 
 
 def test_stored_positions(tmp_path):
-    from fairseq_norm_plugin.models.marian import sinusoids
+    from fairseq_norm_plugin.hooks.models.marian import sinusoids
 
     name, weights = "model.encoder.embed_positions.weight", marian.tensors(marian.config())
     stored = sinusoids(64, 16).half()

@@ -1,0 +1,104 @@
+"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold.
+
+The two-way share that they are read by is then estimated on the same pairs, without gold
+(:mod:`alignment_eval.profiles.shares`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
+from alignment_eval.extraction.options import MapName
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.profiles.profile import calibrated_by_gold
+from alignment_eval.profiles.search import choose_by_gold
+from alignment_eval.profiles.shares import Calibration, calibration
+from alignment_eval.progress import progress_bar
+from fairseq_norm_plugin.aligner.aligner import length_batches
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.text.ids import EncodedPair
+from fairseq_norm_plugin.text.pairs import TokenPair
+
+
+def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) -> list[TokenPair]:
+    """The first :data:`PAIRS` different pairs that all models can align; ``pairs`` are source-target.
+
+    Args:
+        pairs: sentence pairs, read as far as needed.
+        directions: the source-target model, and the target-source model if there is one.
+    """
+    different: dict[tuple[tuple[str, ...], ...], TokenPair] = {}
+    checks = list(directions)
+    for pair in pairs:
+        if can_align(pair, checks):
+            different.setdefault((tuple(pair[0]), tuple(pair[1])), pair)
+        if len(different) == PAIRS:
+            break
+    return list(different.values())
+
+
+def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
+    """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
+    return all(pair) and all(of.fits(of.encode(way)) for of, way in zip(directions, (pair, pair[::-1])))
+
+
+def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
+    """The profile of a model without gold (:func:`alignment_eval.profiles.shares.calibration`).
+
+    Args:
+        direction: the model.
+        pairs: sentence pairs that it can align (:func:`usable_pairs`), in its own direction.
+        model: its hash.
+        max_tokens: tokens of a batch, pads included.
+    """
+    encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
+    if len(encoded) < FEWEST_PAIRS:
+        encoded = {}
+    sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
+    return calibration(sentences, range(direction.layers), model, direction.guided)
+
+
+def calibrate_by_gold(
+    direction: Direction,
+    pairs: Mapping[int, TokenPair],
+    gold: Sequence[GoldSentence],
+    names: tuple[str, str],
+    max_tokens: int = 4000,
+) -> Calibration:
+    """The profile of a model by AER on a development gold, which chooses its maps but not its shares.
+
+    Args:
+        direction: the model.
+        pairs: the sentence pairs that it can align, by id, in its own direction; others count as empty hypotheses.
+        gold: the gold of all pairs; pair k has ``gold[k]``.
+        names: the hashes of the model and of the gold.
+        max_tokens: tokens of a batch, pads included.
+
+    Raises:
+        InputError: the gold links words that a sentence does not have.
+    """
+    encoded = {id_: direction.encode(pair) for id_, pair in pairs.items()}
+    nothing = SentenceSide((), np.empty(0, dtype=np.int32))
+    others = [id_ for id_ in range(len(gold)) if id_ not in pairs]
+    stubs = [SentenceMaps(id_, nothing, nothing, (), status="empty or too long") for id_ in others]
+
+    def sentences() -> Iterator[SentenceMaps]:  # made anew: all maps of a large gold would not fit into memory
+        yield from _maps(direction, encoded, max_tokens)
+        yield from stubs
+
+    choice = choose_by_gold(sentences(), gold)
+    calibrated = Calibration.of(calibrated_by_gold(choice, *names), sentences())
+    return calibrated.with_figure(gold)
+
+
+def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
+    ids = list(encoded)
+    lengths = np.array([[len(side.ids) for side in encoded[id_]] for id_ in ids], dtype=np.int64)
+    batches = list(length_batches(lengths, max_tokens))
+    for rows in progress_bar(batches, len(batches), "batches"):
+        batch = {ids[row]: encoded[ids[row]] for row in rows}
+        yield from direction.maps(batch, [KIND], list(map(MapName, range(direction.layers)))).values()

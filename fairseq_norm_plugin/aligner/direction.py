@@ -1,0 +1,175 @@
+"""One direction of translation: its models, their subwords, and the maps of a batch of sentence pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from fairseq.data.language_pair_dataset import collate
+from torch import Tensor, nn
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.profiles.profile import profile_path
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
+from fairseq_norm_plugin.hooks.generator import Hypotheses, forced_maps
+from fairseq_norm_plugin.process import enough_threads
+from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, count_tokens, side_encoders
+from fairseq_norm_plugin.text.pairs import TokenPair, Tokens
+from fairseq_norm_plugin.text.tokenise import TextPipeline, WordsInText
+from fairseq_norm_plugin.text.tokens import Frames
+
+
+class Direction:
+    """A model (or an ensemble) of one direction, with the segmentation of its text.
+
+    Args:
+        models: the models, in evaluation mode.
+        dictionaries: fairseq's dictionaries of source and target.
+        pipelines: make words and their subwords of a source and of a target.
+        name: path of the checkpoint, also for messages.
+        frames: the special tokens around the sides; default: ``</s>`` after them.
+        profile: where its profile is; default: beside the checkpoint.
+        trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
+        guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
+
+    Attributes:
+        name, pipelines, frames, profile, trained, guided: as given, or their defaults.
+        sides: encode source and target.
+        layers: number of decoder layers.
+        limits: maximum length of source and target, in tokens with ``</s>``.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        dictionaries: tuple[Any, Any],
+        pipelines: tuple[TextPipeline, TextPipeline],
+        name: str,
+        frames: Optional[Frames] = None,
+        profile: Optional[Path] = None,
+        trained: Optional[tuple[str, str]] = None,
+        guided: Sequence[MapName] = (),
+    ) -> None:
+        self._models: list[Any] = list(models)
+        self._dictionaries = dictionaries
+        self.pipelines = pipelines
+        self.frames = frames or Frames.plain(dictionaries[1].eos())
+        self.sides = side_encoders(pipelines, dictionaries, self.frames)
+        self.name, self.profile = name, profile or profile_path(name)
+        self.trained = trained
+        self.guided = tuple(guided)
+        self.layers = layers_and_heads(self._models)[0]
+        self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the models are."""
+        return torch.device(next(self._models[0].parameters()).device)
+
+    def check(self, options: ExtractionOptions) -> None:
+        """Check that the models have the maps that ``options`` name.
+
+        Raises:
+            UsageError: the models lack a layer or head, or the kind has no maps of heads.
+        """
+        layers, heads = layers_and_heads(self._models)
+        for map_ in options.maps:
+            if map_.head is not None and options.kind not in HEAD_KINDS:
+                raise UsageError(
+                    f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
+                )
+            if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
+                raise UsageError(
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {layers} decoder layers of "
+                    f"{heads} heads, counted from 0; name maps in that range"
+                )
+
+    def encode(self, pair: TokenPair) -> EncodedPair:
+        """Encode source and target of a pair."""
+        return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
+
+    def encoded(self, sides: tuple[SentenceSide, SentenceSide]) -> EncodedPair:
+        """Encode the tokens of source and target (:attr:`sides` make them)."""
+        return self.sides[0].encoded(sides[0]), self.sides[1].encoded(sides[1])
+
+    def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
+        """Encode the words of a source (``which`` 0) or a target (1)."""
+        return self.sides[which].encoded(self.sides[which].side(tokens))
+
+    def read(self, line: str, which: int) -> WordsInText:
+        """The words of a line of source (``which`` 0) or target (1)."""
+        return self.pipelines[which].read(line)
+
+    def words(self, tokens: Tokens, which: int) -> Tokens:
+        """The words of a source (``which`` 0) or a target (1) that the indices of links refer to."""
+        return self.pipelines[which].words(tokens)
+
+    def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
+        """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""
+        items = []
+        for id_, (source, target) in pairs.items():
+            items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
+        sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
+        moved = {name: of.to(self.device) for name, of in sample["net_input"].items() if torch.is_tensor(of)}
+        target = None if sample["target"] is None else sample["target"].to(self.device)
+        return {**sample, "net_input": moved, "target": target}
+
+    def fits(self, pair: EncodedPair) -> bool:
+        """Whether a pair is short enough for the models."""
+        return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
+
+    def forget(self) -> None:
+        """Free the memory that caches of words and pieces take."""
+        self.sides[0].forget()
+        self.sides[1].forget()
+
+    @torch.no_grad()
+    def maps(
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName]
+    ) -> dict[int, SentenceMaps]:
+        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer."""
+        recorded = self.recorded(pairs, kinds, [name.layer for name in names])
+        recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
+        sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
+        ids = sample["id"].tolist()
+        src_tokens = sample["net_input"]["src_tokens"]
+        hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
+        pad = self._dictionaries[1].pad()
+        with enough_threads(self._models, count_tokens(pairs)):
+            ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
+        arrays = batch.sentences(
+            real_positions(src_tokens, pad), [slice(len(pairs[id_][1].side.tokens)) for id_ in ids]
+        )
+        return {
+            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair)
+            for id_, of_pair in zip(ids, arrays)
+        }
+
+    def recorded(
+        self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]
+    ) -> RecordedMaps:
+        """The quantities to record of a batch for maps of ``kinds`` and ``layers``."""
+
+        def source_words(id_: int, row: Tensor) -> list[int]:
+            words: list[int] = pairs[id_][0].side.words.tolist()
+            return [-1] * (len(row) - len(words)) + words  # pads are on the left
+
+        quantities = recorded_quantities(list(kinds), len(self._models))
+        return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
+
+    @torch.no_grad()
+    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, float]:
+        """The log probability (base e, sum over tokens) of each target given its source, by the first model."""
+        sample = self.sample(pairs)
+        target = sample["target"]
+        model = self._models[0]
+        with enough_threads([model], count_tokens(pairs)):
+            lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+        pads = target == self._dictionaries[1].pad()
+        of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
+        return dict(zip(sample["id"].tolist(), of_tokens.double().sum(-1).tolist()))

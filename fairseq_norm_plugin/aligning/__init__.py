@@ -1,1 +1,0 @@
-"""From sentence pairs to word alignments: models of one direction, their text, their maps and links."""

@@ -1,0 +1,240 @@
+"""Loads fairseq checkpoints with torch's ``weights_only``, so that they cannot run code.
+
+fairseq calls ``torch.load`` without arguments.  So torch ≥ 2.6, which setup.py requires, refuses fairseq's own
+checkpoints because of the inert types they hold.  This module admits those types; everything else stays refused, with a
+message that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import errno
+import functools
+import pickle
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
+from fairseq.file_io import PathManager
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.base import ContainerMetadata, Metadata
+from omegaconf.nodes import AnyNode
+from torch import nn
+
+from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.checkpoints.options import check_options
+
+_ADVICE = "give a checkpoint that fairseq-train saved"
+# fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
+# fairseq's main branch (ve-fairseq) refuses it as unexpected.
+_FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
+
+
+def _inert_types() -> list[Any]:
+    """Types that hold data and run no code, each with the checkpoints that need it."""
+    scalar = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
+    return [
+        argparse.Namespace,  # args of old checkpoints, legacy model options in cfg of new ones
+        # numpy scalars in meters and in extra_state (best, val_loss), with the names of numpy 1 and 2
+        (scalar, "numpy.core.multiarray.scalar"),
+        (scalar, "numpy._core.multiarray.scalar"),
+        np.dtype,
+        *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
+    ]
+
+
+def _broadcast_types() -> list[Any]:
+    """Types of a checkpoint that a process of the same training has read, checked and sent to this one."""
+    config = [DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode, Any, dict, list, int]
+    return [*config, collections.defaultdict, distributed_utils._TensorPlaceholder]
+
+
+def admit_checkpoint_types() -> None:
+    """Let ``torch.load`` accept the inert types of fairseq checkpoints, and make its refusals readable.
+
+    Training in several processes also restarts from its own checkpoints: the first process reads one and sends it.
+
+    This is idempotent, because fairseq's data-parallel workers import the plugin again.
+    """
+    torch.serialization.add_safe_globals(_inert_types())
+    load = checkpoint_utils.load_checkpoint_to_cpu
+    if not hasattr(load, "__wrapped__"):
+        checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
+        distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
+
+
+def load_models(paths: Sequence[str], task: Any, data: str) -> tuple[list[Any], Any]:
+    """The models of checkpoints, and the options of the last one.
+
+    Args:
+        paths: the checkpoints.
+        task: the task that builds the models.
+        data: the directory of its dictionaries, for messages.
+
+    Raises:
+        InputError: a checkpoint cannot be used, alone or with these dictionaries.
+    """
+    what = f"the parameters do not fit the options in the checkpoint or the dictionaries in {data}"
+    with fairseq_errors(
+        f"{':'.join(paths)}: {what}", "give an unchanged checkpoint and the dictionaries that it was trained with"
+    ):
+        models, options, _ = checkpoint_utils.load_model_ensemble_and_task(list(paths), task=task)
+    return models, options
+
+
+@contextmanager
+def fairseq_errors(what: str, advice: str) -> Iterator[None]:
+    """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass.
+
+    Raises:
+        InputError: fairseq raised an error.
+    """
+    try:
+        yield
+    except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # fairseq raises plain exceptions, assertions and what Python raises
+        raise InputError(f"{what} ({_one_line(error)}); {advice}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return printable(" ".join(f"{type(error).__name__}: {error}".split()), 160)
+
+
+def check_vocabulary(model: nn.Module) -> None:
+    """Make ``model`` refuse weights that belong to other dictionaries than its own, with a clear message."""
+    model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
+
+
+def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    own = model.state_dict()
+    for stack, name in (("encoder", "source"), ("decoder", "target")):
+        key = f"{stack}.embed_tokens.weight"
+        if key in own and prefix + key in state and len(own[key]) != len(state[prefix + key]):
+            raise InputError(
+                f"the checkpoint has {len(state[prefix + key])} {name} tokens, but the task has {len(own[key])}; give "
+                f"the dictionaries, the languages and the kind of task that the model was trained with (multilingual "
+                f"tasks add one token per language to their dictionaries, docs/models.md)"
+            )
+
+
+def read_checkpoint(path: str) -> dict[str, Any]:
+    """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
+
+    Raises:
+        InputError: the file cannot be read safely, is damaged or has no weights, or its options are not plain.
+    """
+    with explained(path):
+        state = _check(path)
+    if state.get("cfg") is not None:
+        state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
+    if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
+        state["optimizer_history"] = [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}]
+    if "epoch" not in state:
+        state.setdefault("extra_state", {"train_iterator": None})
+    with explained(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hydra warns about fairseq's calls
+        upgraded: dict[str, Any] = checkpoint_utils._upgrade_state_dict(state)
+    _remove_copies(upgraded)
+    return upgraded
+
+
+def _check(path: str) -> dict[str, Any]:
+    """Check a checkpoint before fairseq reads it: it must be undamaged, and its options plain; returns its content.
+
+    The tensors are only mapped into memory, so a large file is not read twice.
+    """
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise InputError(f"{path}: the file is damaged (wrong checksum of {damaged}); copy or save it again")
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    else:  # saved by a torch version before 1.6
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not (isinstance(weights, dict) and weights):
+        raise InputError(f"{path}: the file has no weights; {_ADVICE}")
+    for name, tensor in weights.items():
+        if not (isinstance(name, str) and isinstance(tensor, torch.Tensor)):
+            raise InputError(f"{path}: weight {shown(name)} is not a named tensor; {_ADVICE}")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise InputError(f"{path}: the file has weights but no options of a model; {_ADVICE}")
+    check_options(state, path)
+    content: dict[str, Any] = state
+    return content
+
+
+def _receive_options(broadcast: Any) -> Any:
+    @functools.wraps(broadcast)
+    def broadcast_object(*args: Any, **kwargs: Any) -> Any:
+        with torch.serialization.safe_globals(_broadcast_types()):
+            return broadcast(*args, **kwargs)
+
+    return broadcast_object
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Make errors of torch that reading ``path`` raises inside readable.
+
+    Raises:
+        InputError: the file could run code, or is incomplete.
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
+
+
+def _explain_refusals(load: Any) -> Any:
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
+        with explained(path):
+            _check(str(PathManager.get_local_path(path)))
+            state = load(path, *args, **kwargs)
+        _remove_copies(state)
+        return state
+
+    return load_checkpoint_to_cpu
+
+
+def _remove_copies(state: dict[str, Any]) -> None:
+    for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
+        del state["model"][name]
+
+
+def _looks_saved(path: str) -> bool:
+    """Whether a file begins as one that torch has saved: an archive, or an older one, which is a pickle."""
+    with Path(PathManager.get_local_path(path)).open("rb") as file:
+        return file.read(2).startswith((b"PK", b"\x80"))
+
+
+def _refusal(path: str, error: Exception) -> Exception:
+    """The error for a file that ``error`` was raised at."""
+    if isinstance(error, pickle.UnpicklingError):
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        if not (found or _looks_saved(path)):
+            return InputError(f"{path}: not a checkpoint; expected a file that fairseq-train or torch.save has written")
+        what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
+        return InputError(
+            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
+            f"plain options; get the weights from a source that you trust and save them again"
+        )
+    # torch seeks the archive's directory at the end, and in a short file even before the beginning
+    cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
+    if cut or (isinstance(error, OSError) and error.errno == errno.EINVAL):
+        return InputError(f"{path}: the checkpoint is incomplete ({_one_line(error)}); copy or save it again")
+    if isinstance(error, OSError):
+        return error
+    return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")

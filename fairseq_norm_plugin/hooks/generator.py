@@ -1,0 +1,267 @@
+"""Beam search and forced scoring whose hypotheses carry maps.
+
+fairseq's search is unchanged.  The map that ``--print-alignment`` shows is computed step by step and carried in
+fairseq's own attention buffer (in float32, not cast to the model's dtype).  Recorded quantities come from one
+teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+from fairseq.data import data_utils
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import PassEnd, capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.recorder import (
+    MAPS_KEY,
+    BatchMaps,
+    RecordedMaps,
+    Recorder,
+    layer_capture,
+    real_positions,
+)
+from fairseq_norm_plugin.hooks.printing import hard_alignment, soft_alignment
+
+Hypotheses = list[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """The map that ``--print-alignment`` shows; ``heads`` None means all.
+
+    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
+    """
+
+    kind: str
+    layer: int
+    heads: Optional[tuple[int, ...]]
+    setting: str
+    style: str  # hard or soft
+    specials: tuple[Collection[int], Collection[int]]
+
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
+        """The alignment in the form that fairseq-generate prints."""
+        if self.style == "soft":
+            return soft_alignment(map_, self.setting)
+        ordinary_source, ordinary_target = (
+            ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device))
+            for ids, special in zip((source, target), self.specials)
+        )
+        return hard_alignment(map_, ordinary_source, ordinary_target, self.setting)
+
+
+class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's ensemble, whose attention is the printed map, the mean over the models."""
+
+    def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
+        super().__init__(models)
+        self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
+        self.attentions = [norm_attentions(model) for model in models]  # once here, not in every step
+
+    def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """fairseq's step, with the map of the last target position, [B, S], instead of its attention."""
+        with ExitStack() as stack:
+            for attentions, capture in zip(self.attentions, self.captures):
+                stack.enter_context(capturing(attentions, capture))
+            log_probs, _ = super().forward_decoder(*args, **kwargs)
+        maps = [capture.take()[0][:, -1] for capture in self.captures]
+        return log_probs, torch.stack(maps).mean(dim=0)
+
+
+class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
+    """fairseq's beam search; hypotheses carry the alignment of the printed map and the recorded quantities."""
+
+    model: EnsembleModel
+
+    def __init__(
+        self,
+        models: Sequence[Any],
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(models, tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Set what the hypotheses carry."""
+        if printed:
+            self.model = NormEnsembleModel(list(self.model.models), printed)
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        prefix = kwargs.get("prefix_tokens")
+        if self.printed and self.beam_size > 1 and prefix is not None and bool(prefix.eq(self.eos).any()):
+            raise InputError(
+                "--prefix-size covers a whole target, and then fairseq's beam search returns the attention of other "
+                "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
+                "--print-alignment"
+            )
+        with one_thread(models), _kept_encoder_outs(self.model) as encoder_outs:
+            hypotheses: Hypotheses = self._generate(sample, **kwargs)
+        if self.printed:
+            self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
+        if self.recorded:
+            bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
+            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+        return hypotheses
+
+    def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
+        for tokens, columns, nbest in zip(src_tokens, real_positions(src_tokens, self.pad), hypotheses):
+            for hypothesis in nbest:
+                map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
+                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
+
+
+@contextmanager
+def _kept_encoder_outs(ensemble: Any) -> Iterator[list[Any]]:
+    """What the encoders of an ensemble return in the block, by model; fairseq's search throws it away."""
+    kept: list[Any] = []
+    forward = ensemble.forward_encoder
+
+    def keep(net_input: dict[str, Tensor]) -> Any:
+        outs = forward(net_input)
+        kept[:] = outs or []
+        return outs
+
+    ensemble.forward_encoder = keep
+    try:
+        yield kept
+    finally:
+        del ensemble.forward_encoder
+
+
+class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
+    """fairseq's forced scoring; the maps come from the scoring pass itself."""
+
+    def __init__(
+        self,
+        tgt_dict: Any,
+        printed: Optional[PrintedMap] = None,
+        recorded: Optional[RecordedMaps] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(tgt_dict, **kwargs)
+        self.carry(printed, recorded)
+
+    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+        """Set what the hypotheses carry."""
+        self.printed = printed
+        self.recorded = recorded
+
+    @torch.no_grad()
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
+        """fairseq's generate."""
+        if sample.get("target") is None:
+            raise InputError("--score-reference needs references, but the data set has no target side; binarise one")
+        printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
+        recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
+        with ExitStack() as stack:
+            stack.enter_context(one_thread(models))
+            for i, model in enumerate(models):
+                stack.enter_context(teacher_forcing(model))
+                captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]
+                stack.enter_context(capturing(norm_attentions(model), *printed[i : i + 1], *captures))
+            hypotheses: Hypotheses = super().generate(models, sample, **kwargs)
+        src_tokens, target = sample["net_input"]["src_tokens"], sample["target"]
+        columns, rows = real_positions(src_tokens, self.pad), real_positions(target, self.pad)
+        if self.printed:
+            maps = torch.stack([capture.take()[0] for capture in printed]).mean(dim=0)
+            for i, (hypothesis,) in enumerate(hypotheses):
+                source, map_ = src_tokens[i, columns[i]], maps[i][rows[i], columns[i]]
+                hypothesis["alignment"] = self.printed.alignment(map_, source, hypothesis["tokens"])
+        if self.recorded:
+            batch = BatchMaps()
+            for recorder in recorders:
+                batch.add(recorder.take())
+            for (hypothesis,), arrays in zip(hypotheses, batch.sentences(columns, rows)):
+                hypothesis[MAPS_KEY] = arrays
+        return hypotheses
+
+
+def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
+    """Turn the generator or scorer that a fairseq task has built into the one of this module, in place.
+
+    Everything that the task has set on it is kept (end of sentence, stripped symbols, search).
+
+    Raises:
+        UsageError: it is neither fairseq's SequenceGenerator nor its SequenceScorer.
+    """
+    for stock, ours in ((SequenceGenerator, NormSequenceGenerator), (SequenceScorer, NormSequenceScorer)):
+        if type(generator) is stock:
+            generator.__class__ = ours
+            generator.carry(printed, recorded)
+            return generator
+    raise UsageError(
+        f"the task builds a {type(generator).__name__}, but only fairseq's SequenceGenerator and SequenceScorer can "
+        f"carry maps"
+    )
+
+
+def record_hypotheses(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    bos: int,
+    encoder_outs: Sequence[Any] = (),
+) -> None:
+    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps`` (:func:`forced_maps`)."""
+    columns = real_positions(sample["net_input"]["src_tokens"], pad)
+    found = forced_maps(models, sample, hypotheses, recorded, pad, bos, encoder_outs)
+    for rank, (present, batch) in enumerate(found):
+        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
+        for i, sentence in zip(present, batch.sentences([columns[i] for i in present], rows)):
+            hypotheses[i][rank][MAPS_KEY] = sentence
+
+
+def forced_maps(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    bos: int,
+    encoder_outs: Sequence[Any] = (),
+) -> list[tuple[list[int], BatchMaps]]:
+    """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
+
+    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
+    ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
+    ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
+    unless maps of theirs are recorded.
+    """
+    net_input = sample["net_input"]
+    ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
+    # A sentence may have fewer hypotheses than the beam size.
+    present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
+    batches = [BatchMaps() for _ in ranks]
+    for number, model in enumerate(models):
+        recorder = Recorder(model, recorded, sample)
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
+            known = bool(encoder_outs) and not recorder.reads_encoder
+            encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
+            for rank in ranks:
+                tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
+                inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
+                order = torch.tensor(present[rank], device=inputs.device)
+                recorder.select(present[rank])
+                rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
+                with suppress(PassEnd):
+                    model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                batches[rank].add(recorder.take())
+    return list(zip(present, batches))

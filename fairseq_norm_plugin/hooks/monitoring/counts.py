@@ -1,0 +1,194 @@
+"""Counts for AER and mixing ratios of a validation batch, from the criterion's own forward pass.
+
+A batch adds plain counts to fairseq's logging output, so that sums over batches and processes are exact.  fairseq does
+not print keys that begin with ``_``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import choose
+from alignment_eval.maps.words import SETTINGS
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
+from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldPair
+from fairseq_norm_plugin.hooks.monitoring.metrics import (
+    BATCHES,
+    FAILED,
+    GOLD,
+    KIND_LETTERS,
+    LINKS,
+    SENTENCES,
+    SURE,
+    Figures,
+    mixing_name,
+    positions_key,
+)
+from fairseq_norm_plugin.hooks.monitoring.options import MonitorOptions
+from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.kinds import mixing_ratio
+
+logger = logging.getLogger(__name__)
+
+Tally = dict[str, float]
+
+_QUANTITIES = ("head_attn_w", "layer_attn_n")
+
+
+class Listening:
+    """A criterion that records its forward pass; call it like the criterion itself.
+
+    Args:
+        criterion: fairseq's criterion.
+        monitor: defines what is recorded.
+    """
+
+    def __init__(self, criterion: Any, monitor: Monitor) -> None:
+        self._criterion = criterion
+        self._monitor = monitor
+        self.tally: Callable[[], Tally] | None = None
+
+    def __call__(self, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The criterion's loss; afterwards :attr:`tally` gives the counts."""
+        result, self.tally = self._monitor.observe(self._criterion, model, sample, *args, **kwargs)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._criterion, name)
+
+
+class Monitor:
+    """Counts validation batches that have gold, and derives the metrics from the counts.
+
+    Args:
+        options: what is monitored.
+        blocks: the block types whose mixing ratios are logged, with their numbers of layers.
+        pads: the padding symbols of source and target.
+    """
+
+    def __init__(self, options: MonitorOptions, blocks: dict[str, int], pads: tuple[int, int]) -> None:
+        self.options = options
+        self._pads = pads
+        self._layers = tuple(range(options.layers))
+        self._recorded = RecordedMaps(self._layers, _QUANTITIES)
+        self._extractions = {setting: replace(options.extraction, setting=setting) for setting in SETTINGS}
+        self.figures = Figures(options.extraction, self._layers, options.mixing, blocks)
+
+    def observe(
+        self, criterion: Any, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> tuple[Any, Callable[[], Tally]]:
+        """Run the criterion; return its result, and a function that counts the maps of this pass.
+
+        Raises:
+            InputError: the model does not have blocks that an option needs.
+        """
+        first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
+        recorder = Recorder(model, self._recorded, sample, first_pass)
+        mixing = self._mixing_captures(sample, first_pass)
+        with ExitStack() as stack:
+            stack.enter_context(capturing(norm_attentions(model), *recorder.captures, *mixing))
+            result = criterion(model, sample, *args, **kwargs)
+        return result, lambda: {**self.count(sample, recorder.take()), **_mixing_sums(mixing)}
+
+    def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
+        """The counts of a batch.
+
+        Args:
+            sample: the batch, with gold.
+            quantities: its recorded quantities, one dictionary per layer.
+
+        Raises:
+            InputError: a map holds NaN or infinite values, or does not have the size of its sentence.
+        """
+        pairs: list[GoldPair] = sample[GOLD_KEY]
+        maps = BatchMaps()
+        maps.add(quantities)
+        tokens = (sample["net_input"]["src_tokens"], sample["target"])
+        slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
+        hits = dict.fromkeys(SETTINGS, self._no_hits)
+        for pair, arrays in zip(pairs, maps.sentences(*slices)):
+            if pair.gold is None:
+                continue
+            sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
+            stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
+            if not np.isfinite(stacked).all():
+                raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
+            for setting, extraction in self._extractions.items():
+                linked = choose(stacked, sentence, extraction).linked(*pair.gold.sure.shape)
+                hits[setting] = hits[setting] + pair.gold.hits(linked)
+        return {**self._frame(pairs, scored=True), **self._by_name(hits)}
+
+    def failed(self, sample: dict[str, Any]) -> Tally:
+        """The counts of a batch whose maps could not be computed."""
+        nothing = self._by_name(dict.fromkeys(SETTINGS, self._no_hits))
+        mixing = dict.fromkeys(self.figures.mixing_keys(), 0)
+        return {**self._frame(sample[GOLD_KEY], scored=False), **nothing, **mixing}
+
+    @property
+    def _no_hits(self) -> NDArray[np.int64]:
+        return np.zeros((len(self._layers), len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
+
+    def _frame(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
+        return {
+            SURE: sum(pair.sure for pair in pairs) if scored else 0,
+            SENTENCES: len(pairs) if scored else 0,
+            FAILED: 0 if scored else len(pairs),
+            GOLD: pairs[0].gold_size,
+            BATCHES: 1,
+        }
+
+    def _by_name(self, hits: dict[str, NDArray[np.int64]]) -> Tally:
+        return {
+            f"_{name}_{count}": int(value)
+            for setting in SETTINGS
+            for row, values in zip(self.figures.names(setting), hits[setting])
+            for name, counts in zip(row, values)
+            for count, value in zip(LINKS, counts)
+        }
+
+    def _mixing_captures(self, sample: dict[str, Any], first_pass: bool) -> list[MapCapture[Tally]]:
+        source = sample["net_input"]["src_tokens"].ne(self._pads[0])
+        target = sample["target"].ne(self._pads[1])
+        captures = []
+        for type_, layer in self.figures.mixing_blocks():
+            positions = mixing_positions(type_, source if type_ == ENCODER_SELF else target)
+            sums = partial(self._mixing_of, layer=layer, type_=type_, positions=positions)
+            captures.append(MapCapture(type_, [layer], sums, first_pass=first_pass))
+        return captures
+
+    def _mixing_of(self, block: Block, layer: int, type_: str, positions: Tensor) -> Tally:
+        sums = {}
+        for kind in self.options.mixing:
+            ratios = mixing_ratio(block, kind).double()[positions]
+            sums[f"_{mixing_name(type_, layer, kind)}"] = float(ratios.sum())
+        return {**sums, positions_key(type_, layer): int(positions.sum())}
+
+
+def _mixing_sums(captures: Sequence[MapCapture[Tally]]) -> Tally:
+    return {key: value for capture in captures for sums in capture.take() for key, value in sums.items()}
+
+
+def monitored_layers(model: nn.Module) -> dict[str, int]:
+    """Block type -> number of layers, for the blocks of ``model`` that have maps.
+
+    Raises:
+        InputError: a block lacks parameters that the maps need.
+    """
+    counts = dict.fromkeys(BLOCK_TYPES, 0)
+    for attention in norm_attentions(model):
+        attention.site.weights()
+        counts[attention.site.block] += 1
+    return {type_: count for type_, count in counts.items() if count}

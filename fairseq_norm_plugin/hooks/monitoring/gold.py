@@ -1,0 +1,146 @@
+"""A validation subset with gold alignments, which are part of its batches."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.data import BaseWrapperDataset
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import ContentHash
+from alignment_eval.links.read import Alignments, ReadOptions, read_gold
+from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
+from fairseq_norm_plugin.recording.unknown import UnknownTokens
+from fairseq_norm_plugin.text.binarised import SideReader
+
+logger = logging.getLogger(__name__)
+
+#: The key of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``.
+GOLD_KEY = "gold"
+
+
+@dataclass(frozen=True, eq=False)
+class GoldPair:
+    """One sentence pair: its tokens and words (no maps yet), and its gold.
+
+    Attributes:
+        sentence: its status is ``ok`` if its words are certain.
+        gold: None if the words are not certain; the sentence then counts as a hypothesis without links.
+        sure: number of sure links.
+        gold_size: number of sentences in the whole gold, to check whether a validation saw all of them.
+    """
+
+    sentence: SentenceMaps
+    gold: Optional[GoldMatrix]
+    sure: int
+    gold_size: int
+
+
+class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
+    """A data set of sentence pairs whose batches hold the gold of their sentences.
+
+    Args:
+        dataset: fairseq's data set.
+        pairs: the gold of each sentence, by id.
+        identity: hashes of gold and texts, and how the gold was read.
+    """
+
+    def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
+        super().__init__(dataset)
+        self._pairs = pairs
+        self.identity = identity
+
+    def collater(self, samples: Any, **kwargs: Any) -> Any:
+        """fairseq's batch, with :data:`GOLD_KEY`."""
+        batch = self.dataset.collater(samples, **kwargs)
+        if batch:
+            batch[GOLD_KEY] = [self._pairs[id_] for id_ in batch["id"].tolist()]
+        return batch
+
+    @property
+    def src(self) -> Any:
+        """The source side."""
+        return self.dataset.src
+
+    @property
+    def tgt(self) -> Any:
+        """The target side."""
+        return self.dataset.tgt
+
+
+def with_gold(
+    dataset: Any,
+    subset: str,
+    path: str | Path,
+    options: ReadOptions,
+    readers: tuple[SideReader, SideReader],
+) -> GoldDataset:
+    """Add the gold to a subset.
+
+    Args:
+        dataset: fairseq's data set of sentence pairs.
+        subset: its name, for messages.
+        path: gold alignments; line k belongs to sentence k.
+        options: how to read them.
+        readers: of its source and target.
+
+    Raises:
+        InputError: the gold cannot be read, has no links, has another number of sentences than the subset, or links a
+            word beyond a sentence.
+    """
+    if not Path(path).is_file():
+        raise InputError(
+            f"{path}: no such file, but --aer-gold names it for subset {subset}; a checkpoint keeps this option of "
+            f"its training, --model-overrides \"{{'aer_gold': None}}\" removes it"
+        )
+    alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
+    gold = list(alignments)
+    if len(gold) != len(dataset):
+        raise InputError(
+            f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
+            f"from the text of the gold (fairseq-preprocess --testpref)"
+        )
+    if not alignments.file.possible:
+        raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
+    unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+    pairs = []
+    for id_, links in enumerate(gold):
+        source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
+        unknown.add(source, target)
+        certain = status_of(source.certain, target.certain)
+        sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=certain)
+        try:
+            if sentence.ok:
+                check_words(sentence, links)
+        except InputError as error:
+            raise InputError(f"{path}, subset {subset}: {error}") from error
+        matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
+        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold)))
+    sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
+    logger.info(
+        "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
+        *(subset, path, alignments.base, len(gold), sure, possible - sure),
+    )
+    unknown.warn()
+    return GoldDataset(dataset, pairs, _identity(alignments, pairs))
+
+
+def _identity(alignments: Alignments, pairs: Sequence[GoldPair]) -> dict[str, Any]:
+    """What an AER of this gold is of."""
+    texts = ContentHash()
+    for pair in pairs:
+        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
+        texts.update(json.dumps(sides).encode())
+    return {
+        "gold": alignments.file.hash,
+        "format": alignments.file.format,
+        "base": alignments.base,
+        "swap": alignments.swap,
+        "texts": texts.short,
+    }

@@ -1,0 +1,362 @@
+"""The options that the plugin adds to a fairseq task, and their checks."""
+
+# No `from __future__ import annotations` here: fairseq reads the field types at run time.
+import re
+from argparse import Namespace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.rules import RULES
+from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
+from alignment_eval.maps.subwords import MARKS
+from alignment_eval.maps.words import SETTINGS
+from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
+from fairseq_norm_plugin.hooks.generator import PrintedMap
+from fairseq_norm_plugin.recording.session import OutputOptions
+from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
+
+_KIND, _SETTING, _RULE = "attn_n", "awo", "kobayashi2020"
+
+
+@dataclass
+class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
+    """Options of a norm task; with the defaults the task behaves like fairseq's own."""
+
+    # None: not given.  A given option wins over the profile, even if it names the default.
+    norm_map: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
+            f"{_KIND})"
+        },
+    )
+    norm_layer: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, "
+            "which aligns best in AWO (docs/maps.md)"
+        },
+    )
+    norm_heads: Optional[str] = field(
+        default=None,
+        metadata={"help": "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"},
+    )
+    norm_setting: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "awo: read a target token from the step that outputs it; awi: from the step that takes it as input "
+            f"(default: {_SETTING})"
+        },
+    )
+    norm_alignments: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards "
+            "write parts to FILE.parts, for align-eval merge (docs/scale.md)"
+        },
+    )
+    norm_rule: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {_RULE})"
+        },
+    )
+    norm_records: Optional[str] = field(
+        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run per directory"}
+    )
+    norm_record_kinds: str = field(
+        default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, some of {', '.join(KINDS)}"}
+    )
+    norm_record_layers: Optional[str] = field(
+        default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
+    )
+    norm_records_resume: bool = field(
+        default=False, metadata={"help": "keep the earlier output of this shard and continue it"}
+    )
+    norm_records_overwrite: bool = field(default=False, metadata={"help": "replace the earlier output of this shard"})
+    norm_part_sentences: int = field(
+        default=10000, metadata={"help": "sentences in a part of the output; a killed run loses at most one part"}
+    )
+    norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={"help": "subword marker; auto: detected from each dictionary"},
+    )
+    norm_source_text: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md); "
+            "with --aer-gold: SUBSET=FILE, several separated by commas"
+        },
+    )
+    norm_target_text: Optional[str] = field(
+        default=None, metadata={"help": "the same for the target; needs --score-reference"}
+    )
+    norm_special_tokens: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "more tokens that, like </s>, belong to no word, separated by commas: tags in the text such as "
+            "<2de>,<2fr>; multilingual tasks know their own tags (docs/models.md)"
+        },
+    )
+    norm_profile: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "profile that names the maps for --norm-alignments, unless an option names maps or a rule "
+            "(default: CHECKPOINT.align.json next to the checkpoint; none: no profile)"
+        },
+    )
+    norm_checkpoint: Optional[str] = II("common_eval.path")
+    # fairseq-generate silently ignores --num-shards; the task must see the option to refuse it.
+    norm_num_shards: int = II("dataset.num_shards")
+
+
+def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> None:
+    """Add the interpolated options of ``options`` to ``args``, which hold the options of all groups."""
+    for option in fields(options):
+        group_and_name = re.fullmatch(r"\$\{\w+\.(\w+)\}", str(option.default))
+        if group_and_name:
+            setattr(args, option.name, getattr(args, group_and_name[1], None))
+
+
+@dataclass(frozen=True)
+class NormOptions:
+    """:class:`NormConfig`, checked against the layers and heads of a model.
+
+    ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the map that is printed and extracted; ``output``
+    says what a run writes.
+    """
+
+    kind: str
+    layer: int
+    heads: Optional[tuple[int, ...]]
+    setting: str
+    output: OutputOptions
+
+    def printed(self, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
+        """The map that ``--print-alignment`` shows, ``hard`` or ``soft``.
+
+        Raises:
+            UsageError: it cannot show maps of this kind.
+        """
+        if self.kind not in STEPWISE_KINDS:
+            raise UsageError(
+                f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(STEPWISE_KINDS)}, which "
+                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
+            )
+        source, target = (vocabulary.specials for vocabulary in vocabularies)
+        return PrintedMap(self.kind, self.layer, self.heads, self.setting, style, (source, target))
+
+
+def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
+    """Check, before a run with maps, the options that must agree with fairseq's options.
+
+    Args:
+        cfg: options of the task.
+        generation: fairseq's options of generation.
+        wanted: whether the run writes records or word alignments; else it only prints maps.
+        interactive: whether the run is fairseq-interactive.
+
+    Raises:
+        UsageError: an option contradicts another, or has no effect.
+    """
+    if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
+        raise UsageError(
+            "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "
+            "give --print-alignment hard, or use fairseq-generate"
+        )
+    if not (cfg.source_lang and cfg.target_lang):
+        raise UsageError("--source-lang or --target-lang is missing; a run with maps needs one language pair")
+    if wanted and getattr(generation, "retain_dropout", False):
+        raise UsageError(
+            "--retain-dropout does not work with maps, because maps and hypotheses would get different dropout masks; "
+            "omit it"
+        )
+    if wanted and cfg.norm_target_text and not getattr(generation, "score_reference", False):
+        raise UsageError(
+            "--norm-target-text needs --score-reference; without it the targets are the model's own translations, not "
+            "a given text"
+        )
+    if cfg.norm_records_resume and cfg.norm_records_overwrite:
+        raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other; give one of them")
+    if int(cfg.norm_part_sentences) < 1:
+        raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: the number must be 1 or more")
+    if cfg.norm_num_shards != 1:
+        raise UsageError(
+            f"--num-shards {cfg.norm_num_shards} has no effect in fairseq-generate: every run would take the whole "
+            f"corpus; run shard k, from 0, of N with --distributed-world-size N --distributed-rank k"
+        )
+
+
+def check_outputs(cfg: Any) -> None:
+    """Check that no output has an empty name, such as an unset variable of a shell; it would not be written.
+
+    Raises:
+        UsageError: one has.
+    """
+    for name in ("norm_records", "norm_alignments"):
+        if getattr(cfg, name) == "":
+            raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
+
+
+def vocabularies(
+    cfg: Any, source_dictionary: Any, target_dictionary: Any, tags: Sequence[str]
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target.
+
+    Args:
+        cfg: options of the task.
+        source_dictionary: fairseq's dictionary of the source.
+        target_dictionary: fairseq's dictionary of the target.
+        tags: the task's language tags.
+
+    Raises:
+        UsageError: ``--norm-special-tokens`` names a token that is in neither dictionary.
+    """
+    dictionaries = source_dictionary, target_dictionary
+    stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
+    for token in stated:
+        if not any(token in dictionary for dictionary in dictionaries):
+            raise UsageError(
+                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}; "
+                f"give tokens of the binarised text, separated by commas"
+            )
+    source, target = (
+        Vocabulary(dictionary, str(cfg.norm_subword_mark), special_ids(dictionary, [*tags, *stated]))
+        for dictionary in dictionaries
+    )
+    return source, target
+
+
+def names_maps(cfg: Any) -> bool:
+    """Whether ``cfg`` names maps or a rule for alignments, be it the default ones."""
+    return any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
+
+
+def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
+    """Check ``cfg`` against a model with ``layers`` decoder layers of ``heads`` heads.
+
+    Args:
+        cfg: the options of the task.
+        layers: the number of decoder layers.
+        heads: the number of heads in each layer.
+        profile: the maps for alignments, unless ``cfg`` names maps.
+
+    Raises:
+        UsageError: the model does not have a layer or head, a kind is unknown, or options contradict each other.
+    """
+    layer = default_layer(layers) if cfg.norm_layer is None else int(cfg.norm_layer)
+    _check_number(layer, "--norm-layer", layers)
+    chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
+    record_layers = set(range(layers))
+    if cfg.norm_record_layers is not None:
+        record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
+    record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
+    kind = _choice(cfg.norm_map, "--norm-map", KINDS, _KIND)
+    read_layers, read_kind, extraction = {layer}, kind, None
+    if cfg.norm_alignments:
+        extraction = extraction_options(cfg, kind, layer, chosen)
+        if profile is not None and not names_maps(cfg):
+            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.maps}
+    if not cfg.norm_records:
+        record_layers, record_kinds = read_layers, {read_kind}
+    elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
+        raise UsageError(
+            f"--norm-alignments reads {read_kind} of layers {', '.join(map(str, sorted(read_layers)))}, but "
+            f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} does not "
+            f"record them; add them there"
+        )
+    return NormOptions(
+        kind=kind,
+        layer=layer,
+        heads=chosen,
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
+        output=OutputOptions(
+            kinds=tuple(name for name in KINDS if name in record_kinds),
+            layers=tuple(sorted(record_layers)),
+            heads=heads,
+            extraction=extraction,
+        ),
+    )
+
+
+def _choice(value: Optional[str], option: str, known: Collection[str], default: str) -> str:
+    """The value of an option; ``default`` if it was not given."""
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: choose one of {', '.join(known)}")
+    return default if value is None else value
+
+
+def default_layer(layers: int) -> int:
+    """The layer that aligns best in AWO: the second last (Kobayashi et al. 2020: layer 5 of 6, counted from 1)."""
+    return max(0, layers - 2)
+
+
+def default_layers(layers: int) -> tuple[int, ...]:
+    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md; chosen on cmu150)."""
+    return tuple(range(default_layer(layers), layers))
+
+
+def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
+    """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads.
+
+    Raises:
+        UsageError: ``cfg`` names several heads, or a head of a kind that has no head maps.
+    """
+    if heads is not None and kind not in HEAD_KINDS:
+        raise UsageError(
+            f"--norm-heads {cfg.norm_heads} does not work with --norm-map {kind}, which has maps of whole layers only; "
+            f"omit it, or choose one of {', '.join(HEAD_KINDS)}"
+        )
+    if heads is not None and len(heads) > 1:
+        raise UsageError(
+            f"--norm-alignments reads one head or the whole layer; give a single head instead of --norm-heads "
+            f"{cfg.norm_heads}"
+        )
+    return ExtractionOptions(
+        kind=kind,
+        layer=layer,
+        head=heads[0] if heads else None,
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
+        rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
+    )
+
+
+def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
+    """Parse the value ``text`` of ``option``: numbers from 0 to ``count`` - 1, separated by commas.
+
+    Raises:
+        UsageError: the value is not such a list.
+    """
+    try:
+        numbers = tuple(int(part) for part in str(text).split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text!r}: give numbers separated by commas, such as 0,2") from None
+    if len(set(numbers)) != len(numbers):
+        raise UsageError(f"{option} {text!r} has a duplicate number; give each once")
+    for number in numbers:
+        _check_number(number, option, count)
+    return numbers
+
+
+def _check_number(number: int, option: str, count: int) -> None:
+    if not 0 <= number < count:
+        raise UsageError(f"{option} {number}: not in the model; choose 0 to {count - 1} (counted from 0)")
+
+
+def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Parse the value ``text`` of ``option``: map kinds from ``known``, separated by commas; duplicates are dropped.
+
+    Raises:
+        UsageError: the value is not such a list.
+    """
+    kinds = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not kinds or any(kind not in known for kind in kinds):
+        raise UsageError(f"{option} {text!r}: choose from {', '.join(known)}")
+    return tuple(dict.fromkeys(kinds))

@@ -1,0 +1,180 @@
+"""Tasks for multilingual and pretrained models: M2M-100, NLLB-200 and mBART (docs/models.md)."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.tasks import register_task
+from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
+
+from alignment_eval.errors import InputError, UsageError, printable, shown
+from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
+from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.hooks.options import NormConfig, fill_interpolations
+from fairseq_norm_plugin.hooks.tasks.norm_mixin import NormMixin
+from fairseq_norm_plugin.text.tokens import Frame, Frames
+
+
+class ArgparseMixin:
+    """Adds a norm task's options to a fairseq task that takes its options from argparse; list it first.
+
+    Such a task gets the options of all groups in one Namespace, which is ``cfg`` here.
+    """
+
+    #: The dataclass of the options that are added.
+    added_options: type[FairseqDataclass] = NormConfig
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add fairseq's arguments and those of :attr:`added_options`."""
+        super().add_args(parser)  # type: ignore[misc]
+        gen_parser_from_dataclass(parser, cls.added_options())
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """Set up fairseq's task; its options are available as ``cfg`` and as ``args``."""
+        fill_interpolations(args, cls.added_options)
+        task = super().setup_task(args, **kwargs)  # type: ignore[misc]
+        task.cfg = task.args = args
+        return task
+
+
+@register_task("translation_multi_simple_epoch_norm")
+class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationMultiSimpleEpochTask):  # type: ignore[misc]
+    """fairseq's ``translation_multi_simple_epoch`` whose models show their maps."""
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """Set up fairseq's task.
+
+        Raises:
+            UsageError: the model does not have a language.
+        """
+        if args.lang_pairs is not None and (args.source_lang or args.target_lang):
+            cls.check_languages(args)
+        return super().setup_task(args, **kwargs)
+
+    @classmethod
+    def check_languages(cls, args: Namespace) -> None:
+        """Check that the model has the languages; errors as for :meth:`setup_task`."""
+        pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
+        known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
+        _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
+
+    @property
+    def language_tags(self) -> list[str]:
+        """``__de__`` or ``[de]``, for every kind of data that has its own tags."""
+        style, specs = self.args.lang_tok_style, self.args.langtoks_specs
+        return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
+
+    @property
+    def frames(self) -> Frames:
+        """Tags before the sides, or in the place of ``</s>``.
+
+        Raises:
+            InputError: the dictionaries lack a tag.
+        """
+        source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
+        encoder_spec, decoder_spec = self.args.langtoks["main"]
+        try:
+            of_source = manager.get_encoder_langtok(source, target, encoder_spec)
+            of_target = manager.get_decoder_langtok(target, decoder_spec)
+        except AssertionError as error:  # fairseq adds the tags of --langtoks-specs only
+            raise InputError(
+                f"{printable(str(error), 120)}: --langtoks names tags {shown(self.args.langtoks['main'])}, but "
+                f"--langtoks-specs {shown(self.args.langtoks_specs)}; give both as the model was trained with"
+            ) from error
+        eos = self.target_dictionary.eos()
+        before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
+        if self.args.lang_tok_replacing_bos_eos:
+            return Frames(Frame((), before[0] or (eos,)), Frame((), (eos,)), eos if of_target is None else of_target)
+        return Frames(Frame(before[0], (eos,)), Frame(before[1], (eos,)), eos)
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """The options that decide how the model sees the languages."""
+        names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
+        return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
+
+
+@dataclass
+class MonitoredNormConfig(NormConfig, MonitorConfig):
+    """The plugin's options."""
+
+
+@register_task("translation_from_pretrained_bart_norm")
+class TranslationFromPretrainedBARTNormTask(
+    ArgparseMixin,
+    MonitorMixin,
+    NormMixin,
+    TranslationFromPretrainedBARTTask,  # type: ignore[misc]
+):
+    """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
+
+    added_options = MonitoredNormConfig
+
+    @classmethod
+    def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
+        """Set up fairseq's task.
+
+        Raises:
+            UsageError: the model does not have a language, or its languages are not given.
+        """
+        cls.check_languages(args)
+        task = super().setup_task(args, **kwargs)
+        cls.check_languages(args)  # now also those that fairseq has detected from the data
+        return task
+
+    @classmethod
+    def check_languages(cls, args: Namespace) -> None:
+        """Check that the model has the languages; errors as for :meth:`setup_task`."""
+        if not args.langs:
+            raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
+        _check_languages(args, args.langs.split(","), "--langs")
+
+    @classmethod
+    def with_dictionaries(cls, args: Namespace, files: Sequence[Path]) -> Any:
+        """The task with the dictionaries of source and target in ``files``, for reading text."""
+        fill_interpolations(args, cls.added_options)
+        task = cls(args, *(cls.load_dictionary(str(file)) for file in files))
+        task.cfg = task.args = args
+        return task
+
+    @property
+    def language_tags(self) -> list[str]:
+        """``[de_DE]`` for each language."""
+        return [f"[{language}]" for language in self.langs]
+
+    @property
+    def frames(self) -> Frames:
+        """The tag after ``</s>``; the decoder starts with the target's tag."""
+        dictionaries = self.source_dictionary, self.target_dictionary
+        languages = self.args.source_lang, self.args.target_lang
+        tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
+        before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
+        source, target = (Frame(before, (dictionary.eos(), tag)) for dictionary, tag in zip(dictionaries, tags))
+        return Frames(source, target, tags[1])
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """The options that decide how the model sees the languages."""
+        return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
+
+
+def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:
+    for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
+        if language is not None and language not in known:
+            some = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
+            raise UsageError(
+                f"{option} {language} is not one of the model's {len(known)} languages ({origin}: {some}); give one "
+                f"of them, spelled as in training"
+            )

@@ -1,0 +1,129 @@
+"""Align the sentence pairs of a table batch by batch, in any process: for Ray Data, Spark, Dask and datasets."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Union
+
+import torch
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.corpus import AlignedPair
+from alignment_eval.extraction.extract import WordLinks
+from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.profiles.chosen import Overrides, chosen_method
+from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.records.lexicon_file import read_lexicon
+from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.separately import align_separately
+from fairseq_norm_plugin.model.batches import MAX_TOKENS, check_max_tokens
+from fairseq_norm_plugin.model.columns import column_names, columns_of, like
+from fairseq_norm_plugin.model.loading import load
+
+
+class AlignBatch:
+    """Aligns batches of sentence pairs, each pair by itself: by the models' profiles, and a lexicon file if given.
+
+    An object holds options only and can be pickled.  Each process loads the models when it aligns its first batch.
+
+    Args:
+        path: the checkpoint, as for :func:`fairseq_norm_plugin.load`.
+        *args: more arguments of that function: ``data``, ``source_lang``, ``target_lang``, ``bpe_codes``.
+        profile: a profile's file; default: the one beside each checkpoint.
+        lexicon_file: a lexicon that ``norm-align --save-lexicon`` wrote.
+        max_tokens: tokens of a batch in the model, pads included.
+        device: where the models run; default: a GPU if this process sees one, else the processor.
+        columns: the columns of source and target.
+        **options: more arguments of :func:`fairseq_norm_plugin.load`, such as ``reverse_path``.
+
+    Raises:
+        UsageError: ``max_tokens`` is below 1, or ``profile`` is ``none``.
+    """
+
+    def __init__(
+        self,
+        path: Union[str, Path],
+        *args: Any,
+        profile: Union[str, Path, None] = None,
+        lexicon_file: Union[str, Path, None] = None,
+        max_tokens: int = MAX_TOKENS,
+        device: Union[str, None] = None,
+        columns: tuple[str, str] = ("source", "target"),
+        **options: Any,
+    ) -> None:
+        if str(profile) == NO_PROFILE:
+            raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
+        check_max_tokens(max_tokens)
+        self._model = (path, *args), options
+        self._profile = None if profile is None else str(profile)
+        self._overrides = Overrides(lexicon_file=None if lexicon_file is None else str(lexicon_file))
+        self._max_tokens = max_tokens
+        self._device = device
+        self._columns = columns
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The options, without loaded models."""
+        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+
+    def __call__(self, batch: Any) -> Any:
+        """Align the pairs of a batch.
+
+        Args:
+            batch: a ``pyarrow.Table`` or ``RecordBatch``, a ``pandas.DataFrame``, or a mapping of columns.
+
+        Returns:
+            A batch of the same kind and the same rows, with the column ``id`` if the batch has one, and with ``links``
+            (Pharaoh format, ``i-j i-j …``), ``confidences`` (one for each link, in their order) and ``status`` (``ok``,
+            or why the pair has no links: it is empty, too long, no text, or raised an error, which does not harm the
+            other pairs).
+
+        Raises:
+            InputError: a file cannot be used, a model has no profile, or the batch lacks a column.
+        """
+        pairs = dict(enumerate(zip(*columns_of(batch, self._columns))))
+        aligner, direction = self._loaded
+        aligned = align_separately(aligner, direction, pairs)
+        rows = [aligned[row] for row in pairs]
+        kept = [name for name in column_names(batch) if name == "id"]
+        results: dict[str, list[Any]] = {
+            "links": ["" if pair.links is None else format_pharaoh_line(pair.links.links) for pair in rows],
+            "confidences": [_confidences(pair) for pair in rows],
+            "status": [pair.status for pair in rows],
+        }
+        return like(batch, kept, results)
+
+    @cached_property
+    def _loaded(self) -> tuple[Aligner, Direction]:
+        """The models of this process, ready to align."""
+        args, options = self._model
+        model = load(*args, **options)
+        model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        directions = [one.direction for one in model.with_reverse]
+        if self._profile is None:
+            for direction in directions:
+                _check_profile(direction)
+        profiles, names = profiles_of(directions, [one.identity for one in model.with_reverse], (), self._profile)
+        method = chosen_method(profiles, names, None, self._overrides).method
+        file = self._overrides.lexicon_file
+        lexicon = None if file is None else read_lexicon(file)
+        return Aligner(method, directions, self._max_tokens, lexicon, check_lexicon=False), directions[0]
+
+
+def _check_profile(direction: Direction) -> None:
+    """Check that a model has a profile; it cannot choose its maps on a batch, or each batch would have others.
+
+    Raises:
+        InputError: it has none.
+    """
+    if not direction.profile.is_file():
+        raise InputError(
+            f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make one with "
+            f"norm-align calibrate"
+        )
+
+
+def _confidences(pair: AlignedPair) -> list[float]:
+    return list(pair.links.confidences().values()) if isinstance(pair.links, WordLinks) else []

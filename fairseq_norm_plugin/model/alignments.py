@@ -1,0 +1,146 @@
+"""Align sentence pairs by the models' profiles, as norm-align does."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Optional, Union
+
+from tqdm import tqdm
+
+from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.extraction.corpus import AlignedPair
+from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.files import file_hash
+from alignment_eval.profiles.chosen import Overrides, chosen_method, few_pairs_warning
+from alignment_eval.records.lexicon_file import read_lexicon
+from alignment_eval.report.alignment_view import Alignment, Alignments
+from alignment_eval.signature import Value, signature
+from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE
+from fairseq_norm_plugin.model.batches import MAX_TOKENS, check_max_tokens
+from fairseq_norm_plugin.model.sentences import GivenPair
+from fairseq_norm_plugin.text.pairs import TokenPair
+
+#: Pairs that are sorted by length together, like the default of ``norm-align --window``.
+_WINDOW = 10_000
+
+
+class ProfileAligner:
+    """Aligns sentence pairs by the method of the models' profiles, and reports that method once.
+
+    Args:
+        directions: the source-target model, and the target-source model if there is one.
+        models: their hashes.
+    """
+
+    def __init__(self, directions: Sequence[Direction], models: Sequence[str]) -> None:
+        self._directions = directions
+        self._models = models
+        self._said = ""
+
+    def align(
+        self,
+        given: Iterable[GivenPair],
+        overrides: Overrides,
+        profile: Union[str, Path, None] = None,
+        max_tokens: int = MAX_TOKENS,
+        quiet: bool = False,
+    ) -> Alignments:
+        """Align sentence pairs, in their order, with a progress bar on a terminal.
+
+        Args:
+            given: the pairs, all of text.
+            overrides: what is stated besides the profiles.
+            profile: a profile's file, ``none`` for no profile, None for those beside the checkpoints.
+            max_tokens: tokens of a batch, pads included.
+            quiet: no progress bar and no warnings about the text.
+
+        Raises:
+            InputError: a sentence is given as token ids, or a profile or lexicon cannot be used.
+            UsageError: a profile of one direction for two models, or ``max_tokens`` is below 1.
+        """
+        check_max_tokens(max_tokens)
+        first = self._directions[0]
+        pairs = _token_pairs(given, first)
+        lexicon, lexicon_fields = _lexicon(overrides.lexicon_file)
+        named = None if profile is None else str(profile)
+        profiles, names = profiles_of(self._directions, self._models, pairs, named, max_tokens)
+        chosen = chosen_method(profiles, names, len(pairs), overrides)
+        if chosen.reason != self._said:
+            self._said = chosen.reason
+            print(f"align: {chosen.reason}", file=sys.stderr)
+        if len(pairs) >= SAMPLE and (
+            warning := mismatch_warning(sampled_pairs(pairs, len(pairs), first), first, max_tokens)
+        ):
+            warn_on_stderr(warning)
+        aligner = Aligner(chosen.method, self._directions, max_tokens, lexicon, _warn_of_few)
+        aligned = _align_all(aligner, pairs, quiet)
+        fields = {**chosen.method.fields(), **lexicon_fields, **chosen.fields}
+        return Alignments(map(self._alignment, pairs, aligned), signature(sentences=len(pairs), **fields))
+
+    def _alignment(self, pair: TokenPair, aligned: AlignedPair) -> Alignment:
+        source, target = (self._directions[0].words(tokens, which) for which, tokens in enumerate(pair))
+        return Alignment.of(source, target, aligned.links, aligned.status)
+
+
+def _lexicon(file: Optional[str]) -> tuple[Optional[Lexicon], dict[str, Value]]:
+    """The lexicon of a file, and what the signature says of it."""
+    if file is None:
+        return None, {}
+    path = Path(file).resolve()
+    state = path.stat() if path.is_file() else None
+    lexicon, hash_ = _read_lexicon(path, state and (state.st_mtime_ns, state.st_size))
+    return lexicon, {"lexicon_file": hash_}
+
+
+@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the lexicon of a large text
+def _read_lexicon(path: Path, state: object) -> tuple[Lexicon, str]:
+    """The lexicon of a file and the file's hash; ``state`` changes when the file does."""
+    return read_lexicon(path), file_hash(path)
+
+
+def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[TokenPair]:
+    pairs: list[TokenPair] = []
+    for pair in given:
+        for sentence, name in zip((pair.source, pair.target), pair.names):
+            if not isinstance(sentence, str):
+                raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
+        pairs.append((direction.read(str(pair.source), 0), direction.read(str(pair.target), 1)))
+    return pairs
+
+
+def _warn_of_few(lexicon: Lexicon) -> None:
+    if warning := few_pairs_warning(lexicon.pairs):
+        warn_on_stderr(warning)
+
+
+def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> list[AlignedPair]:
+    """The alignments in the order of the pairs; ``quiet``: without progress bar and warnings about the text."""
+    windows = _windows(pairs, aligner.counted_pairs or _WINDOW)
+    disable = True if quiet else None  # None: unless there is a terminal
+    with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
+        by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
+    if not quiet:
+        for warning in (*_left_out(by_id.values()), aligner.unknown_warning()):
+            if warning:
+                warn_on_stderr(warning)
+    return [by_id[number] for number in range(len(pairs))]
+
+
+def _windows(pairs: Sequence[TokenPair], size: int) -> Iterator[Iterator[tuple[int, TokenPair]]]:
+    for start in range(0, len(pairs), size):
+        yield enumerate(pairs[start : start + size], start)
+
+
+def _left_out(pairs: Collection[AlignedPair]) -> Iterator[str]:
+    """Warnings about pairs that were not aligned."""
+    for reason, count in Counter(pair.status for pair in pairs if pair.links is None).items():
+        first = min(pair.id for pair in pairs if pair.status == reason)
+        yield f"sentence pairs that are {reason}: {count}, without links (the first is number {first}, from 0)"

@@ -1,0 +1,269 @@
+"""Load the checkpoint of a translation model."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import torch
+
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.extraction.options import MapName
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors
+from fairseq_norm_plugin.checkpoints.weights import build_model, read_parts
+from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
+from fairseq_norm_plugin.hooks.other_direction import direction_warning, other_languages
+from fairseq_norm_plugin.model.guided_maps import guided_maps
+from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
+from fairseq_norm_plugin.model.norm_model import NormModel
+from fairseq_norm_plugin.model.subwords import text_settings
+from fairseq_norm_plugin.recording.identity import ParameterHash
+from fairseq_norm_plugin.recording.profile import profile_file
+from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
+from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+
+_DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
+_CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
+#: One file, or two: of source and target.
+Codes = Union[str, Path, Sequence[Union[str, Path]]]
+
+
+def load(
+    path: Union[str, Path],
+    data: Union[str, Path, None] = None,
+    source_lang: Optional[str] = None,
+    target_lang: Optional[str] = None,
+    bpe_codes: Optional[Codes] = None,
+    subword_mark: str = "auto",
+    *,
+    reverse_path: Union[str, Path, None] = None,
+    reverse_data: Union[str, Path, None] = None,
+    reverse_bpe_codes: Optional[Codes] = None,
+    tokenizer: Optional[str] = None,
+    bpe: Optional[str] = None,
+    source_words: str = "blanks",
+    target_words: str = "blanks",
+    dtype: str = "float32",
+    **options: Any,
+) -> NormModel:
+    """Load a fairseq checkpoint to read maps and alignments from.
+
+    Args:
+        path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
+            checkpoint, dictionaries and subwords.
+        data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, if it is a directory.
+        source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
+            dictionaries and the checkpoint.
+        target_lang: target language; detected, too, by default.
+        bpe_codes: file of subword-nmt or fastBPE codes, or two files, of source and target; sentences are then given in
+            words.
+        subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
+        reverse_path: a checkpoint of the other direction; alignments are then made by both models.  A multilingual
+            model that was trained in both directions is its own, unless this is ``none``.
+        reverse_data: its dictionaries; default: ``data``.
+        reverse_bpe_codes: its codes, one file, or two, of its source (``target_lang``) and target; default:
+            ``bpe_codes``.
+        tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; words are then its
+            tokens.
+        bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
+            given in subwords.  By default what the directory or the checkpoint says; if they say nothing, ``none``.
+        source_words: what the words of the source are: what ``blanks`` separate; ``characters``, in scripts without
+            blanks; or ``segmented``: what blanks separate that the model does not read (with ``sentencepiece`` only).
+        target_words: the same of the target.
+        dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
+            the matrix products have 8 bits, on a CPU.
+        **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
+            ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
+            ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
+            begins with, of Marian's models of several target languages (``fra`` for ``>>fra<<``; default: that of
+            ``target_lang``; ``none``: no tag).
+
+    Raises:
+        InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
+            was not trained in this direction.
+        UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
+            text that do not go together.
+    """
+    if dtype not in DTYPES:
+        raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
+    if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
+        raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
+    languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
+    stated = _Stated(
+        (source_lang, target_lang),
+        {"tokenizer": tokenizer, "bpe": bpe},
+        {**options, "bpe_codes": _codes("bpe_codes", bpe_codes)},
+        (source_words, target_words),
+        subword_mark,
+        {name: None if value is None else str(value) for name, value in languages.items()},
+        dtype,
+    )
+    own = reverse_path is None or str(reverse_path) == str(path)
+    model = _load_direction(find_files(path, data), stated, own_reverse=own)
+    if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
+        reverse = stated.exchanged(model, _codes("reverse_bpe_codes", reverse_bpe_codes))
+        files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
+        model.reverse = _load_direction(files, reverse, model.text.exchanged())
+    _warn_of_languages(model)
+    return model
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What a caller states of a model: languages, tokenizer and subwords, words, mark, multilingual options, type."""
+
+    languages: tuple[Optional[str], Optional[str]]
+    text: Mapping[str, Optional[str]]
+    options: Mapping[str, Any]
+    words: tuple[str, str]
+    mark: str
+    multilingual: Mapping[str, Optional[str]] = field(default_factory=dict)
+    dtype: str = "float32"
+
+    def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
+        """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
+        cfg = forward.task.cfg
+        return replace(
+            self,
+            languages=(cfg.target_lang, cfg.source_lang),
+            multilingual={**self.multilingual, "target_tag": None},
+            options=exchanged_options(self.options, codes),
+            words=self.words[::-1],
+        )
+
+
+def _codes(option: str, given: Optional[Codes]) -> list[str]:
+    """The files of BPE codes, of source and target; none if there are no codes."""
+    if given is None:
+        return []
+    codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
+    if not 1 <= len(codes) <= 2:
+        raise UsageError(f"{option}: {len(codes)} files: expected one of joint codes, or two, of source and target")
+    for name in codes:
+        if not Path(name).is_file():
+            raise InputError(f"{name}: no such file; check the path of the BPE codes")
+    return codes
+
+
+def _load_direction(
+    files: ModelFiles, stated: _Stated, otherwise: Optional[TextSettings] = None, own_reverse: bool = False
+) -> NormModel:
+    """The model of one direction; with ``own_reverse``, also of the other if it was trained in both.
+
+    If nothing is stated or found of its subwords, they are as ``otherwise`` says.
+    """
+    state = read_parts(files.members[0])
+    cfg = state["cfg"]
+    if "task" not in cfg:
+        raise InputError(f"{files.name}: the options name no task; {_CHECKPOINT}")
+    source, target = _languages(files.data, stated.languages, cfg.task)
+    languages = Languages(source, target, files.data, stated.multilingual)
+    with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
+        task = setup_task(cfg.task, languages)
+    with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
+        settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
+    settings = settings if otherwise is None or settings.is_stated else otherwise
+    if files.found or found:
+        print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
+    models, options = [], []
+    # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
+    hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
+    see = None if hashed is None else hashed.add
+    for parts in files.members:
+        state = state or read_parts(parts)
+        trained = state["cfg"].task
+        options.append(state["cfg"])
+        with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
+            models.append(build_model(task, state, parts[0], stated.dtype, see))
+        state = {}
+    parameters = None if hashed is None else hashed.whole
+    guided = guided_maps(options)
+    told = is_told_languages(trained)
+    others = None if told else other_languages(trained, (languages.source, languages.target))
+    model = _norm_model(task, models, settings, languages, files, parameters, guided, others)
+    if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
+        other = setup_task(cfg.task, languages.exchanged)
+        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters, guided)
+    return model
+
+
+def _norm_model(
+    task: Any,
+    models: Sequence[Any],
+    settings: TextSettings,
+    languages: Languages,
+    files: ModelFiles,
+    parameters: Optional[str],
+    guided: Sequence[MapName],
+    trained: Optional[tuple[str, str]] = None,
+) -> NormModel:
+    frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
+    source, target = (
+        Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary, task.language_tags))
+        for dictionary in dictionaries
+    )
+    both = pipelines(settings, (languages.source, languages.target), (source, target))
+    profile = profile_file(files.checkpoints, task.told_direction)
+    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained, guided)
+    return NormModel(task, models, direction, (source, target), settings, parameters)
+
+
+def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options: Any) -> tuple[str, str]:
+    """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
+
+    Raises:
+        InputError: they are not known.
+    """
+    if stated[0] and stated[1]:
+        return stated[0], stated[1]
+    try:
+        detected = _detect_languages(data)
+    except InputError:
+        own = [getattr(options, name, None) for name in ("source_lang", "target_lang")]
+        if not all(own):
+            raise
+        missing = [file for language in own if not (file := data / f"dict.{language}.txt").is_file()]
+        if len(missing) == 1:
+            raise InputError(
+                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it there, or "
+                f"name the languages with -s and -t"
+            ) from None
+        if missing:
+            raise
+        detected = str(own[0]), str(own[1])
+    return stated[0] or detected[0], stated[1] or detected[1]
+
+
+def _detect_languages(data: Path) -> tuple[str, str]:
+    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing.
+
+    Raises:
+        InputError: there is no such data, or of several language pairs.
+    """
+    names = [path.name for path in data.iterdir()] if data.is_dir() else []
+    matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
+    pairs = sorted({(match[1], match[2]) for match in matches if match})
+    if len(pairs) != 1:
+        found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
+        raise InputError(
+            f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"
+        )
+    return pairs[0]
+
+
+def _warn_of_languages(model: NormModel) -> None:
+    """Warn of models of another direction."""
+    used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.with_reverse]
+    other = [(of.name, of.trained, pair) for of, pair in used if of.trained]
+    if len(other) == 2 and other[0][1] == other[1][1][::-1]:
+        said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
+        warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")
+        return
+    for name, trained, pair in other:
+        warn_on_stderr(direction_warning(name, trained, pair))

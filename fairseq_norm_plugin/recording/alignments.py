@@ -1,0 +1,119 @@
+"""Writes the word alignments of a run of fairseq-generate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.files import check_new, is_stream, new_file, write_lines
+from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.records.manifest import read_manifest, read_parts
+from alignment_eval.records.merge import COLUMNS, AlignmentRun, merged
+from alignment_eval.schema import ForeignFile
+from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts, check_same_run, written_ids
+
+
+def parts_directory(file: Path) -> Path:
+    """The directory with the parts of the alignments file ``file``.
+
+    Raises:
+        InputError: no file can be written there.
+    """
+    check_new(file, overwrite=True, parents=True)
+    return file.with_name(f"{file.name}.parts")
+
+
+def manifest_file(file: Path) -> Path:
+    """The manifest of the finished alignments file ``file`` of a run with one shard."""
+    return file.with_name(f"{file.name}.manifest.json")
+
+
+def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run.
+
+    Raises:
+        InputError: the earlier output cannot be read.
+    """
+    if shards == 1 and (finished := _finished_run(file)):
+        return np.arange(finished.size)
+    return written_ids(parts_directory(file), AlignmentRun, shard, shards)
+
+
+def _finished_run(file: Path) -> AlignmentRun | None:
+    """The run that has finished ``file``; None: no run has."""
+    path = manifest_file(file)
+    if not (file.is_file() and path.is_file()):
+        return None
+    foreign = ForeignFile(str(path), "the manifest of alignments", "remove it and the alignments, and run again")
+    return read_manifest(foreign, path.read_bytes(), AlignmentRun)
+
+
+class AlignmentFile(ShardParts):
+    """The links of a shard in parts, which a run with one shard merges into its file at the end.
+
+    Args:
+        file: the alignments file; the parts are in FILE.parts.
+        manifest: the run and the shard.
+        existing: what to do with earlier output of the shard.
+
+    Raises:
+        InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
+    """
+
+    def __init__(self, file: Path, manifest: AlignmentRun, existing: IfExists) -> None:
+        self.file = file
+        self._finished = manifest.shards == 1 and self._is_finished(manifest, existing)
+        super().__init__(parts_directory(file), manifest, manifest.schema(COLUMNS), existing)
+        self.written |= self._finished
+
+    def _is_finished(self, manifest: AlignmentRun, existing: IfExists) -> bool:
+        """Whether the same run has finished the file before, and is resumed.
+
+        Raises:
+            InputError: the file exists and belongs to another run, or no file can be written there.
+        """
+        if is_stream(self.file):
+            raise InputError(f"{self.file}: this is not a regular file; give the name of a file")
+        finished = _finished_run(self.file) if existing.resume else None
+        if finished is None:
+            check_new(self.file, existing.overwrite, existing.options[1], parents=True)
+            return False
+        check_same_run(manifest_file(self.file), finished, manifest)
+        return True
+
+    def finish(self) -> None:
+        """Make the last part; a run with one shard then writes its manifest and file, and removes the parts."""
+        super().finish()
+        if self.manifest.shards > 1:
+            return
+        if not self._finished:
+            with new_file(self.file) as temporary:
+                self._write_merged(temporary, iter(merged(self.directory)))
+                # a replaced file goes first, so that the manifest never describes another file
+                Path(os.path.realpath(self.file)).unlink(missing_ok=True)
+                write_lines(manifest_file(self.file), [self.manifest.to_json()])
+        for part in read_parts(self.directory, AlignmentRun):
+            part.path.unlink()
+        with suppress(OSError):  # it does not exist, or holds something else
+            self.directory.rmdir()
+
+    def _write_merged(self, path: Path, lines: Iterator[str]) -> None:
+        write_lines(path, lines)
+
+
+def links_table(sentences: Sequence[SentenceMaps], options: ExtractionOptions) -> pa.Table:
+    """The rows of the best hypotheses: their links, or why there are none."""
+    best = [sentence for sentence in sentences if sentence.rank == 0]
+    lines = [format_pharaoh_line(extract(sentence, options)) if sentence.ok else "" for sentence in best]
+    columns = [[sentence.id for sentence in best], [sentence.status for sentence in best], lines]
+    return pa.table(columns, schema=pa.schema(COLUMNS))

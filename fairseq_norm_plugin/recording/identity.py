@@ -1,0 +1,208 @@
+"""The identity of a run: model, data, and every option that changes the numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import torch
+from fairseq.modules import FairseqDropout
+from torch import Tensor, nn
+
+from alignment_eval import __version__
+from alignment_eval.files import ContentHash, file_hash
+from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.tokens import Frames
+
+#: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
+#: (the task's limits are in the signature), and switches of generation and tracing.
+_SILENT_ATTRIBUTES = re.compile(
+    r"train|training|.*drop.*|quant_noise.*|max_.*|need_attn|beam_size|onnx_trace|skip_embed_dim_check|num_updates"
+)
+#: Numbers of a parameter that are hashed at once.
+_CHUNK = 1 << 24
+# Options of generation that change no map.
+_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
+
+
+def run_signature(
+    task: str,
+    cfg: Any,
+    plan: Plan,
+    models: Sequence[nn.Module],
+    parameters: str,
+    readers: Sequence[SideReader],
+    input_options: Mapping[str, Any],
+    generation: Any,
+) -> dict[str, Any]:
+    """The signature of a run: everything that every output depends on.
+
+    Args:
+        task: name of the task's class.
+        cfg: options of the task.
+        plan: the sentences of the run.
+        models: the models of the ensemble.
+        parameters: the hash of their parameters in float32.
+        readers: of source and target.
+        input_options: more options of the task that change the input of the model.
+        generation: fairseq's options of generation.
+    """
+    languages = (cfg.source_lang, cfg.target_lang)
+    vocabularies = [reader.vocabulary for reader in readers]
+    texts = [reader.text and reader.text.hash for reader in readers]
+    generation_fields = generation_options(generation)
+    return {
+        "version": __version__,
+        "task": task,
+        "model": parameters,
+        "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
+        "architecture": architecture_hash(models),
+        "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+        "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
+        "subset": plan.subset,
+        "languages": list(languages),
+        "marks": [vocabulary.mark for vocabulary in vocabularies],
+        "special_tokens": [sorted(vocabulary.specials) for vocabulary in vocabularies],
+        **input_options,
+        "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+        "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+        "truncate_source": cfg.truncate_source,
+        "shards": plan.shards,
+        "generation": generation_fields,
+        **({"texts": texts} if any(texts) else {}),
+        **(plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}),
+    }
+
+
+def generation_options(args: Any) -> dict[str, Any]:
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        options = dataclasses.asdict(args)
+    else:
+        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    return {name: _plain(value) for name, value in sorted(options.items()) if name not in _SILENT_OPTIONS}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, bool, type(None))) else str(value)
+
+
+class ParameterHash:
+    """A running hash of the parameters and buffers of models.
+
+    Args:
+        dtype: the type that floating-point numbers are hashed in; None: each in its own.  In float32 the parameters of
+            a checkpoint have the same hash whatever type they are computed in later.
+    """
+
+    def __init__(self, dtype: Optional[torch.dtype] = None) -> None:
+        self._digest = ContentHash(size=8)
+        self._dtype = dtype
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
+        if name.endswith("._float_tensor"):
+            return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
+        self._digest.update(name.encode())
+        for chunk in torch.split(tensor.detach().flatten(), _CHUNK):
+            self._digest.update(_bytes(chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk))
+
+    def add_model(self, model: nn.Module) -> None:
+        """Add all parameters and buffers of a model."""
+        for name, tensor in sorted(model.state_dict().items()):
+            self.add(name, tensor)
+
+    @property
+    def whole(self) -> str:
+        """The hash of what was added so far."""
+        return self._digest.whole
+
+
+def model_hash(models: Sequence[nn.Module]) -> str:
+    """Hash of all parameters and buffers, in their dtype."""
+    hashed = ParameterHash()
+    for model in models:
+        hashed.add_model(model)
+    return hashed.whole
+
+
+class ReadParameters:
+    """The hash in float32 of models that fairseq reads, which makes 16 bits of their parameters only later."""
+
+    def __init__(self) -> None:
+        self._hashed: Optional[ParameterHash] = None
+
+    def watch(self, model: Any) -> None:
+        """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
+        model.register_load_state_dict_post_hook(self._add)
+
+    def _add(self, model: nn.Module, _: object) -> None:
+        self._hashed = self._hashed or ParameterHash(torch.float32)
+        self._hashed.add_model(model)
+
+    def hash(self, models: Sequence[nn.Module]) -> str:
+        """The hash of the models that were read; of ``models`` as they are if none was."""
+        return model_hash(models) if self._hashed is None else self._hashed.whole
+
+
+def told_hash(parameters: str, frames: Frames) -> str:
+    """Hash of models whose parameters have the hash ``parameters``, and of the tags that tell them the languages."""
+    return parameters if frames.is_plain else f"{parameters}-{file_hash(repr(frames).encode())}"
+
+
+def architecture_hash(models: Sequence[nn.Module]) -> str:
+    """Hash of how models use their parameters: numbers of heads, scales, activations, order of layer norms.
+
+    It covers the plain attributes of the modules.  The options would not do, because they also hold paths and training.
+    """
+    digest = ContentHash(size=8)
+    for model in models:
+        for name, module in model.named_modules():
+            if not isinstance(module, (FairseqDropout, nn.ModuleList)):  # these act in training only
+                facts = [name, type(module).__name__, dict(sorted(_facts(module)))]
+                digest.update(json.dumps(facts).encode())
+    return digest.whole
+
+
+def _facts(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(module).items():
+        if not (name.startswith("_") or _SILENT_ATTRIBUTES.fullmatch(name)):
+            if isinstance(value, (bool, int, float, str)):
+                yield name, value
+            elif callable(value) and not isinstance(value, nn.Module):
+                yield name, getattr(value, "__name__", type(value).__name__)  # an activation
+
+
+def dictionary_hash(*dictionaries: Any) -> str:
+    """Hash of the symbols of fairseq dictionaries, by id."""
+    digest = ContentHash(size=8)
+    for dictionary in dictionaries:
+        digest.update("\n".join(dictionary.symbols).encode())
+        digest.update(b"\0")
+    return digest.whole
+
+
+def _bytes(tensor: Tensor) -> Union[bytes, memoryview]:
+    data = tensor.detach().cpu().contiguous()
+    return data.view(torch.uint8).numpy().data if data.numel() else b""
+
+
+def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:
+    """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
+    digest = ContentHash(size=8)
+    root = Path(directory)
+    source, target = languages
+    if source is None:  # monolingual text
+        patterns = (f"{subset}.bin", f"{subset}.idx", "dict.txt")
+    else:
+        patterns = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt")
+    for file in sorted({file for pattern in patterns for file in root.glob(pattern)}):
+        digest.update(file.name.encode())
+        with file.open("rb") as stream:
+            digest.update_from(stream)
+    return digest.whole

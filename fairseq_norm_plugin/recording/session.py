@@ -1,0 +1,199 @@
+"""The session of a run that writes maps: opened with the generator, finished by the last sentence."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
+from fairseq_norm_plugin.recording.run import Output, Plan, Writer
+from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts, written_ids
+from fairseq_norm_plugin.recording.unknown import UnknownTokens
+from fairseq_norm_plugin.text.binarised import SideReader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What a run records.
+
+    Attributes:
+        kinds: the map kinds.
+        layers: the decoder layers, from 0.
+        heads: number of heads of a layer.
+        extraction: how word alignments are read from the maps; None: there are none.
+    """
+
+    kinds: tuple[str, ...]
+    layers: tuple[int, ...]
+    heads: int
+    extraction: Optional[ExtractionOptions]
+
+
+class RecordingSession:
+    """Writes the maps that the hypotheses of a run carry, as records and word alignments.
+
+    Args:
+        cfg: the options of the task (options.NormConfig).
+        plan: the expected sentences.
+        readers: of their source and target.
+        options: what is recorded.
+        signature: the signature of the run (identity.run_signature).
+        models: number of models in the ensemble.
+        profile: content of the model's profile, which records store.
+
+    Raises:
+        InputError: earlier output exists (:class:`~fairseq_norm_plugin.recording.shard_parts.ShardParts`).
+        UsageError: the run samples, so it cannot be resumed.
+    """
+
+    def __init__(
+        self,
+        cfg: Any,
+        plan: Plan,
+        readers: tuple[SideReader, SideReader],
+        options: OutputOptions,
+        signature: Mapping[str, Any],
+        models: int,
+        profile: Optional[str] = None,
+    ) -> None:
+        self._source, self._target = readers
+        self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+        logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
+        generation = signature["generation"]
+        self._forced = bool(generation.get("score_reference"))
+        self.recorded = RecordedMaps(
+            options.layers,
+            recorded_quantities(options.kinds, models),
+            nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
+            source_words=self.source_words,
+        )
+        writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
+        self._output = Output(plan, options.layers, writers, int(cfg.norm_part_sentences))
+
+    @property
+    def finished(self) -> bool:
+        """Whether all sentences of the run are written."""
+        return self._output.finished
+
+    def source_words(self, id_: int, tokens: Tensor) -> list[int]:
+        """The word of each token of a row of source tokens, -1 for padding and special tokens."""
+        return list(self._source.spell(id_, tokens).side.words)
+
+    def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
+        """Write a batch; the last one finishes the run's output.
+
+        Args:
+            sample: the batch.
+            hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
+
+        Raises:
+            InputError: a sentence is a duplicate or does not belong to this shard, a given text does not match it, or
+                a map or score is NaN or infinite.
+        """
+        ids = sample["id"].tolist()
+        sentences = [
+            self._sentence(id_, rank, tokens, hypothesis)
+            for id_, tokens, nbest in zip(ids, sample["net_input"]["src_tokens"], hypotheses)
+            for rank, hypothesis in enumerate(nbest)
+            if MAPS_KEY in hypothesis
+        ]
+        self._output.write(ids, sentences)
+        if self._output.finished:
+            self._unknown.warn()
+
+    def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
+        source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
+        if self._forced:
+            target = self._target.spell(id_, hypothesis["tokens"])
+        else:  # in the model's own translation, <unk> is the word itself and not a piece of another
+            target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
+        if rank == 0:
+            self._unknown.add(source, target)
+        sentence = SentenceMaps(
+            id=id_,
+            rank=rank,
+            status=status_of(source.certain, target.certain),
+            score=float(hypothesis["score"]),
+            source=source.side,
+            target=target.side,
+            layers=self.recorded.layers,
+            arrays=hypothesis.pop(MAPS_KEY),
+        )
+        _check_finite(sentence)
+        return sentence
+
+
+def _check_finite(sentence: SentenceMaps) -> None:
+    values = {"score": np.array(sentence.score), **sentence.arrays}
+    wrong = [name for name, array in values.items() if not np.isfinite(array).all()]
+    if wrong:
+        raise InputError(
+            f"sentence {sentence.id}: {', '.join(wrong)} has NaN or infinite values; check whether the checkpoint "
+            f"holds NaN, or omit --fp16, which may overflow"
+        )
+
+
+def _open_writers(
+    cfg: Any,
+    plan: Plan,
+    options: OutputOptions,
+    signature: Mapping[str, Any],
+    recorded: RecordedMaps,
+    profile: Optional[str],
+) -> list[Writer]:
+    if plan.kept and plan.batches and signature["generation"].get("sampling"):
+        raise UsageError(
+            "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
+            "start again with --norm-records-overwrite"
+        )
+    existing = IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite))
+    shard = (plan.size, plan.shard, plan.shards)
+    writers: list[Writer] = []
+    if cfg.norm_records:
+        signed = {**signature, "kinds": list(options.kinds), "layers": list(options.layers)}
+        info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
+        schema = arrow_schema(info, recorded.quantities)
+        parts = ShardParts(Path(cfg.norm_records), info, schema, existing)
+        writers.append((parts, partial(to_table, schema=schema)))
+    if options.extraction is not None:
+        run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, *shard)
+        file = AlignmentFile(Path(cfg.norm_alignments), run, existing)
+        writers.append((file, partial(links_table, options=options.extraction)))
+    return writers
+
+
+def ids_in_all(
+    records: Optional[str], alignments: Optional[str], batching: Mapping[str, Any]
+) -> NDArray[np.int64] | tuple[()]:
+    """The ids that every output of this shard has; a later check, with the model, compares the run.
+
+    Args:
+        records: directory for records; None: no records.
+        alignments: file for word alignments; None: no alignments.
+        batching: fairseq's arguments of the batch iterator.
+
+    Raises:
+        InputError: earlier output cannot be read.
+    """
+    shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+    written = [written_ids(Path(records), RunInfo, shard, shards)] if records else []
+    if alignments:
+        written.append(aligned_ids(Path(alignments), shard, shards))
+    return functools.reduce(np.intersect1d, written) if written else ()

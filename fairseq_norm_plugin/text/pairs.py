@@ -1,0 +1,166 @@
+"""Sentence pairs read from files."""
+
+from __future__ import annotations
+
+import copy
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Optional
+
+import pyarrow as pa
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.links.text import TextFile
+from fairseq_norm_plugin.text.alignment_table import row_numbers
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
+
+Tokens = list[str]
+#: A sentence pair's words, source and target.
+TokenPair = tuple[Tokens, Tokens]
+
+#: Separates source and target if both are in one file, as in fast_align's input.
+_SEPARATOR = b"|||"
+
+
+class SentencePairs(ABC):
+    """The sentence pairs of some files.  Each iteration reads them again, so memory does not grow with the text.
+
+    The pairs are tokens that blanks separate, or what the pipelines of a model read (:meth:`through`).
+
+    Attributes:
+        size: the number of pairs.
+        hashes: hashes of the files' content.
+    """
+
+    size: int
+    hashes: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
+        self._states: dict[str, Optional[tuple[int, ...]]] = {}
+
+    def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
+        """The same pairs, whose lines are read by the pipelines of source and target."""
+        text = copy.copy(self)
+        text._pipelines = pipelines
+        return text
+
+    def check_unchanged(self) -> None:
+        """Check that the files still hold what their hashes say; a file is read again only if its state has changed.
+
+        Raises:
+            InputError: one was changed since the beginning.
+        """
+        for (path, state), hash_ in zip(self._states.items(), self.hashes):
+            if state is not None and (now := _file_state(path)) != state:
+                if file_hash(path) != hash_:
+                    raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
+                self._states[path] = now
+
+    def ids(self) -> Iterator[pa.Array]:
+        """The id of each pair, batch by batch: its number, from 0."""
+        return row_numbers(self.size)
+
+    def __iter__(self) -> Iterator[TokenPair]:
+        source, target = self._pipelines
+        for source_line, target_line in self._lines():
+            yield source.read(source_line), target.read(target_line)
+
+    def _note(self, path: str) -> None:
+        """Note the state of a file before it is read for the first time."""
+        self._states[path] = _file_state(path)
+
+    @abstractmethod
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Source and target of each pair."""
+
+
+class ParallelText(SentencePairs):
+    """Sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
+
+    The files are read once at the beginning: line counts, encoding, hashes.  Standard input and pipes are copied to a
+    temporary file.
+
+    Raises:
+        InputError: a file cannot be read, is empty or not UTF-8, the two files differ in their number of lines, or a
+            line of a joint file does not have exactly one separator (a blank line is an empty pair).
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        super().__init__()
+        self._paths: list[str] = []
+        self._copies: list[Any] = []
+        names, sizes, hashes = [], [], []
+        for path in paths:
+            file = TextFile(path)
+            self._note(path)
+            sizes.append(self._read_once(file, path, joined=len(paths) == 1))
+            names.append(file.name)
+            hashes.append(file.hash.short)
+        if len(set(sizes)) > 1:
+            raise InputError(
+                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
+                f"translation of the same line of the other file; check that both are complete"
+            )
+        self.size = sizes[0]
+        self.hashes = tuple(hashes)
+
+    def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
+        copied: Any = None
+        if path == STANDARD or Path(path).is_fifo():  # which can be read only once
+            copied = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with this object
+            self._copies.append(copied)
+        self._paths.append(path if copied is None else copied.name)
+        lines = 0
+        for chunk in file:
+            if joined:
+                _check_joined(chunk, file.name, lines)
+            lines += chunk.count(b"\n")
+            if copied is not None:
+                copied.write(chunk)
+        if copied is not None:
+            copied.flush()
+        return lines
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        texts = [_lines_of(path) for path in self._paths]
+        pairs = zip(*texts) if len(texts) == 2 else map(_split_joined, texts[0])
+        return ((source.decode(), target.decode()) for source, target in pairs)
+
+
+def _file_state(path: str) -> Optional[tuple[int, ...]]:
+    """What changes when a regular file does; None for anything else."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _lines_of(path: str) -> Iterator[bytes]:
+    for chunk in TextFile(path):
+        yield from chunk.split(b"\n")[:-1]
+
+
+def _split_joined(line: bytes) -> tuple[bytes, bytes]:
+    """Source and target of a line ``source ||| target``."""
+    tokens = line.split()
+    if not tokens:
+        return b"", b""
+    middle = tokens.index(_SEPARATOR)
+    return b" ".join(tokens[:middle]), b" ".join(tokens[middle + 1 :])
+
+
+def _check_joined(chunk: bytes, name: str, before: int) -> None:
+    for number, line in enumerate(chunk.split(b"\n")[:-1], before + 1):
+        count = line.split().count(_SEPARATOR)
+        if count != 1 and line.strip():
+            raise InputError(
+                f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "
+                f"text, give source and target as two files (--source-text, --target-text)"
+            )

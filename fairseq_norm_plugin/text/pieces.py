@@ -1,0 +1,265 @@
+"""Cuts the words of a sentence into the pieces that a model reads, and tracks which word each piece is from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import file_hash
+from alignment_eval.maps.sentence import SentenceSide
+from alignment_eval.maps.subwords import word_indices, word_strings
+from fairseq_norm_plugin.text.codes import read_bpe
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The pieces of a sentence.
+
+    Attributes:
+        tokens: the pieces.
+        words: the word of each, from 0; runs of words where pieces span several (SentenceSide).
+        spans: how many words each run has; None: one each.
+        forms: the words, if the pieces do not spell them.
+    """
+
+    tokens: list[str]
+    words: NDArray[np.int32]
+    spans: Optional[NDArray[np.int32]] = None
+    forms: Optional[tuple[str, ...]] = None
+
+    def side(self, before: Sequence[str], after: Sequence[str]) -> SentenceSide:
+        """The side of a sentence pair, with special tokens ``before`` and ``after`` the pieces."""
+        words = np.full(len(before) + len(self.words) + len(after), -1, dtype=np.int32)
+        words[len(before) : len(before) + len(self.words)] = self.words
+        return SentenceSide((*before, *self.tokens, *after), words, self.spans, self.forms)
+
+
+class Splitter:
+    """Cuts the words of a sentence into pieces; subclasses say how.  Equal ones cut any words into the same pieces."""
+
+    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+        """Cut the ``words`` of a sentence, which stand in ``text`` in this order."""
+        raise NotImplementedError
+
+    def words(self, tokens: Sequence[str]) -> list[str]:
+        """The words that links count, of the tokens that blanks separate."""
+        return list(tokens)
+
+    def forget(self) -> None:
+        """Free the memory that a cache of words takes."""
+
+
+@dataclass(frozen=True)
+class MarkedPieces(Splitter):
+    """Text that is in pieces already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
+
+    mark: str
+
+    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+        """The pieces as they are."""
+        return Pieces(list(words), word_indices(words, self.mark))
+
+    def words(self, tokens: Sequence[str]) -> list[str]:
+        """The words that the pieces spell."""
+        return word_strings(tokens, word_indices(tokens, self.mark))
+
+
+class WordPieces(Splitter):
+    """Byte-pair encoding by codes, of each word alone.
+
+    Args:
+        codes: file of subword-nmt's or fastBPE's codes.
+        kind: whose codes (codes.read_bpe).
+        separator: the mark of a piece that another follows.
+
+    Raises:
+        InputError: as codes.read_bpe.
+    """
+
+    def __init__(self, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> None:
+        self._bpe = read_bpe(codes, kind, separator)
+        self._known = _PiecesOfWords(self._bpe)
+
+    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+        """The pieces of each word."""
+        known = self._known
+        pieces = [known[word] for word in words]
+        counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
+        numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
+        return Pieces(list(itertools.chain.from_iterable(pieces)), numbers)
+
+    @classmethod
+    def shared(cls, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> WordPieces:
+        """As the constructor, but one object, with one cache of words, for all that use the same codes."""
+        key = (file_hash(codes), kind, separator)
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = cls(codes, kind, separator)
+        return found
+
+    def forget(self) -> None:
+        """Clear the caches, which otherwise keep all words."""
+        # new ones: another thread may be reading the old ones
+        self._bpe.cache = {}
+        self._known = _PiecesOfWords(self._bpe)
+
+
+#: The objects of :meth:`WordPieces.shared` that are in use.
+_shared: WeakValueDictionary[tuple[str, Optional[str], str], WordPieces] = WeakValueDictionary()
+
+
+class _PiecesOfWords(dict[str, "list[str]"]):
+    """The pieces of each word so far."""
+
+    def __init__(self, bpe: Any) -> None:
+        super().__init__()
+        self._bpe = bpe
+
+    def __missing__(self, word: str) -> list[str]:
+        pieces: list[str] = self._bpe.segment_tokens([word])
+        self[word] = pieces
+        return pieces
+
+
+class LinePieces(Splitter):
+    """Any encoder of fairseq's registry, which cuts a whole line.
+
+    A piece belongs to the word with which it appears first, as the line grows word by word.
+
+    Args:
+        encode: from a line to its pieces, separated by blanks.
+        name: of the encoder, for messages.
+    """
+
+    def __init__(self, encode: Callable[[str], str], name: str) -> None:
+        self._encode = encode
+        self._name = name
+
+    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+        """Cut the words, joined by blanks.
+
+        Raises:
+            InputError: the pieces of a part of the line are no part of its pieces.
+        """
+        lines = (" ".join(words[: count + 1]) for count in range(len(words)))
+        grown = [self._encode(line).split() for line in lines]
+        pieces = grown[-1] if grown else []
+        for count, part in enumerate(grown):
+            if part != pieces[: len(part)]:
+                raise InputError(
+                    f"--bpe {self._name} cuts {words[count]!r} differently before the next word, so its pieces belong "
+                    f"to no single word; give text in pieces and --bpe none"
+                )
+        counts = np.diff([0, *map(len, grown)])
+        return Pieces(pieces, np.repeat(np.arange(len(words), dtype=np.int32), counts), forms=tuple(words))
+
+
+class SentencePieces(Splitter):
+    """SentencePiece, which cuts the text itself; its positions in the text say which word a piece is from.
+
+    Args:
+        model: the SentencePiece model's file.
+
+    Raises:
+        InputError: it cannot be read, or sentencepiece is not installed.
+    """
+
+    def __init__(self, model: Union[str, Path]) -> None:
+        self._processor = _read_sentencepiece(model)
+        self.name = str(model)
+
+    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+        """Cut ``text``; each piece belongs to the run of words whose characters it has."""
+        pieces, starts, ends = _pieces_in(self._processor, text)
+        return Pieces(pieces, *runs_of(starts, ends, *_places(words, text)), forms=tuple(words))
+
+    def check(self, dictionary: Any) -> None:
+        """Check that a dictionary was made with this model, and perhaps with another of the other language.
+
+        Raises:
+            InputError: the model and the dictionary share fewer than half of the pieces of the smaller.
+        """
+        entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not _is_filler(entry)]
+        unknown = self._processor.unk_id()
+        known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)
+        if 2 * known < min(len(entries), self._processor.GetPieceSize()):
+            raise InputError(
+                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
+                f"SentencePiece model; give the one that the translation model was trained with"
+            )
+
+
+def _is_filler(entry: str) -> bool:
+    """Whether an entry of a dictionary stands for no text: fairseq fills up with them, and tags name languages."""
+    return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
+
+
+def _read_sentencepiece(model: Union[str, Path]) -> Any:
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        raise InputError("--bpe sentencepiece needs sentencepiece, which is not installed; pip install it") from error
+    try:
+        return SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
+        ) from error
+
+
+def _pieces_in(processor: Any, text: str) -> tuple[list[str], list[int], list[int]]:
+    """The pieces of a text, and where each begins and ends in it, in characters."""
+    if hasattr(processor, "EncodeAsOffsetMapping"):
+        found = processor.EncodeAsOffsetMapping(text)
+        return found["pieces"], [start for start, _ in found["offsets"]], [end for _, end in found["offsets"]]
+    pieces = processor.Encode(text, out_type="immutable_proto").pieces  # before sentencepiece 0.2.2
+    return [each.piece for each in pieces], [each.begin for each in pieces], [each.end for each in pieces]
+
+
+def _places(words: Sequence[str], text: str) -> tuple[list[int], list[int]]:
+    """Where each word begins and ends in the text."""
+    starts, ends, end = [], [], 0
+    for word in words:
+        starts.append(text.index(word, end))
+        end = starts[-1] + len(word)
+        ends.append(end)
+    return starts, ends
+
+
+def runs_of(
+    starts: Sequence[int], ends: Sequence[int], word_starts: Sequence[int], word_ends: Sequence[int]
+) -> tuple[NDArray[np.int32], Optional[NDArray[np.int32]]]:
+    """The runs of words that pieces belong to: the shortest such that no piece has characters of two runs.
+
+    A piece without a character of a word, such as a lone blank, belongs to the next word.  A word without a piece, such
+    as one that normalisation removes, belongs to the run of the word before it.
+
+    Args:
+        starts: where each piece begins in the text.
+        ends: where it ends.
+        word_starts: where each word begins.
+        word_ends: where it ends.
+
+    Returns:
+        The run of each piece, and the number of words of each run (None: one each).
+    """
+    if not starts or not word_starts:
+        return np.zeros(len(starts), dtype=np.int32), None
+    last_word = len(word_starts) - 1
+    first = np.minimum(np.searchsorted(word_ends, starts, side="right"), last_word)
+    last = np.maximum(first, np.searchsorted(word_starts, ends, side="left") - 1)
+    reached = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
+    begins = first > reached
+    runs = np.cumsum(begins) - 1
+    bounds = first[begins]
+    bounds[0] = 0
+    spans = np.diff([*bounds, last_word + 1])
+    return runs.astype(np.int32), None if (spans == 1).all() else spans.astype(np.int32)

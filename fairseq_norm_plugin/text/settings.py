@@ -1,0 +1,238 @@
+"""Which tokenizer and which subwords a model's text needs: as stated, and built from fairseq's own registries."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.data import encoders
+from fairseq.registry import REGISTRIES
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.choices import WORDS
+from fairseq_norm_plugin.text.codes import CODES
+from fairseq_norm_plugin.text.pieces import (
+    LinePieces,
+    MarkedPieces,
+    SentencePieces,
+    Splitter,
+    WordPieces,
+)
+from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokens import Vocabulary
+
+#: fairseq's marker of an option that must be given.
+_REQUIRED = "???"
+#: Options that may name two files, of source and target.
+SIDED = ("bpe_codes", "sentencepiece_model")
+#: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
+_NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How text becomes pieces.
+
+    Attributes:
+        tokenizer: a name of fairseq's registry; None: none is stated, ``none``: the text is tokenised.
+        bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in pieces.
+        options: the stated options of both, by fairseq's names; those of :data:`SIDED` may be lists of two, for source
+            and target.
+        words: what the words of source and target are (text.WORDS).
+        mark: the subword mark of text in pieces.
+
+    Raises:
+        UsageError: a name or an option is unknown, or does not go with the others.
+    """
+
+    tokenizer: Optional[str] = None
+    bpe: Optional[str] = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    words: tuple[str, str] = ("blanks", "blanks")
+    mark: str = "auto"
+
+    def __post_init__(self) -> None:
+        for option, name in (("tokenizer", self.tokenizer), ("bpe", self.registered)):
+            if name not in (None, "none", *names_of(option)):
+                raise UsageError(f"--{option} {name}: choose one of none, {', '.join(names_of(option))}")
+        for side, words in zip(("source", "target"), self.words):
+            if words not in WORDS:
+                raise UsageError(f"--{side}-words {words}: choose one of {', '.join(WORDS)}")
+        for name in (name for name, value in self.options.items() if value not in (None, [])):
+            self._check_option(name)
+            if name in SIDED and len(self.files_of(name)) > 2:
+                raise UsageError(
+                    f"{name}: {len(self.files_of(name))} files: expected one of both languages, or two, of source and "
+                    f"target"
+                )
+            if name not in SIDED and isinstance(self.options[name], list):
+                raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
+        if self.registered not in (None, "none"):
+            self._check_complete("bpe", str(self.registered))
+        if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
+            raise UsageError(
+                f"--source-words {self.words[0]}, --target-words {self.words[1]} without --bpe sentencepiece: only "
+                f"SentencePiece says where a piece is in a text without blanks"
+            )
+
+    @property
+    def registered(self) -> Optional[str]:
+        """The name of the subwords as fairseq spells it; codes without a name are named when they are read."""
+        return None if self.bpe is None else self.bpe.replace("-", "_")
+
+    def files_of(self, option: str) -> list[str]:
+        """The files of an option of :data:`SIDED`: none, one of both languages, or two, of source and target."""
+        named = self.options.get(option) or []
+        return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether subwords are stated."""
+        return self.bpe is not None or bool(self.codes)
+
+    @property
+    def codes(self) -> list[str]:
+        """The files of BPE codes: none, one of joint codes, or two, of source and target."""
+        return self.files_of("bpe_codes")
+
+    def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
+        """The settings of the other direction, which may have ``codes`` of its own."""
+        return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
+
+    @property
+    def files(self) -> list[str]:
+        """All files that the options name."""
+        return [
+            file
+            for name in sorted(self.options)
+            for file in (self.files_of(name) if name in SIDED else [str(self.options[name])])
+            if Path(file).is_file()
+        ]
+
+    @property
+    def described(self) -> str:
+        """The settings in words, for the user."""
+        tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
+        by_codes = "subwords by codes" if self.codes else "no subwords found"
+        subwords = "text in subwords" if self.bpe == "none" else f"subwords {self.bpe}" if self.bpe else by_codes
+        return f"{tokenizer}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
+
+    def _check_option(self, name: str) -> None:
+        owners = [(registry, owner) for registry in ("tokenizer", "bpe") for owner in _owners(registry, name)]
+        if not owners:
+            raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
+        stated = (self.tokenizer, self.registered)
+        if name == "bpe_codes" and self.bpe is None:
+            return
+        if not any(owner in stated for _, owner in owners):
+            registry, some = owners[0][0], ", ".join(owner for _, owner in owners)
+            raise UsageError(f"{name} is an option of --{registry} {some}: give that too")
+
+    def _check_complete(self, registry: str, name: str) -> None:
+        for option in options_of(registry, name):
+            if option.default == _REQUIRED and not self.options.get(option.name):
+                flag = "--bpe-codes CODES" if option.name == "bpe_codes" else f"--{registry}-option {option.name}=FILE"
+                raise UsageError(f"--{registry} {name} needs a file: give {flag}")
+
+
+def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:
+    """The options of the other direction: files of source and target change places, and it may have own ``codes``."""
+    turned = {name: value[::-1] if isinstance(value, list) else value for name, value in options.items()}
+    return {**turned, "bpe_codes": list(codes)} if codes else turned
+
+
+def names_of(registry: str) -> list[str]:
+    """The names in fairseq's registry ``tokenizer`` or ``bpe``."""
+    return sorted(REGISTRIES[registry]["registry"])
+
+
+def options_of(registry: str, name: str) -> list[Any]:
+    """The options of a tokenizer or of subwords that can be stated: fields of fairseq's dataclass."""
+    config = REGISTRIES[registry]["dataclass_registry"].get(name)
+    return [] if config is None else [option for option in fields(config) if option.name not in _NOT_OFFERED]
+
+
+def _owners(registry: str, option: str) -> list[str]:
+    return [name for name in names_of(registry) if any(known.name == option for known in options_of(registry, name))]
+
+
+def pipelines(
+    settings: TextSettings, languages: Sequence[str], vocabularies: tuple[Vocabulary, Vocabulary]
+) -> tuple[TextPipeline, TextPipeline]:
+    """The pipelines of source and target.
+
+    Args:
+        settings: how text becomes pieces.
+        languages: of source and target.
+        vocabularies: of source and target.
+
+    Raises:
+        InputError: a file cannot be read, a package is not installed, or subwords are of another vocabulary.
+    """
+    splitters = _splitters(settings, vocabularies)
+    source, target = (
+        TextPipeline(splitter, _tokenizer(settings, language), words)
+        for splitter, language, words in zip(splitters, languages, settings.words)
+    )
+    return source, target
+
+
+def _tokenizer(settings: TextSettings, language: str) -> Optional[Callable[[str], str]]:
+    if settings.tokenizer in (None, "none"):
+        return None
+    code = language.split("_")[0]  # de_DE: tokenizers know the language only
+    built = _build("tokenizer", str(settings.tokenizer), settings.options, source_lang=code, target_lang=code)
+    encode: Callable[[str], str] = built.encode
+    return encode
+
+
+def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[Splitter]:
+    name, codes = settings.registered, settings.codes
+    if name == "none" or (name is None and not codes):
+        return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
+    if name in (None, *CODES):
+        separator = str(settings.options.get("bpe_separator", "@@"))
+        by_codes = {file: WordPieces.shared(file, name, separator) for file in dict.fromkeys(codes)}
+        return [by_codes[codes[0]], by_codes[codes[-1]]]
+    if name == "sentencepiece":
+        models = settings.files_of("sentencepiece_model")
+        by_model = {file: SentencePieces(file) for file in dict.fromkeys(models)}
+        both = [by_model[models[0]], by_model[models[-1]]]
+        for pieces, vocabulary in zip(both, vocabularies):
+            pieces.check(vocabulary.dictionary)
+        return list(both)
+    return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
+
+
+def _typed(option: Any, value: Any) -> Any:
+    """The value of an option; a command line gives text.
+
+    Raises:
+        UsageError: it is neither true nor false, but the option must be.
+    """
+    if option.type is not bool or isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false"):
+        raise UsageError(f"{option.name}={value}: expected true or false")
+    return str(value).lower() == "true"
+
+
+def _build(registry: str, name: str, options: Mapping[str, Any], **more: Any) -> Any:
+    """Build a tokenizer or subwords of fairseq's registry.
+
+    Raises:
+        InputError: a file cannot be read, or a package is not installed.
+    """
+    known = {option.name: option for option in options_of(registry, name)}
+    defaults = {key: option.default for key, option in known.items() if option.default not in (MISSING, _REQUIRED)}
+    stated = {key: _typed(known[key], value) for key, value in options.items() if key in known and value is not None}
+    build = getattr(encoders, f"build_{registry}")
+    try:
+        return build(Namespace(**{registry: name}, **{**defaults, **stated, **more}))
+    except ImportError as error:
+        raise InputError(f"--{registry} {name}: {error}") from error
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"--{registry} {name}: {error}; check the files that its options name") from error

@@ -1,1 +1,0 @@
-"""Training that guides attention maps by given links."""

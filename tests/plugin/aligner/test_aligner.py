@@ -1,0 +1,144 @@
+"""Sentence pairs in memory: batched by length, order of ids kept, links of both directions and of none."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.corpus import align_pair
+from alignment_eval.extraction.extract import pair_map
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
+
+FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
+REVERSE = FORWARD.with_maps(parse_maps("0.3"))
+METHODS = {
+    "one": AlignmentMethod(FORWARD),
+    "joined": AlignmentMethod(FORWARD, REVERSE, BidirectionalOptions("average")),
+}
+
+
+@pytest.fixture
+def pairs():
+    """Pairs of words w0 … w29 by id; 3 and 8 cannot be aligned."""
+    rng = np.random.default_rng(5)
+    lengths = {9: (4, 3), 0: (1, 1), 3: (0, 2), 7: (12, 9), 2: (3, 5), 8: (70, 2), 5: (12, 2)}
+    return {
+        id_: tuple(
+            [f"w{word}" + ("@@" if word % 3 == 0 else "") for word in rng.integers(0, 30, length)] for length in sides
+        )
+        for id_, sides in lengths.items()
+    }
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    """With two, both directions run at once."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 26, 4000])
+@pytest.mark.parametrize("how", METHODS)
+def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_tokens, threads):
+    method, directions = METHODS[how], [make_direction(1), make_direction(2)]
+    progress = []
+    used = directions[: 1 if method.reverse is None else 2]
+    aligner = Aligner(method, used, max_tokens)
+    found = {pair.id: pair for pair in aligner.align([pairs.items()], progress.append)}
+    assert set(found) == set(pairs)
+    assert sum(progress) == len(pairs)
+    assert {id_: pair.status for id_, pair in found.items() if pair.links is None} == {
+        3: "empty",
+        8: "longer than 64 tokens",
+    }
+    for id_, (source, target) in pairs.items():
+        if found[id_].links is None:
+            continue
+        one = pair_map(maps_alone(directions[0], id_, (source, target), FORWARD), FORWARD)
+        other = pair_map(maps_alone(directions[1], id_, (target, source), REVERSE), REVERSE)
+        expected = align_pair((one, None if method.reverse is None else other), method)
+        assert found[id_].links.links == expected.links.links
+    assert aligner.tokens["source"] == sum(len(pairs[id_][0]) for id_, pair in found.items() if pair.links is not None)
+    assert not any(aligner.unknown.values())
+
+
+def maps_alone(direction, id_, pair, options):
+    return direction.maps({id_: direction.encode(pair)}, [options.kind], options.maps)[id_]
+
+
+def test_unknown_subwords_are_counted(make_direction):
+    aligner = Aligner(METHODS["one"], [make_direction(1)])
+    list(aligner.align([[(0, (["w1", "zz", "</s>"], ["w2", "w4"]))]]))
+    assert dict(aligner.tokens) == {"source": 3, "target": 2}
+    assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
+    assert not aligner.unknown["target"]
+
+
+def test_an_error_of_a_pass_ends_the_run(make_direction, pairs, threads, monkeypatch):
+    directions = [make_direction(1), make_direction(2)]
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(directions[1], "maps", fail)
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        list(Aligner(METHODS["joined"], directions, 26).align([pairs.items()]))
+    assert threading.active_count() == before
+
+
+def test_a_run_that_is_left_leaves_no_threads(make_direction, pairs, threads):
+    before = threading.active_count()
+    aligned = Aligner(METHODS["joined"], [make_direction(1), make_direction(2)], 1).align([pairs.items()])
+    assert {next(aligned).status for _ in range(3)} == {"empty", "longer than 64 tokens", "ok"}
+    aligned.close()  # type: ignore[attr-defined]  # it is a generator
+    assert threading.active_count() == before
+
+
+def test_nothing_to_align(make_direction):
+    assert list(Aligner(METHODS["one"], [make_direction(1)]).align([[]])) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"layer": 3}, ["map 3", "model.pt", "3 decoder layers of 4 heads"]),
+        ({"layer": 0, "head": 4}, ["map 0.4", "3 decoder layers of 4 heads"]),
+        ({"kind": "alti", "layer": 0, "head": 1}, ["head 0.1", "alti"]),
+    ],
+    ids=str,
+)
+def test_maps_that_the_model_has_not(make_direction, options, named):
+    with pytest.raises(UsageError) as error:
+        Aligner(AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options})), [make_direction(1, "model.pt")])
+    assert all(text in str(error.value) for text in named)
+
+
+@pytest.mark.parametrize(("how", "models"), [("one", 2), ("joined", 1)])
+def test_models_of_other_directions_than_the_method(make_direction, how, models):
+    with pytest.raises(UsageError, match=f"{models} directions"):
+        Aligner(METHODS[how], [make_direction(seed) for seed in range(models)])
+
+
+@pytest.mark.parametrize("max_tokens", [1, 30, 100, 10**6])
+def test_batches_are_of_similar_length(max_tokens):
+    lengths = np.random.default_rng(3).integers(2, 40, (50, 4))
+    batches = list(length_batches(lengths, max_tokens))
+    assert sorted(row for batch in batches for row in batch) == list(range(50))
+    longest = [lengths[row].max() for batch in batches for row in batch]
+    assert longest == sorted(longest)
+    limit = max(max_tokens, lengths.max())
+    for batch in batches:
+        assert len(batch) * lengths[batch].max() <= limit
+    for batch, after in itertools.pairwise(batches):
+        assert (len(batch) + 1) * lengths[after[0]].max() > limit  # no batch is smaller than it must be
+    assert list(length_batches(lengths[:0], max_tokens)) == []

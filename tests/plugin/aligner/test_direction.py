@@ -1,0 +1,76 @@
+"""One direction: what its models take, and which of their maps are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from alignment_eval.extraction.extract import pair_map
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.maps.sentence import SentenceMaps
+from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.hooks.generator import forced_maps
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
+
+
+def words(count):
+    return [f"w{1 + number % 29}" for number in range(count)]
+
+
+def test_an_ensemble_takes_what_each_of_its_models_takes(build, tgt_dict):
+    pipeline = TextPipeline(MarkedPieces("@@"))
+    models = [build(1, max_source_positions=20), build(2, max_target_positions=30)]
+    assert Direction(models, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt").limits == (20, 30)
+
+
+@pytest.mark.parametrize(("source", "target", "fits"), [(63, 63, True), (64, 3, False), (3, 64, False)])
+def test_a_pair_may_be_as_long_as_the_positions(make_direction, source, target, fits):
+    """64 positions hold 63 words and </s>; the aligner agrees."""
+    direction = make_direction(1)
+    pair = words(source), words(target)
+    assert direction.fits(direction.encode(pair)) == fits
+    method = AlignmentMethod(ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2"))
+    (aligned,) = Aligner(method, [direction]).align([[(0, pair)]])
+    assert (aligned.status == "ok") == fits
+
+
+PAIRS = {7: (["w3@@", "w1", "w2"], ["w4", "w6@@", "w5", "w7"]), 2: (["w2@@", "w1"], ["w2@@", "w3"])}
+
+
+def everything(direction, pair, kind):
+    """All maps of one pair, by a pass that records all layers."""
+    recorded = direction.recorded({0: pair}, [kind], range(3))
+    sample = direction.sample({0: (pair[0], None)})
+    pad, first = direction._dictionaries[1].pad(), direction.frames.first
+    ((_, batch),) = forced_maps(direction._models, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
+    (arrays,) = batch.sentences([slice(None)], [slice(None)])
+    return SentenceMaps(0, pair[0].side, pair[1].side, recorded.layers, arrays=arrays)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads"), [("attn_n", "0,2"), ("attn_n", "1.2"), ("attn_n", "0.1,2"), ("attn_w", "0.1,2"), ("alti", "0,2")]
+)
+@torch.no_grad()
+def test_named_maps_are_those_of_a_pass_over_all_layers(make_direction, kind, heads):
+    """In a batch of pairs of different lengths."""
+    direction = make_direction(1)
+    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
+    options = ExtractionOptions(kind, heads=parse_maps(heads), setting="awo", rule="two-way=0.2")
+    some = direction.maps(encoded, [kind], options.maps)
+    for id_, pair in encoded.items():
+        expected = pair_map(everything(direction, pair, kind), options)
+        np.testing.assert_allclose(pair_map(some[id_], options).scores, expected.scores, rtol=2e-5)
+        assert (expected.scores > 0).all()
+
+
+def test_merged_maps_have_one_column_for_each_word(make_direction):
+    """The column of a word's first piece has its norm, the others nothing, also behind padding."""
+    direction = make_direction(1)
+    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
+    for id_, sentence in direction.maps(encoded, ["attn_n_merged"], parse_maps("0,1")).items():
+        filled = (sentence.arrays["layer_attn_n_merged"] > 0).all(axis=(0, 1)).tolist()
+        assert filled == [True, False, *[True] * (len(sentence.source.tokens) - 2)], id_

@@ -1,0 +1,106 @@
+"""The files of a directory as it was released."""
+
+from __future__ import annotations
+
+import pytest
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.checkpoints.files import dictionary_files, find_files
+from tests.facts import facts
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Make a directory of empty files."""
+
+    def make(*names):
+        for name in names:
+            (tmp_path / name).touch()
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("names", "members", "subwords"),
+    [
+        (["model.pt", "bpecodes", "dict.de.txt"], [["model.pt"]], {"bpe_codes": "bpecodes"}),
+        (
+            ["model1.pt", "model2.pt", "model3.pt", "model4.pt", "bpecodes"],
+            [["model1.pt"], ["model2.pt"], ["model3.pt"], ["model4.pt"]],
+            {"bpe_codes": "bpecodes"},
+        ),
+        (
+            ["model.pt", "sentence.bpe.model"],
+            [["model.pt"]],
+            {"bpe": "sentencepiece", "sentencepiece_model": "sentence.bpe.model"},
+        ),
+        (
+            ["418M_last_checkpoint.pt", "spm.128k.model", "model_dict.128k.txt"],
+            [["418M_last_checkpoint.pt"]],
+            {"bpe": "sentencepiece", "sentencepiece_model": "spm.128k.model"},
+        ),
+        (
+            ["checkpoint.pt", "source.spm", "target.spm"],
+            [["checkpoint.pt"]],
+            {"bpe": "sentencepiece", "sentencepiece_model": ["source.spm", "target.spm"]},
+        ),
+        (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], {}),
+        (["checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt"], [["checkpoint_best.pt"]], {}),
+    ],
+)
+def test_released_directories(directory, names, members, subwords):
+    path = directory(*names)
+    files = find_files(path, None)
+    assert [list(parts) for parts in files.members] == [[str(path / name) for name in parts] for parts in members]
+    assert (files.data, files.found) == (path, True)
+
+    def full(value):
+        return [str(path / name) for name in value] if isinstance(value, list) else str(path / value)
+
+    assert files.subwords == {key: value if key == "bpe" else full(value) for key, value in subwords.items()}
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["model1.pt", "model3.pt"], "model2.pt: no such file, but there is one of number 3"),
+        (["m-shard0.pt", "m-shard2.pt"], "m-shard1.pt: no such file, but there is one of number 2"),
+        (["m_part1.pt"], "m_part0.pt: no such file, but there is one of number 1"),
+        (["a.pt", "b.pt"], "a.pt, b.pt: expected one checkpoint"),
+        ([], "no checkpoint (.pt)"),
+        (["model.pt", "target.spm"], "source.spm: no such file, but … of the other side"),
+        (["model.pt", "bpecodes", "spm.model"], "has bpecodes and spm.model: say which with --bpe"),
+    ],
+)
+def test_what_is_missing(directory, names, text):
+    with pytest.raises(InputError, match=facts(text)):
+        find_files(directory(*names), None)
+
+
+def test_files_that_are_named(directory):
+    path = directory("a.pt", "b.pt", "bpecodes", "c-shard0.pt", "c-shard1.pt")
+    files = find_files(f"{path / 'a.pt'}:{path / 'b.pt'}", path)
+    assert (files.name, files.subwords, files.found) == (f"{path / 'a.pt'}:{path / 'b.pt'}", {}, False)
+    assert files.checkpoints == [str(path / "a.pt"), str(path / "b.pt")]
+    assert [len(parts) for parts in find_files(path / "c-shard0.pt", path).members] == [2]
+    with pytest.raises(InputError, match=r"no\.pt: no such file"):
+        find_files(path / "no.pt", path)
+    with pytest.raises(InputError, match=r"no\.pt: no such file"):  # before anything else
+        find_files(f"{path / 'a.pt'}:{path / 'no.pt'}", None)
+    with pytest.raises(InputError, match=r"nowhere: no such directory"):
+        find_files(path / "a.pt", path / "nowhere")
+    with pytest.raises(UsageError, match="--data is missing"):
+        find_files(path / "a.pt", None)
+
+
+def test_dictionaries_of_languages_or_of_all(directory):
+    path = directory("dict.de.txt", "dict.en.txt", "model_dict.128k.txt")
+    assert dictionary_files(path, ("de", "en")) == [path / "dict.de.txt", path / "dict.en.txt"]
+    assert dictionary_files(path, ("de", "fr")) == [path / "model_dict.128k.txt"] * 2
+    assert dictionary_files(path, ("de", "en"), str(path / "dict.de.txt")) == [path / "dict.de.txt"] * 2
+    (path / "model_dict.128k.txt").unlink()
+    with pytest.raises(InputError, match=r"dict\.fr\.txt: no such file"):
+        dictionary_files(path, ("de", "fr"))
+    with pytest.raises(InputError, match=r"none\.txt: no such file"):
+        dictionary_files(path, ("de", "fr"), "none.txt")

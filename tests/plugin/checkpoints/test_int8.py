@@ -1,0 +1,94 @@
+"""Products in 8 bits against the same sums in float64."""
+
+import torch
+from torch import nn
+
+from fairseq_norm_plugin.checkpoints.int8 import Int8Linear
+
+
+def slow_product(linear, inputs):
+    """The product in float64, with weights in 127 steps of each output's largest, inputs in 63 of each token's."""
+    weight, inputs = rounded(linear.weight.detach().double(), 127), rounded(inputs.double(), 63)
+    return inputs @ weight.t() + linear.bias.detach().double()
+
+
+def rounded(rows, steps):
+    step = rows.abs().amax(dim=-1, keepdim=True) / steps
+    return (rows / step).round() * step
+
+
+def in_8_bits(inputs, outputs):
+    linear = nn.Linear(inputs, outputs)
+    linear.__class__ = Int8Linear
+    linear.pack()
+    return linear
+
+
+def test_a_product_is_that_of_rounded_numbers():
+    torch.manual_seed(0)
+    linear = in_8_bits(64, 48)
+    inputs = torch.randn(5, 3, 64) * torch.logspace(-6, 6, 5)[:, None, None]  # tokens of any size
+    with torch.no_grad():
+        found = linear(inputs)
+    assert found.shape == (5, 3, 48)
+    assert found.dtype == torch.float32
+    expected = slow_product(linear, inputs)
+    sizes = expected.abs().amax(dim=-1, keepdim=True)
+    torch.testing.assert_close(found.double() / sizes, expected / sizes, rtol=0, atol=1e-6)
+
+
+@torch.no_grad()
+def test_a_token_does_not_depend_on_its_batch():
+    torch.manual_seed(1)
+    linear = in_8_bits(64, 48)
+    inputs = torch.randn(7, 5, 64) * torch.logspace(-3, 3, 7)[:, None, None]
+    together = linear(inputs)
+    for i in range(7):
+        assert torch.equal(linear(inputs[i : i + 1, 2:4]), together[i : i + 1, 2:4])
+
+
+def test_zeros_and_no_bias():
+    linear = in_8_bits(8, 4)
+    nn.init.zeros_(linear.weight)
+    linear.pack()
+    with torch.no_grad():
+        torch.testing.assert_close(linear(torch.randn(2, 8)), linear.bias.expand(2, 4))
+        torch.testing.assert_close(linear(torch.zeros(2, 8)), linear.bias.expand(2, 4))
+        linear.bias = None
+        assert not linear(torch.zeros(2, 8)).any()
+
+
+def test_nan_in_a_token_shows_as_nan():
+    linear = in_8_bits(8, 4)
+    with torch.no_grad():
+        found = linear(torch.tensor([[1.0] * 8, [1.0] * 7 + [float("nan")]]))
+    assert found[1].isnan().all()
+    assert found[0].isfinite().all()
+
+
+@torch.no_grad()
+def test_a_changed_tensor_is_scaled_again():
+    torch.manual_seed(2)
+    keys = in_8_bits(64, 48)
+    inputs = torch.randn(5, 3, 64)
+    before = keys(inputs)
+    inputs[0] *= 3
+    assert torch.equal(keys(inputs), keys(inputs.clone()))
+    assert not torch.equal(keys(inputs)[0], before[0])
+
+
+def test_in_inference_mode_a_changed_tensor_is_scaled_again():
+    linear = in_8_bits(8, 4)
+    with torch.inference_mode():
+        inputs = torch.randn(2, 8)
+        before = linear(inputs)
+        inputs[0] *= 3
+        assert not torch.equal(linear(inputs)[0], before[0])
+
+
+def test_with_gradients_on_the_product_is_the_same():
+    linear = in_8_bits(8, 4)
+    inputs = torch.randn(2, 8, requires_grad=True)
+    with torch.no_grad():
+        alone = linear(inputs.clone())
+    assert torch.equal(linear(inputs).detach(), alone)

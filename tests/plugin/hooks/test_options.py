@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.options import ExtractionOptions
+from fairseq_norm_plugin.hooks.options import NormConfig, check_outputs, resolve
+from tests.facts import facts
+
+CFG = NormConfig()
+
+
+def test_defaults_print_norms_of_the_last_layer_but_one():
+    options = resolve(CFG, layers=6, heads=8)
+    assert (options.kind, options.layer, options.heads, options.setting) == ("attn_n", 4, None, "awo")
+    assert options.output.extraction is None
+    assert resolve(CFG, layers=1, heads=8).layer == 0
+
+
+def test_records_hold_everything_unless_told_otherwise():
+    options = resolve(replace(CFG, norm_records="out"), 3, 4)
+    assert options.output.layers == (0, 1, 2)
+    assert options.output.kinds == ("attn_w", "attn_n")
+    options = resolve(replace(CFG, norm_records="out", norm_record_layers="2,0", norm_record_kinds="attn_w"), 3, 4)
+    assert options.output.layers == (0, 2)
+    assert options.output.kinds == ("attn_w",)
+
+
+def test_an_alignments_file_alone_records_only_its_map():
+    cfg = replace(CFG, norm_alignments="hyp", norm_layer=2, norm_map="attn_w", norm_heads="3", norm_rule="shift-att")
+    options = resolve(cfg, 3, 4)
+    assert options.output.layers == (2,)
+    assert options.output.kinds == ("attn_w",)
+    assert options.output.extraction == ExtractionOptions(
+        "attn_w", 2, head=3, setting="awo", rule="shift-att", null="mask"
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"norm_map": "attn_n"},
+        {"norm_setting": "awo"},
+        {"norm_rule": "kobayashi2020"},
+        {"norm_layer": 1},
+        {"norm_heads": "0"},
+    ],
+    ids=str,
+)
+def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
+    profile = ExtractionOptions("attn_n", 2, setting="awi", rule="two-way=0.25")
+    cfg = replace(CFG, norm_alignments="hyp")
+    assert resolve(cfg, 3, 4, profile).output.extraction == profile
+    named = replace(cfg, **given)
+    assert resolve(named, 3, 4, profile).output.extraction == resolve(named, 3, 4).output.extraction
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"norm_map": "attn_q"}, "--norm-map attn_q … attn_w, attn_n"),
+        ({"norm_setting": "aw"}, "--norm-setting aw … awo, awi"),
+        ({"norm_alignments": "x", "norm_rule": "argmax"}, "--norm-rule argmax … kobayashi2020, shift-att"),
+        ({"norm_layer": 3}, "--norm-layer 3 … 0 to 2"),
+        ({"norm_layer": -1}, "--norm-layer -1 … 0 to 2"),
+        ({"norm_heads": "0,4"}, "--norm-heads 4 … 0 to 3"),
+        ({"norm_heads": "0,0"}, "--norm-heads '0,0' … duplicate"),
+        ({"norm_heads": "a"}, "--norm-heads 'a' … numbers separated by commas"),
+        ({"norm_records": "x", "norm_record_layers": "7"}, "--norm-record-layers 7"),
+        (
+            {"norm_records": "x", "norm_record_kinds": "attn_q"},
+            "--norm-record-kinds 'attn_q' … attn_w",
+        ),
+        ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
+        ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
+        (
+            {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
+            "--norm-alignments reads attn_n of layers 1",
+        ),
+    ],
+)
+def test_bad_options_are_named(change, text):
+    with pytest.raises(UsageError, match=facts(text)):
+        resolve(replace(CFG, **change), layers=3, heads=4)
+
+
+@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
+def test_an_output_without_a_name_is_refused(name):
+    """It was ignored: nothing was written, with status 0."""
+    check_outputs(CFG)
+    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
+        check_outputs(replace(CFG, **{name: ""}))

@@ -1,0 +1,86 @@
+"""Batches of sentence pairs in the kinds of tables that engines pass on."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tests.plugin.api.test_alignments import DEMO, SOURCES, TARGETS
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin import AlignBatch
+from tests.facts import facts
+
+MODEL = (DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
+SOURCES, TARGETS = [*SOURCES[:9], "", "ja ."], [*TARGETS[:9], "x", None]
+
+
+@pytest.fixture(scope="module")
+def align():
+    return AlignBatch(*MODEL, reverse_path=DEMO / "checkpoint.en-de.pt", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected():
+    model = fairseq_norm_plugin.load(*MODEL, reverse_path=DEMO / "checkpoint.en-de.pt")
+    return list(model.align(SOURCES[:10], TARGETS[:10], lexicon=0))
+
+
+def lists(found):
+    if isinstance(found, pd.DataFrame):
+        found = found.to_dict("list")
+    found = found.to_pydict() if isinstance(found, (pa.Table, pa.RecordBatch)) else found
+    return {name: list(values) for name, values in found.items()}
+
+
+KINDS = {
+    "lists": dict,
+    "arrays": lambda columns: {name: np.array(values, dtype=object) for name, values in columns.items()},
+    "pandas": lambda columns: pd.DataFrame(columns, index=range(20, 31)),
+    "table": pa.table,
+    "batch": pa.RecordBatch.from_pydict,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_links_are_those_of_the_lists(align, expected, kind):
+    batch = KINDS[kind]({"source": SOURCES, "id": list(range(3, 14)), "target": TARGETS, "more": ["x"] * 11})
+    given = align(batch)
+    assert isinstance(given, type(batch))
+    found = lists(given)
+    assert list(found) == ["id", "links", "confidences", "status"]
+    assert found["id"] == list(range(3, 14))
+    assert found["status"] == ["ok"] * 9 + ["empty", "not text"]
+    for links, confidences, pair in zip(found["links"], found["confidences"], expected):
+        assert links == " ".join(f"{i}-{j}" for i, j in sorted(pair.links))
+        np.testing.assert_allclose(list(confidences), [pair.confidences[link] for link in sorted(pair.links)])
+    assert [*found["links"][9:], *map(list, found["confidences"][9:])] == ["", "", [], []]
+    if kind == "pandas":
+        assert list(given.index) == list(range(20, 31))
+
+
+def test_models_are_not_pickled(align):
+    align({"source": [], "target": []})
+    content = pickle.dumps(align)
+    assert len(content) < 2000
+    assert lists(pickle.loads(content)({"source": ["ja"], "target": ["yes"]}))["status"] == ["ok"]
+
+
+def test_bad_batches(align, tmp_path):
+    for batch, text in (
+        ([1], "type list: expected a pyarrow Table, a pandas DataFrame, or a mapping"),
+        ({"source": ["a"]}, "no column target, only 'source'"),
+        ({"source": ["a"], "target": []}, "columns source, target … different lengths"),
+    ):
+        with pytest.raises(InputError, match=facts(text)):
+            align(batch)
+    with pytest.raises(UsageError, match=facts("profile none")):
+        AlignBatch(*MODEL, profile="none")
+    copied = tmp_path / "checkpoint.pt"
+    copied.write_bytes((DEMO / "checkpoint.pt").read_bytes())
+    with pytest.raises(InputError, match=facts("checkpoint.pt.align.json: no such profile … norm-align calibrate")):
+        AlignBatch(copied, *MODEL[1:])({"source": ["a"], "target": ["b"]})

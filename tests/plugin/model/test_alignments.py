@@ -1,0 +1,180 @@
+"""Alignments from Python: those of the command line, in the order of the lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.report.alignment_view import Alignment
+from fairseq_norm_plugin.model import alignments as api_alignments
+from tests.facts import says
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
+
+
+@pytest.fixture(scope="module")
+def models():
+    """German-English alone, and both directions."""
+    options = [{}, {"reverse_path": DEMO / "checkpoint.en-de.pt"}]
+    path, codes = DEMO / "checkpoint.pt", DEMO / "codes.bpe"
+    return [fairseq_norm_plugin.load(path, DEMO, "de", "en", bpe_codes=codes, **option) for option in options]
+
+
+def command_line(tmp_path, source, target, *options):
+    from fairseq_norm_plugin.align.cli import main
+
+    for name, lines in (("source", source), ("target", target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    texts = ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target"]
+    model = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
+    args = [*model, "--bpe-codes", DEMO / "codes.bpe", *texts, "-o", tmp_path / "hyp", "--cpu", *options]
+    assert main([str(arg) for arg in args]) == 0
+    return (tmp_path / "hyp").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
+def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
+    """With blank lines, in the order of the text, with every digit of the confidences."""
+    source, target = [*SOURCES[:30], "", "ja ."], [*TARGETS[:30], "x", ""]
+    options = [["--confidences"], ["--confidences", "--reverse-path", DEMO / "checkpoint.en-de.pt"]][which]
+    expected = command_line(tmp_path, source, target, *options)
+    alignments = models[which].align(source, target)
+    alignments.to_pharaoh(tmp_path / "python", confidences=True)
+    assert (tmp_path / "python").read_text(encoding="utf-8") == expected
+    assert [alignment.status for alignment in alignments] == ["ok"] * 30 + ["empty"] * 2
+    assert [" ".join(alignment.source) for alignment in alignments] == source
+    assert [" ".join(alignment.target) for alignment in alignments] == target
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
+def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
+    """One counted on the text, in as many passes, and one of a file, with single pairs too."""
+    reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
+    file, texts = tmp_path / "lexicon", (SOURCES[:12], TARGETS[:12])
+    for option, given in (
+        (["--lexicon", "1", "--save-lexicon", file], {"lexicon": 1}),
+        (["--lexicon-file", file, "--overwrite"], {"lexicon_file": file}),
+        (["--lexicon", "0", "--overwrite"], {"lexicon": 0}),
+    ):
+        expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option)
+        alignments = models[which].align(*texts, **given)
+        alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
+        assert (tmp_path / "python").read_text(encoding="utf-8") == expected
+        assert ("lexicon:1" in alignments.signature) == (given == {"lexicon": 1})
+        assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)
+    within = models[which].align(*texts, lexicon_file=file)
+    assert models[which].align(SOURCES[0], TARGETS[0], lexicon_file=str(file)).links == within[0].links
+
+
+def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
+    file = tmp_path / "lexicon"
+    command_line(tmp_path, TARGETS[:20], SOURCES[:20], "--lexicon", "1", "--save-lexicon", file)
+    with pytest.raises(InputError, match=r"lexicon: of the text.* are not in the lexicon"):
+        models[0].align(SOURCES[:20], TARGETS[:20], lexicon_file=file)
+    with pytest.raises(InputError, match=r"nothing: cannot read the file"):
+        models[0].align(SOURCES, TARGETS, lexicon_file=tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"demo\.de: .*not a lexicon file"):
+        models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
+    with pytest.raises(UsageError, match="lexicon 2"):
+        models[0].align("a", "x", lexicon=2, lexicon_file=file)
+    with pytest.raises(UsageError, match="lexicon -1: expected a number of passes"):
+        models[0].align("a", "x", lexicon=-1)
+    capfd.readouterr()
+    models[0].align(SOURCES[:3], TARGETS[:3], lexicon=1)
+    assert "the lexicon was counted on 3 sentence pairs" in capfd.readouterr().err
+
+
+def test_generators_are_read_as_lists_are(models):
+    expected = list(models[1].align(SOURCES[:3], TARGETS[:3]))
+    found = models[1].align((line for line in SOURCES[:3]), iter(TARGETS[:3]))
+    assert list(found) == expected
+    with pytest.raises(InputError, match="target ends after 2 sentences"):
+        models[1].align(iter(SOURCES[:3]), iter(TARGETS[:2]))
+    with pytest.raises(InputError, match="an empty list"):
+        models[1].align(iter(()), iter(()))
+    with pytest.raises(InputError, match=r"target\[1\]: None"):
+        models[1].align(iter(SOURCES[:2]), iter(["x", None]))
+
+
+def test_one_pair(models):
+    alignment = models[1].align(SOURCES[0], TARGETS[0], profile="none")
+    assert isinstance(alignment, Alignment)
+    assert (alignment.source, alignment.target) == (tuple(SOURCES[0].split()), tuple(TARGETS[0].split()))
+    assert alignment.links == sorted(alignment.confidences)
+    assert all(0 < confidence <= 1 for confidence in alignment.confidences.values())
+    (again,) = models[1].align(iter(SOURCES[:1]), (line for line in TARGETS[:1]), profile="none")
+    assert again == alignment
+
+
+def test_it_says_once_which_way_it_takes(models, capfd):
+    models[0].align("ja .", "yes .", profile="none")
+    assert capfd.readouterr().err.count("align: ") == 1
+    models[0].align("wir sind hier .", "we are here .", profile="none")
+    assert "align: " not in capfd.readouterr().err
+    alignments = models[0].align(SOURCES[:30], TARGETS[:30], profile="none")
+    said = capfd.readouterr().err
+    assert said.count("align: ") == 1
+    assert "profile: none, chosen on the text itself" in said
+    assert "sentences:30|" in alignments.signature
+    assert "profile:agreement" in alignments.signature
+    assert "\r" not in said  # no progress bar where there is no terminal
+
+
+def test_words_the_model_does_not_know_are_told_of(models, capfd):
+    models[0].align(["漢字 漢字"] * 2, ["漢字 漢字"] * 2)
+    (warning,) = (line for line in capfd.readouterr().err.splitlines() if "unknown to the model" in line)  # once
+    assert says(warning, "of 8 source subwords ( … of 8 target subwords ( … %)")
+
+
+def test_exchanged_lists_are_told_of(models, capfd, monkeypatch):
+    alone = models[0]
+    monkeypatch.setattr(api_alignments, "SAMPLE", 20)  # shorter lists are not looked at
+    alone.align(SOURCES[:20], TARGETS[:20])
+    assert "exchanged" not in capfd.readouterr().err
+    alone.align(TARGETS[:20], SOURCES[:20])
+    assert "source and target look exchanged" in capfd.readouterr().err
+
+
+def test_pairs_that_cannot_be_aligned(models, capfd):
+    alignments = models[0].align(["a " * 2000, "ja .", " \t"], ["x", "yes .", "x"])
+    assert [alignment.status for alignment in alignments] == ["longer than 1024 tokens", "ok", "empty"]
+    assert [bool(alignment.links) for alignment in alignments] == [False, True, False]
+    said = capfd.readouterr().err
+    assert "sentence pairs that are empty: 1, without links (the first is number 2, from 0)" in said
+    assert "(the first is number 0, from 0)" in said
+    assert len(alignments[0].source) == 2000
+    for source in (" ", "a " * 2000):
+        with pytest.raises(InputError, match=r"the sentence pair is (empty|longer than 1024 tokens)"):
+            models[0].align(source, "x")
+
+
+def test_bad_input_is_named(models, tmp_path):
+    align = models[0].align
+    for source, target, text in (
+        (["a"], ["x", "y"], "source has 1 sentences and target 2"),
+        ([], [], "an empty list"),
+        (["a", None], ["x", "y"], r"source\[1\]: None"),
+        (["a"], "x", "two sentences, or two lists"),
+        ("a", ["x"], "two sentences, or two lists"),
+        ([[4, 5]], ["x"], r"source\[0\]: \[4, 5\]: expected text"),
+        ([4, 5], "x", r"source: \[4, 5\]: expected text"),
+        ("a", None, "target: None"),
+        (["a"], None, "target: None"),
+    ):
+        with pytest.raises(InputError, match=text):
+            align(source, target)
+    with pytest.raises(UsageError, match="max_tokens 0"):
+        align(["a"], ["x"], max_tokens=0)
+    with pytest.raises(InputError, match=r"noprofile.*cannot be read as a profile"):
+        align("a", "x", profile=tmp_path / "noprofile")
+
+
+def test_text_in_subwords_has_the_words_that_they_spell():
+    model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
+    alignment = model.align("wir si@@ nd hier .", "we are he@@ re .")
+    assert alignment.source == ("wir", "sind", "hier", ".")
+    assert alignment.target == ("we", "are", "here", ".")

@@ -1,0 +1,147 @@
+"""Loading models of one direction and of both."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.model.loading import _detect_languages, _warn_of_languages
+from tests.facts import says
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+CODES = DEMO / "codes.bpe"
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.pt: no such file"):
+        fairseq_norm_plugin.load(tmp_path / "nowhere.pt", DEMO, "de", "en")
+    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
+    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
+    with pytest.raises(InputError, match=r"nocodes: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
+    with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
+
+
+def test_codes_of_both_sides_are_joint_codes_given_twice():
+    joint, both = (
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=codes)
+        for codes in (CODES, [CODES, str(CODES)])
+    )
+    one, other = (model.maps("verkehrsunfälle", "accidents") for model in (joint, both))
+    assert one.source.tokens == other.source.tokens
+    np.testing.assert_array_equal(one.layer_maps("attn_n"), other.layer_maps("attn_n"))
+
+
+def test_a_model_of_the_other_direction():
+    model = fairseq_norm_plugin.load(
+        DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES, reverse_path=DEMO / "checkpoint.en-de.pt"
+    )
+    alone = fairseq_norm_plugin.load(DEMO / "checkpoint.en-de.pt", DEMO, "en", "de", bpe_codes=CODES)
+    maps = [one.maps("we are here .", "wir sind hier .").layer_maps("attn_n") for one in (model.reverse, alone)]
+    np.testing.assert_array_equal(*maps)
+    assert alone.reverse is None
+
+
+def test_options_that_do_not_go_together():
+    with pytest.raises(UsageError, match=r"bpe_codes: 3 files"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES] * 3)
+    for option in ({"reverse_data": DEMO}, {"reverse_bpe_codes": CODES}):
+        with pytest.raises(UsageError, match="without reverse_path"):
+            fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **option)
+
+
+def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.filterwarnings("error", category=UserWarning)
+        model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES)
+        model.align(["ja .", "das haus ist"], ["yes .", "the house is that"])  # with pads
+        assert not any("mask" in str(entry) for entry in warnings.filters)  # load() had left one
+
+
+@pytest.mark.parametrize("name", ["test.de-en.de.idx", "test1.de-en.en.bin", "train.de-en.de"])
+def test_languages_are_those_of_binarised_data(tmp_path, name):
+    (tmp_path / name).touch()
+    (tmp_path / "checkpoint.en-de.pt").touch()
+    assert _detect_languages(tmp_path) == ("de", "en")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["checkpoint.en-de.pt", "dict.de.txt", "model.ro-hu.best.pt"], "no binarised data"),
+        (["test.de-en.de.idx", "test.ro-en.en.idx"], "de-en, ro-en"),
+    ],
+)
+def test_names_of_other_files_say_no_languages(tmp_path, names, found):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"{found} to detect the languages from.*-s, -t"):
+        _detect_languages(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters are missing .*fc1"),
+        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters that the model lacks"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
+    ],
+)
+def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    change(state)
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=rf"c\.pt: .*{problem}") as error:
+        fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("bpe", [[{}], "${x}"], ids=str)
+def test_damaged_options_of_subwords(tmp_path, bpe):
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    state["cfg"]["bpe"] = bpe
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"c\.pt: cannot read its options of tokenizer and subwords") as error:
+        fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("line", [b"word\n", b"word x\n", b"\xff 3\n", b"<pad> 3\n", b"\n"], ids=str)
+def test_damaged_dictionaries(tmp_path, line):
+    for name in ("dict.de.txt", "dict.en.txt"):
+        (tmp_path / name).write_bytes(line + (DEMO / name).read_bytes())
+    with pytest.raises(InputError, match=r"not the dictionaries of the model") as error:
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        ([None, None], []),
+        ([("yy", "xx"), ("xx", "yy")], ["0.pt … from yy to xx, and 1.pt … from xx to yy: … exchange their paths"]),
+        ([("yy", "xx"), None], ["0.pt … from yy to xx, but … from xx to yy: … exchange -s and -t and the two texts"]),
+        ([None, ("zz", "xx")], ["1.pt was trained from zz to xx, but is used from yy to xx"]),
+    ],
+)
+def test_models_of_other_languages_are_told_with_one_advice(trained, said, capfd):
+    ways = SimpleNamespace(source_lang="xx", target_lang="yy"), SimpleNamespace(source_lang="yy", target_lang="xx")
+    both = [
+        SimpleNamespace(direction=SimpleNamespace(name=f"{n}.pt", trained=of), task=SimpleNamespace(cfg=cfg))
+        for n, (of, cfg) in enumerate(zip(trained, ways))
+    ]
+    _warn_of_languages(SimpleNamespace(with_reverse=both))
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(said)
+    assert all(says(line, facts) for line, facts in zip(lines, said))

@@ -1,0 +1,91 @@
+"""What callers may give as sentences, and what they are told of the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.model.sentences import given_pairs, is_one_pair
+
+ONE = ["wir sind hier .", [4, 5, 6], (4, 5), np.array([4, 5]), torch.tensor([4, 5]), "", range(4, 9)]
+SEVERAL = [["wir", "sie"], ("wir",), [[4, 5], [6]], [], np.array([[4, 5]]), pd.Series(["wir"]), iter(["wir"])]
+
+
+@pytest.mark.parametrize("source", ONE, ids=repr)
+def test_one_sentence(source):
+    assert is_one_pair(source, None)
+    assert is_one_pair(source, "we")
+    assert is_one_pair(source, [])  # an empty target, which the model then refuses
+
+
+@pytest.mark.parametrize("source", SEVERAL, ids=lambda value: type(value).__name__)
+def test_several_sentences(source):
+    assert not is_one_pair(source, None)
+    assert not is_one_pair(source, ["we"])
+
+
+@pytest.mark.parametrize(
+    "given_", [None, 5, 1.5, b"wir", {"wir": "we"}, {"wir"}, np.array(5), torch.tensor(5)], ids=repr
+)
+def test_what_is_no_sentence_is_refused(given_):
+    with pytest.raises(InputError, match=r"source: .*expected text or token ids"):
+        is_one_pair(given_, None)
+    if given_ is not None:
+        with pytest.raises(InputError, match=r"target: "):
+            is_one_pair("wir", given_)
+    with pytest.raises(InputError, match=r"source\[1\]: .*expected text or token ids"):
+        given_pairs(["wir", given_], None)
+    with pytest.raises(InputError, match=r"target\[1\]: .*expected text or token ids"):
+        given_pairs(["wir", "sie"], ["we", given_])
+
+
+@pytest.mark.parametrize(("source", "target"), [("wir", ["we"]), (["wir"], "we"), ([4], ["we"]), (["wir"], [4])])
+def test_a_sentence_beside_a_list_is_refused(source, target):
+    with pytest.raises(InputError, match="two sentences, or two lists"):
+        is_one_pair(source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        (["a", "b"], ["x"], "source has 2 sentences and target 1"),
+        ([], [], "an empty list: expected at least one sentence"),
+        ([], None, "an empty list"),
+        (["a", " \t\n"], ["x", "y"], r"source\[1\]: an empty sentence"),
+        (["a", "b"], ["x", ""], r"target\[1\]: an empty sentence"),
+        (["a", ["b", "c"]], ["x", "y"], r"source\[1\]: is a list of sentences"),
+    ],
+)
+def test_lists_are_checked_before_the_first_pair(source, target, text):
+    with pytest.raises(InputError, match=text):
+        given_pairs(source, target)
+
+
+def test_a_generator_is_read_pair_by_pair():
+    read = []
+
+    def sentences(name, count):
+        for number in range(count):
+            read.append(f"{name}{number}")
+            yield f"{name}{number}"
+
+    pairs = given_pairs(sentences("a", 3), sentences("x", 2))
+    assert next(pairs)[:2] == ("a0", "x0")
+    assert read == ["a0", "x0"]
+    next(pairs)
+    with pytest.raises(InputError, match="target ends after 2 sentences"):
+        next(pairs)
+    with pytest.raises(InputError, match="source ends after 1 sentences"):
+        list(given_pairs(sentences("a", 1), ["x", "y"]))
+    with pytest.raises(InputError, match="an empty list"):
+        list(given_pairs(sentences("a", 0), None))
+    assert [pair.target for pair in given_pairs(sentences("a", 2), None)] == [None, None]
+
+
+def test_pairs_come_in_order_with_names():
+    first, second = given_pairs(["a", [4]], pd.Series(["x", "y"]))
+    assert first == ("a", "x", ("source[0]", "target[0]"))
+    assert second == ([4], "y", ("source[1]", "target[1]"))

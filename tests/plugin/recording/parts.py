@@ -1,0 +1,55 @@
+"""Small output of a run, for the tests of its modules."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from fairseq_norm_plugin.recording.alignments import AlignmentFile, links_table
+from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts
+
+QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
+OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
+PART = "part-00000-of-00001-{:05d}.parquet"
+
+
+def sentence(id_, rank=0, status="ok"):
+    side = SentenceSide(("a", "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
+    maps = np.eye(3, dtype=np.float32)
+    arrays = {
+        "head_attn_w": np.stack([[maps, maps]]),
+        "transformed_norm": np.ones((1, 2, 3), dtype=np.float32),
+        "layer_attn_n": maps[None],
+    }
+    if status != "ok":
+        side, arrays = SentenceSide((), np.empty(0, dtype=np.int32)), {}
+    return SentenceMaps(id_, side, side, (0,), rank=rank, status=status, arrays=arrays)
+
+
+def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    """Parts of records, and what makes their rows."""
+    info = RunInfo(signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
+    schema = arrow_schema(info, QUANTITIES)
+    parts = ShardParts(directory, info, schema, IfExists(resume, overwrite))
+    return parts, partial(to_table, schema=schema)
+
+
+def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    """Parts of alignments, and what makes their rows."""
+    run = AlignmentRun(signature, size, shard, shards)
+    return AlignmentFile(file, run, IfExists(resume, overwrite)), partial(links_table, options=OPTIONS)
+
+
+def write(writer, *ids, status="ok"):
+    parts, table = writer
+    parts.write(table([sentence(id_, status=status) for id_ in ids]))
+    return parts
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())

@@ -1,0 +1,98 @@
+"""What identifies a run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fairseq_norm_plugin.recording.identity import (
+    ReadParameters,
+    architecture_hash,
+    data_hash,
+    generation_options,
+    model_hash,
+)
+
+
+def test_hashes_see_what_changes(tmp_path, build):
+    model, other = build(seed=1), build(seed=1)
+    assert model_hash([model]) == model_hash([other])
+    with torch.no_grad():
+        other.decoder.layers[0].fc1.bias[0] += 1e-3
+    assert model_hash([model]) != model_hash([other])
+    assert model_hash([model.half()]) != model_hash([build(seed=1)])
+    for name in ("test.de-en.de.bin", "dict.de.txt", "train.de-en.de.bin"):
+        (tmp_path / name).write_text("a")
+    before = data_hash(str(tmp_path), "test", ("de", "en"))
+    (tmp_path / "train.de-en.de.bin").write_text("b")
+    assert data_hash(str(tmp_path), "test", ("de", "en")) == before
+    assert data_hash(str(tmp_path), "test", ("en", "de")) == before  # the direction stands in the signature by itself
+    (tmp_path / "test.de-en.de.bin").write_text("b")
+    assert data_hash(str(tmp_path), "test", ("de", "en")) != before
+
+
+def test_printing_belongs_to_no_signature():
+    first = SimpleNamespace(beam=5, print_alignment="hard", lenpen=1.0)
+    second = SimpleNamespace(beam=5, print_alignment=None, lenpen=1.0)
+    assert generation_options(first) == generation_options(second) == {"beam": 5, "lenpen": 1.0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"decoder_attention_heads": 2},
+        {"encoder_attention_heads": 2},
+        {"no_scale_embedding": True},
+        {"decoder_normalize_before": True},
+        {"activation_fn": "gelu"},
+        {"no_token_positional_embeddings": True},
+        {"decoder_layers": 2},
+    ],
+    ids=str,
+)
+def test_what_changes_a_number_changes_the_architecture(build, options):
+    assert architecture_hash([build(**options)]) != architecture_hash([build()])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dropout": 0.4},
+        {"attention_dropout": 0.3, "activation_dropout": 0.2},
+        {"encoder_layerdrop": 0.1},
+        {"max_source_positions": 99},
+        {"save_dir": "elsewhere", "encoder_embed_path": None, "lr": [3]},
+    ],
+    ids=str,
+)
+def test_paths_and_options_of_training_are_no_architecture(build, options):
+    model = build()
+    expected = architecture_hash([model])
+    assert architecture_hash([build(seed=5, **options)]) == expected
+    model.train()
+    model.eval()
+    model.prepare_for_inference_(
+        SimpleNamespace(generation=SimpleNamespace(no_beamable_mm=False, print_alignment=None))
+    )
+    model.half()
+    assert architecture_hash([model]) == expected
+
+
+def test_the_norms_eps_is_architecture(build):
+    model = build()
+    model.decoder.layers[0].final_layer_norm.eps = 1e-12
+    assert architecture_hash([model]) != architecture_hash([build()])
+    assert architecture_hash([build(), build()]) != architecture_hash([build()])
+
+
+def test_the_hash_of_what_was_read_is_that_of_float32(build):
+    stored, read = build(), ReadParameters()
+    models = [build(seed=3), build(seed=4)]
+    assert read.hash(models) == model_hash(models)
+    for model in models:
+        read.watch(model)
+        model.load_state_dict(stored.state_dict())
+        model.bfloat16()
+    assert read.hash(models) == model_hash([stored, stored])

@@ -1,0 +1,156 @@
+"""A run that writes its maps: what of a batch goes into records and word alignments."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+from tests.plugin.output.parts import OPTIONS, QUANTITIES
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.records.store import Records
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.text.binarised import side_readers
+from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
+from tests.facts import facts, says
+
+SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
+SCORING = {"generation": {"nbest": 1, "score_reference": True}}
+
+
+def vocabulary():
+    dictionary = Dictionary()
+    for symbol in ("a@@", "b", "c"):
+        dictionary.add_symbol(symbol)
+    return Vocabulary(dictionary, "auto", special_ids(dictionary))
+
+
+def plan_of(size, kept=()):
+    ids = [[i] for i in range(size)]
+    return Plan.of("test", SimpleNamespace(dataset=range(size), frozen_batches=ids), {}, {}, kept)
+
+
+def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), **changes):
+    known = vocabulary()
+    readers = side_readers(None, size, (known, known), texts, cut=False)
+    outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
+    cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
+    options = OutputOptions(("attn_w", "attn_n"), (0,), 2, OPTIONS)
+    return RecordingSession(cfg, plan_of(size, kept), readers, options, signature, models=1)
+
+
+def ids_of(text, pads=0):
+    dictionary = vocabulary().dictionary
+    return torch.tensor([dictionary.pad()] * pads + [dictionary.index(t) for t in text.split()] + [dictionary.eos()])
+
+
+def hypothesis(text, source=4):
+    ids = ids_of(text)
+    maps = np.eye(len(ids), source, dtype=np.float32)
+    arrays = dict(zip(QUANTITIES, (np.stack([[maps, maps]]), np.ones((1, 2, source), np.float32), maps[None])))
+    return {"tokens": ids, "score": torch.tensor(-0.5), MAPS_KEY: arrays}
+
+
+def batch(id_, text, pads=0):
+    return {"id": torch.tensor([id_]), "net_input": {"src_tokens": ids_of(text, pads)[None]}}
+
+
+def test_a_batch_becomes_records_and_links(tmp_path):
+    session = session_of(tmp_path, size=2)
+    assert session.recorded.quantities == QUANTITIES
+    assert session.recorded.nbest == 2
+    session.write(batch(1, "a@@ b c", pads=2), [[hypothesis("c b"), hypothesis("c"), {"tokens": ids_of("b")}]])
+    assert not session.finished
+    session.write(batch(0, "b c c"), [[hypothesis("a@@ b")]])
+    assert session.finished
+    records = {(s.id, s.rank): s for s in Records(tmp_path / "r")}
+    assert sorted(records) == [(0, 0), (1, 0), (1, 1)]
+    first = records[1, 0]
+    assert (first.source.tokens, first.source.words.tolist()) == (("a@@", "b", "c", "</s>"), [0, 0, 1, -1])
+    assert (first.target.tokens, first.target.words.tolist()) == (("c", "b", "</s>"), [0, 1, -1])
+    assert (first.score, first.layers) == (-0.5, (0,))
+    assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n"
+
+
+def test_source_words_of_a_padded_row(tmp_path):
+    session = session_of(tmp_path)
+    assert session.source_words(0, ids_of("a@@ b c", pads=2)) == [-1, -1, 0, 0, 1, -1]
+
+
+def write_unknown(tmp_path, caplog, signature, source="? c c", target="? c", **options):
+    """Forced or translated: a pair with unknown tokens; (status, source words, line of links, what is said)."""
+    session = session_of(tmp_path, signature=signature, **options)
+    session.write(batch(0, source), [[hypothesis(target)]])
+    (sentence,) = Records(tmp_path / "r")
+    assert sentence.layer_maps("attn_n").shape == (1, 3, 4)
+    assert session.source_words(0, ids_of(source)) == sentence.source.words.tolist()
+    said = "".join(record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    return sentence.status, sentence.source.words.tolist(), (tmp_path / "a").read_text(), said
+
+
+def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
+    status, _, links, said = write_unknown(tmp_path, caplog, SCORING)
+    assert (status, links) == ("unknown subwords on both sides", "\n")
+    assert says(said, "1 of 1 sentences (100.0 %) get no links")
+    assert said.endswith("(--norm-source-text, --norm-target-text)")
+
+
+def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
+    status, _, links, said = write_unknown(tmp_path, caplog, SIGNATURE, source="c c c")
+    assert (status, links) == ("ok", "0-0 1-1\n")
+    assert says(said, "1 of 3 target tokens (33.3 %) are <unk> … subwords")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("x@@ c c", [0, 0, 1, -1]), ("xc c", [0, 0, 1, -1]), ("x c c", [0, 1, 2, -1])]
+)
+def test_a_text_says_what_unknown_tokens_are(tmp_path, caplog, text, words):
+    (tmp_path / "text").write_text(text)
+    found = write_unknown(tmp_path, caplog, SCORING, target="c c", texts=(tmp_path / "text", None))
+    assert found[:2] == ("ok", words)
+    assert found[2] == ("0-0 0-1\n" if words[1] == 0 else "0-0 1-1\n")
+    assert "have no links" not in found[3]
+
+
+@pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])
+def test_ranks_that_are_recorded(tmp_path, signature, nbest):
+    assert session_of(tmp_path, signature=signature).recorded.nbest == nbest
+    assert session_of(tmp_path / "x", signature=signature, norm_records=None).recorded.nbest == 1
+
+
+def test_a_run_that_samples_is_not_resumed(tmp_path):
+    sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
+    with pytest.raises(UsageError, match=facts("--norm-records-resume … with --sampling")):
+        session_of(tmp_path, size=2, kept=[0], signature=sampling, norm_records_resume=True)
+
+
+def test_ids_that_every_output_holds(tmp_path):
+    session = session_of(tmp_path, size=3, norm_part_sentences=1)
+    session.write(batch(2, "b c c"), [[hypothesis("b")]])
+    links = session_of(tmp_path / "x", size=3, norm_part_sentences=1, norm_records=None)
+    links.write(batch(1, "b c c"), [[hypothesis("b")]])
+    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "a"), {}).tolist() == [2]
+    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "x" / "a"), {}).tolist() == []
+    assert ids_in_all(None, str(tmp_path / "x" / "a"), {}).tolist() == [1]
+    assert len(ids_in_all(None, None, {})) == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["score", *QUANTITIES])
+def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
+    session = session_of(tmp_path, size=2)
+    session.write(batch(1, "b c c"), [[hypothesis("b")]])
+    spoiled = hypothesis("b")
+    if name == "score":
+        spoiled["score"] = torch.tensor(value)
+    else:
+        spoiled[MAPS_KEY][name].flat[-1] = value
+    with pytest.raises(InputError, match=facts(f"sentence 0: {name} … NaN or infinite values")):
+        session.write(batch(0, "b c c"), [[hypothesis("c"), spoiled]])
+    assert not session.finished
+    assert not list(tmp_path.rglob("part-*"))

@@ -1,0 +1,162 @@
+"""Parts of a shard: begun, resumed, replaced, failed, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.plugin.output.parts import PART, alignment_writer, names, record_writer, write
+
+from alignment_eval.errors import InputError
+from alignment_eval.records.merge import AlignmentRun
+from alignment_eval.records.store import Records, RunInfo
+from fairseq_norm_plugin.recording import shard_parts
+from fairseq_norm_plugin.recording.alignments import parts_directory
+from fairseq_norm_plugin.recording.shard_parts import written_ids
+from tests.facts import facts
+
+
+@pytest.mark.parametrize("make", [record_writer, alignment_writer], ids=["records", "alignments"])
+def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
+    place, type_ = tmp_path / "x", RunInfo if make is record_writer else AlignmentRun
+    directory = place if make is record_writer else parts_directory(place)
+
+    def written(shard=0):
+        return sorted(written_ids(directory, type_, shard, 2))
+
+    writer = make(place, shards=2, a=1)
+    write(writer, 2).commit()
+    write(writer, 1).abandon()
+    assert (written(), written(1)) == ([2], [])
+    with pytest.raises(InputError, match=facts("1 parts … --norm-records-resume … --norm-records-overwrite")):
+        make(place, shards=2, a=1)
+    for options in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(InputError, match=facts("of another run (different: a, b)")):
+            make(place, shards=2, a=2, b=3, **options)
+    writer = make(place, shards=2, a=1, resume=True)
+    write(writer, 1, 2)
+    write(writer, 0, status="skipped").finish()
+    assert written() == [0, 1, 2]
+    before = {path: path.stat().st_mtime_ns for path in directory.iterdir()}
+    parts = write(make(place, shards=2, a=1, resume=True), 1)
+    assert parts.written.all()
+    parts.finish()
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    writer = make(place, shards=2, a=1, overwrite=True)
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    write(writer, 0).finish()
+    assert written() == [0]
+    assert names(directory) == ["part-00000-of-00002-00000.parquet"]
+
+
+def test_an_abandoned_part_leaves_nothing(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("there", "new"):
+        write(record_writer(tmp_path / name), 0).abandon()
+    assert names(tmp_path) == ["there"]
+    assert names(tmp_path / "there") == []
+
+
+def test_many_small_writes_make_few_row_groups_in_their_order(tmp_path):
+    writer = record_writer(tmp_path, size=50)
+    order = np.random.default_rng(0).permutation(50).tolist()
+    for id_ in order:
+        write(writer, id_)
+    writer[0].finish()
+    assert [sentence.id for sentence in Records(tmp_path)] == order
+    assert pq.ParquetFile(tmp_path / PART.format(0)).num_row_groups == 1
+
+
+def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch):
+    """Rows are written one by one in the background, and the third is one too many."""
+    written = []
+
+    class Writer(pq.ParquetWriter):
+        def write_table(self, table, *args, **kwargs):
+            written.extend(table["id"].to_pylist())
+            if len(written) > 2:
+                raise OSError("No space left on device")
+            super().write_table(table, *args, **kwargs)
+
+    monkeypatch.setattr(pq, "ParquetWriter", Writer)
+    monkeypatch.setattr(shard_parts, "_BUFFER_BYTES", 0)
+    writer = record_writer(tmp_path, size=9)
+    write(writer, 0).commit()
+    write(writer, 1)
+    write(writer, 2)
+    for again in (lambda: write(writer, 3), writer[0].commit, writer[0].finish):
+        with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
+            again()
+    writer[0].abandon()
+    assert names(tmp_path) == [PART.format(0)]
+    assert written_ids(tmp_path, RunInfo, 0, 1).tolist() == [0]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.plugin.output.parts import record_writer, write
+writer = record_writer(Path(sys.argv[1]), size=4)
+write(writer, 0, 1).commit()
+write(writer, 2)._flush()
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
+def test_a_killed_process_leaves_whole_parts_only(tmp_path, options):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    assert subprocess.run(command, env=environment).returncode == -signal.SIGKILL
+    temporary, part = names(tmp_path)
+    assert (part, temporary.startswith(f".{PART.format(1)}.")) == (PART.format(0), True)
+    with pytest.raises(InputError, match=facts("sentences 2, 3 are missing")):
+        Records(tmp_path)
+    (tmp_path / f".{PART.format(0)}.tmp").write_text("of somebody else")
+    write(record_writer(tmp_path, size=4, **options), 0, 1, 2, 3).finish()
+    assert [sentence.id for sentence in Records(tmp_path)] == [0, 1, 2, 3]
+    parts = [PART.format(0), PART.format(1)] if "resume" in options else [PART.format(0)]
+    assert names(tmp_path) == [f".{PART.format(0)}.tmp", *parts]
+
+
+def test_shards_are_written_side_by_side(tmp_path):
+    writers = [record_writer(tmp_path, size=2, shard=shard, shards=3) for shard in range(3)]
+    for id_, writer in enumerate(writers[:2]):
+        write(writer, id_)
+    for parts, _ in writers:  # the last is empty
+        parts.finish()
+    assert sorted(sentence.id for sentence in Records(tmp_path)) == [0, 1]
+
+
+def test_two_processes_of_one_shard_lose_nothing(tmp_path):
+    first, second = record_writer(tmp_path, size=2), record_writer(tmp_path, size=2)
+    write(first, 0, 1).finish()
+    write(second, 1)
+    with pytest.raises(InputError, match=facts(f"{PART.format(0)}: another process")):
+        second[0].finish()
+    second[0].abandon()
+    assert [sentence.id for sentence in Records(tmp_path)] == [0, 1]
+    assert names(tmp_path) == [PART.format(0)]
+
+
+def test_a_signature_is_compared_as_json(tmp_path):
+    write(record_writer(tmp_path, size=1, tags={"main": (None, "tgt")}), 0).finish()
+    assert record_writer(tmp_path, size=1, tags={"main": (None, "tgt")}, resume=True)[0].written.all()
+
+
+def test_another_size_is_another_run(tmp_path):
+    write(record_writer(tmp_path, size=3), 2).finish()
+    with pytest.raises(InputError, match=facts("of another run (different: size)")):
+        record_writer(tmp_path, size=2, resume=True)
+
+
+def test_a_file_in_the_place_of_the_directory(tmp_path):
+    (tmp_path / "f").write_text("")
+    with pytest.raises(InputError, match=facts("f: … is a file … --norm-records")):
+        record_writer(tmp_path / "f")

@@ -1,0 +1,142 @@
+"""From words to pieces, and whose they are."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from fairseq.data import Dictionary
+from fairseq.data.encoders.byte_utils import byte_encode
+from fairseq.data.encoders.characters import Characters
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.text.pieces import (
+    LinePieces,
+    MarkedPieces,
+    SentencePieces,
+    WordPieces,
+    runs_of,
+)
+from fairseq_norm_plugin.text.tokenise import TextPipeline
+from tests.facts import facts
+
+BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
+
+
+def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
+    (tmp_path / "codes").write_text(BPE_CODES)
+    segment = WordPieces(str(tmp_path / "codes"))
+    words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
+    found = segment(words, " ".join(words))
+    of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]
+    assert ["".join(pieces).replace("@@", "") for pieces in of_word] == [word.replace("@@", "") for word in words]
+    assert found.tokens[:2] == ["kiba", "ba"]
+    assert (np.diff(found.words) >= 0).all()
+
+
+def test_a_side_has_special_tokens_around_the_pieces():
+    side = MarkedPieces("@@")(["a@@", "b", "c"], "").side(("[x]",), ("</s>", "[y]"))
+    assert side.tokens == ("[x]", "a@@", "b", "c", "</s>", "[y]")
+    assert side.words.tolist() == [-1, 0, 0, 1, -1, -1]
+
+
+def test_any_encoder_of_whole_lines():
+    """Its blanks are pieces, which belong to the word after them."""
+    pieces = LinePieces(Characters.encode, "characters")
+    found = pieces(["ab", "c"], "")
+    assert (found.tokens, found.words.tolist(), found.forms) == (["a", "b", "▁", "c"], [0, 0, 1, 1], ("ab", "c"))
+    assert pieces([], "").tokens == []
+    merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), "merging")
+    with pytest.raises(InputError, match="--bpe merging cuts 'a' differently"):
+        merging(["a", "b"], "")
+    assert byte_encode("ab") == "ab"
+
+
+def slow_runs(pieces, words):
+    """Word by word and piece by piece: join what shares a character, until nothing changes."""
+    owner = []
+    for start, end in pieces:
+        mine = [k for k, (first, last) in enumerate(words) if start < last and first < end]
+        after = [k for k, (_, last) in enumerate(words) if last > start]
+        owner.append(set(mine or after[:1] or [len(words) - 1]))
+    joined = []
+    for group in owner:
+        while joined and max(joined[-1][1]) >= min(group):
+            group |= joined.pop()[1]
+        joined.append((None, group))
+    starts = [min(group) for _, group in joined]
+    starts[0] = 0
+    spans = np.diff([*starts, len(words)])
+    numbers = [max(k for k, first in enumerate(starts) if k == 0 or first <= max(group)) for group in owner]
+    return numbers, spans.tolist()
+
+
+@given(st.data())
+def test_runs_are_those_of_a_slow_search(data):
+    text = data.draw(st.text(alphabet="ab ", min_size=1, max_size=12).filter(str.strip))
+    cuts = data.draw(st.sets(st.integers(1, len(text)), max_size=6))
+    bounds = [0, *sorted(cuts | {len(text)})]
+    pieces = list(itertools.pairwise(bounds))
+    if data.draw(st.booleans()):
+        pieces.insert(data.draw(st.integers(0, len(pieces) - 1)), (bounds[0], bounds[0]))
+        pieces.sort()
+    words, place = [], 0
+    for word in text.split():
+        place = text.index(word, place)
+        words.append((place, place + len(word)))
+        place += len(word)
+    runs, spans = runs_of(*zip(*pieces), *zip(*words))
+    expected = slow_runs(pieces, words)
+    assert (runs.tolist(), [1] * len(words) if spans is None else spans.tolist()) == expected
+
+
+@pytest.mark.parametrize("line", ["das haus ist ein Haus .", "  das\u00a0haus ﬁn  ", "kleines①haus", "我们 haus"])
+def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, line):
+    pieces = SentencePieces(sentencepiece_model)
+    pipeline = TextPipeline(pieces)
+    words = pipeline.read(line)
+    found = pipeline.segment(words)
+    assert found.tokens == pieces._processor.Encode(line, out_type=str)
+    assert found.spans is None
+    assert found.forms == tuple(words)
+    assert sorted(set(found.words.tolist())) == list(range(len(words)))
+    for number, word in enumerate(words):
+        spelled = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
+        assert spelled == word.replace("\u00a0", "").replace("ﬁ", "fi").replace("①", "1")
+
+
+@pytest.mark.parametrize("words", ["characters", "segmented"])
+def test_pieces_that_span_words(sentencepiece_model, words):
+    pieces = SentencePieces(sentencepiece_model)
+    pipeline = TextPipeline(pieces, words=words)
+    read = pipeline.read("我们今天来了。" if words == "characters" else "我们今 天来 了。")
+    found = pipeline.segment(read)
+    assert found.tokens == pieces._processor.Encode("我们今天来了。", out_type=str)
+    assert any(len(piece.strip("▁")) > 1 for piece in found.tokens)
+    side = found.side((), ("</s>",))
+    assert side.word_count == len(read) == sum(found.spans)
+    assert side.word_strings() == list(read)
+    ends = np.cumsum(found.spans)
+    for number, end in enumerate(ends):
+        of_run = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
+        assert of_run == "".join(read[end - found.spans[number] : end])
+
+
+def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
+    pieces = SentencePieces(sentencepiece_model)
+    mine, other = Dictionary(), Dictionary()
+    for number in range(3, pieces._processor.GetPieceSize()):
+        mine.add_symbol(pieces._processor.IdToPiece(number))
+        other.add_symbol(f"▁word{number}")
+    for dictionary in (mine, other):
+        for filler in ("__de__", "[de_DE]", "<mask>", "madeupword0001", *(f"madeupword{k}" for k in range(200))):
+            dictionary.add_symbol(filler)
+    pieces.check(mine)
+    with pytest.raises(InputError, match=facts("sentencepiece.bpe.model: … entries of the dictionary are unknown")):
+        pieces.check(other)
+    (tmp_path / "no.model").write_text("no model")
+    with pytest.raises(InputError, match=r"no\.model: cannot be read as a SentencePiece model"):
+        SentencePieces(tmp_path / "no.model")

@@ -1,0 +1,118 @@
+"""Tokenizers and subwords of fairseq's registries, as they are stated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.text.settings import TextSettings, names_of, options_of, pipelines
+from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.facts import facts
+
+CODES = Path(__file__).resolve().parents[3] / "data" / "demo" / "codes.bpe"
+
+
+@pytest.fixture
+def build():
+    vocabulary = Vocabulary(Dictionary(), "@@", {0, 1, 2})
+
+    def make(*stated, languages=("de", "en"), **more):
+        return pipelines(TextSettings(*stated, **more), languages, (vocabulary, vocabulary))
+
+    return make
+
+
+def test_the_registries_of_fairseq():
+    assert {"moses", "space"} <= set(names_of("tokenizer"))
+    assert {"fastbpe", "subword_nmt", "sentencepiece", "gpt2"} <= set(names_of("bpe"))
+    assert [option.name for option in options_of("bpe", "sentencepiece")] == ["sentencepiece_model"]
+    assert [option.name for option in options_of("tokenizer", "moses")] == ["moses_no_dash_splits", "moses_no_escape"]
+
+
+def test_moses_and_codes(build):
+    source, target = build("moses", "subword-nmt", {"bpe_codes": CODES})
+    line = "Das ist z.B. so-und-so, Peter's Haus."
+    assert " ".join(source.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos; s Haus ."
+    assert " ".join(target.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos;s Haus ."
+    assert source.segment(["wir", "wirwir"]).words.tolist()[:2] == [0, 1]
+    for yes in (True, "true"):  # a command line gives text
+        (_, plain) = build("moses", "none", {"moses_no_escape": yes, "moses_no_dash_splits": yes})
+        assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
+    with pytest.raises(UsageError, match=facts("moses_no_escape=maybe: expected true or false")):
+        build("moses", "none", {"moses_no_escape": "maybe"})
+
+
+def test_languages_of_tokenizers_have_no_country(build):
+    (source, _) = build("moses", "none", languages=("de_DE", "en_XX"))
+    assert list(source.read("am 3. Mai bzw. morgen.")) == ["am", "3.", "Mai", "bzw.", "morgen", "."]
+
+
+def test_codes_of_both_sides(build, tmp_path):
+    (tmp_path / "other").write_text("#version: 0.2\nw i\n")
+    source, target = build(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
+    assert (source.segment(["wir"]).tokens, target.segment(["wir"]).tokens) == (["wir"], ["wi@@", "r"])
+    settings = TextSettings(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
+    assert settings.exchanged().codes == [str(tmp_path / "other"), str(CODES)]
+    assert settings.exchanged([str(CODES)]).codes == [str(CODES)]
+
+
+def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path):
+    """As Marian's models have them."""
+    other = tmp_path / "target.spm"
+    other.write_bytes(sentencepiece_model.read_bytes())
+    files = [str(sentencepiece_model), str(other)]
+    settings = TextSettings(None, "sentencepiece", {"sentencepiece_model": files})
+    assert settings.files == files
+    assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
+    source, target = build(None, "sentencepiece", {"sentencepiece_model": files})
+    assert source._splitter is not target._splitter
+    assert source.segment(["haus"]).tokens == target.segment(["haus"]).tokens
+    other.write_bytes(b"none")
+    with pytest.raises(InputError, match=facts("target.spm: cannot be read")):
+        build(None, "sentencepiece", {"sentencepiece_model": files})
+
+
+def test_other_subwords_of_the_registry(build):
+    source, _ = build("space", "characters")
+    assert source.segment(source.read("ab  c")).tokens == ["a", "b", "▁", "c"]
+
+
+def test_what_is_said_of_the_settings():
+    assert TextSettings("moses", "fastbpe", {"bpe_codes": str(CODES)}).described.startswith(
+        "tokenizer moses, subwords fastbpe ("
+    )
+    assert TextSettings(None, "none").described == "no tokenizer, text in subwords"
+
+
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        (("mosses",), "--tokenizer mosses: choose one of none, moses"),
+        ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
+        ((None, "sentencepiece"), "--bpe sentencepiece needs … --bpe-option sentencepiece_model=FILE"),
+        ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
+        ((None, "none", {"moses_no_escape": True}), "moses_no_escape is an option of --tokenizer moses"),
+        ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
+        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
+        (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
+        ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
+        ((None, "none", {}, ("words", "blanks")), "--source-words words: choose one of blanks, characters, segmented"),
+        ((None, "none", {}, ("blanks", "characters")), "--target-words characters without --bpe sentencepiece"),
+    ],
+)
+def test_what_does_not_go_together(stated, text):
+    with pytest.raises(UsageError, match=facts(text)):
+        TextSettings(*stated)
+
+
+def test_what_cannot_be_read(build, tmp_path):
+    (tmp_path / "three").write_text("b a</w> 3\n")
+    with pytest.raises(InputError, match=facts("three: … codes of fastbpe … --bpe subword_nmt expects two subwords")):
+        build(None, "subword_nmt", {"bpe_codes": tmp_path / "three"})
+    with pytest.raises(InputError, match=facts("codes.bpe: … codes of subword_nmt … --bpe fastbpe expects")):
+        build(None, "fastbpe", {"bpe_codes": CODES})
+    with pytest.raises(InputError, match=r"--bpe hf_byte_bpe: .*no such|--bpe hf_byte_bpe: .*not found"):
+        build(None, "hf_byte_bpe", {"bpe_merges": "no-such", "bpe_vocab": "no-such"})

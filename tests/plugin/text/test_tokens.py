@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from alignment_eval.errors import InputError
+from alignment_eval.maps.subwords import word_indices
+from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+from tests.facts import facts
+
+
+def dictionary_of(*symbols):
+    dictionary = Dictionary()
+    for symbol in symbols:
+        dictionary.add_symbol(symbol)
+    return dictionary
+
+
+def vocabulary_of(*symbols, mark="@@", tags=()):
+    dictionary = dictionary_of(*symbols)
+    return Vocabulary(dictionary, mark, special_ids(dictionary, tags))
+
+
+def spell(symbols, tokens, text=None, mark="@@", cut=False):
+    """What the ids of ``tokens`` spell: (tokens, words of the ordinary ones, number of unknown tokens, certain)."""
+    known = vocabulary_of(*symbols.split(), mark=mark)
+    ids = torch.tensor([known.dictionary.index(token) for token in f"{tokens} </s>".split()])
+    found = known.spell(ids, None if text is None else text.split(), cut)
+    assert found.side.words[-1] == -1
+    return " ".join(found.side.tokens[:-1]), found.side.words[:-1].tolist(), found.unknown, found.certain
+
+
+def test_tokens_and_words_of_ids():
+    assert spell("ab@@ c d", "ab@@ c d") == ("ab@@ c d", [0, 0, 1], 0, True)
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "certain"),
+    [
+        ("@@", "? a", False),
+        ("@@", "a@@ ? b", False),
+        ("@@", "b ?", True),  # nothing follows that it could be joined to
+        ("@@", "b a@@ ?", True),
+        ("@@", "? ?", False),
+        ("▁", "? a", True),  # the first token begins the first word whatever it is
+        ("▁", "▁a ? a", False),
+        ("##", "? a", True),
+        ("##", "a ? ##b", False),
+        ("none", "a ? b ?", True),
+    ],
+)
+def test_words_are_certain_where_the_mark_of_an_unknown_token_changes_nothing(mark, tokens, certain):
+    assert spell("a@@ a b ▁a ##b", tokens, mark=mark)[2:] == (tokens.count("?"), certain)
+
+
+def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
+    """Against all texts that the tokens may have been."""
+    forms = {"@@": ("x", "x@@"), "▁": ("x", "▁x"), "##": ("x", "##x")}
+    symbols = {"@@": ("a@@", "b", "?"), "▁": ("▁a", "b", "?"), "##": ("a", "##b", "?")}
+    for mark, known in symbols.items():
+        for tokens in itertools.chain.from_iterable(itertools.product(known, repeat=n) for n in range(1, 5)):
+            choices = [forms[mark] if token == "?" else (token,) for token in tokens]
+            words = {tuple(word_indices(text, mark)) for text in itertools.product(*choices)}
+            if mark == "@@":  # the last token of a text is never joined to a next one
+                words = {tuple(word_indices(t, mark)) for t in itertools.product(*choices) if not t[-1].endswith("x@@")}
+            found = spell(" ".join(known[:2]), " ".join(tokens), mark=mark)
+            assert found[3] == (len(words) == 1)
+            assert tuple(found[1]) in words
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "text", "spelled"),
+    [
+        ("@@", "? a b", "x@@ a b", ("x@@ a b", [0, 0, 1], 1, True)),
+        ("@@", "? a b", "x a b", ("x a b", [0, 1, 2], 1, True)),
+        ("▁", "▁a ? b", "▁a ▁x b", ("▁a ▁x b", [0, 1, 1], 1, True)),
+        ("##", "a ? b", "a ##x b", ("a ##x b", [0, 0, 1], 1, True)),
+    ],
+)
+def test_the_tokens_that_were_binarised_say_which_words_they_are(mark, tokens, text, spelled):
+    assert spell("a b ▁a", tokens, text, mark) == spelled
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "text", "spelled"),
+    [
+        ("@@", "? a b", "xa b", ("<unk>@@ a b", [0, 0, 1], 1, True)),
+        ("@@", "c@@ ? b a", "cx b a", ("c@@ <unk> b a", [0, 0, 1, 2], 1, True)),
+        ("@@", "? ? a", "xxa", ("<unk>@@ <unk>@@ a", [0, 0, 0], 2, True)),
+        ("@@", "? ? a c@@ b", "x xa cb", ("<unk> <unk> a c@@ b", [0, 1, 2, 3, 3], 2, False)),  # one, but which?
+        ("@@", "c@@ b a", "cb A", ("c@@ b a", [0, 0, 1], 0, True)),
+        ("▁", "▁a ? b", "a xb", ("▁a ▁<unk> b", [0, 1, 1], 1, True)),
+        ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
+        ("##", "a ? b", "ax b", ("a ##<unk> b", [0, 0, 1], 1, True)),
+    ],
+)
+def test_words_say_by_their_number_what_unknown_tokens_were(mark, tokens, text, spelled):
+    assert spell("a b c@@ ▁a", tokens, text, mark) == spelled
+
+
+def test_unknown_words_without_marks_may_be_pieces():
+    # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
+    assert spell("a", "? ?", "x y", mark="▁") == ("<unk> <unk>", [0, 0], 2, False)
+    assert spell("a", "? ?", "▁x ▁y", mark="▁") == ("▁x ▁y", [0, 1], 2, True)
+    assert spell("a", "?", "x", mark="▁") == ("x", [0], 1, True)
+    assert spell("a", "? ?", "x y", mark="@@") == ("x y", [0, 1], 2, True)
+
+
+@pytest.mark.parametrize("text", ["c b a a", "a", "c@@ b b a", "c@@ b@@ a", ""])
+def test_another_text_is_refused(text):
+    with pytest.raises(InputError, match=facts("words, but the binarised sentence has 2 … in 3 tokens")):
+        spell("a b c@@", "c@@ b a", text)
+
+
+def test_a_form_that_the_dictionary_has_is_no_unknown_token():
+    with pytest.raises(InputError, match=facts("4 words, but the binarised sentence has 3 … in 4 tokens")):
+        spell("a b c@@", "c@@ ? b b", "c@@ a b b")
+
+
+@pytest.mark.parametrize("text", ["c@@ x@@ b a a b", "c@@ x@@ b a"])
+def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
+    assert spell("a b c@@", "c@@ ? b a", text, cut=True) == ("c@@ x@@ b a", [0, 0, 0, 1], 1, True)
+    assert spell("a b c@@", "c@@ ? b a", "cxb a a b b b", cut=True)[3] is False
+    assert spell("a b c@@", "c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "mark"),
+    [(["ab@@", "c"], "@@"), (["▁ab", "c"], "▁"), (["ab", "##c"], "##"), (["ab", "c"], "none")],
+)
+def test_marks_are_told_from_the_dictionary(symbols, mark):
+    assert dictionary_mark(dictionary_of(*symbols), "auto") == mark
+    assert dictionary_mark(dictionary_of(*symbols), "none") == "none"
+
+
+def test_a_mixed_dictionary_needs_a_stated_mark():
+    with pytest.raises(InputError, match=facts("(@@ on 1, ▁ on 1)")):
+        dictionary_mark(dictionary_of("ab@@", "▁c"), "auto")
+
+
+def test_tags_that_the_dictionary_has_are_special():
+    dictionary = dictionary_of("ab@@", "c", "[de]", "[fr]")
+    specials = special_ids(dictionary, ["[de]", "[fr]", "[xx]"])
+    assert specials == {0, 1, 2, dictionary.index("[de]"), dictionary.index("[fr]")}
+    assert dictionary.unk() not in specials
+    tagged = Vocabulary(dictionary, "@@", specials)
+    ids = torch.tensor([dictionary.index(token) for token in ("[de]", "ab@@", "?", "</s>", "[fr]")])
+    assert tagged.spell(ids).side.words.tolist() == [-1, 0, 0, -1, -1]
+    for text in ("[de] ab@@ x", "ab@@ x"):
+        found = tagged.spell(ids, text.split())
+        assert (found.side.tokens, found.certain) == (("[de]", "ab@@", "x", "</s>", "[fr]"), True)
+    assert Vocabulary(dictionary, "@@", special_ids(dictionary)).spell(ids).side.words.tolist() == [0, 1, 1, -1, 2]
