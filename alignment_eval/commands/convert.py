@@ -18,8 +18,7 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     texts_of,
 )
-from alignment_eval.options.numbers import finite_number
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output, finite_number
 from alignment_eval.options.subwords import add_subword_arguments, subwords_of
 from alignment_eval.progress import progress_bar
 

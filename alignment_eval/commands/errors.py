@@ -25,7 +25,7 @@ from alignment_eval.options.alignments import (
     score_files,
     texts_of,
 )
-from alignment_eval.options.output import add_format
+from alignment_eval.options.common import add_format
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Text, confusion_table, error_table
 from alignment_eval.signature import signature

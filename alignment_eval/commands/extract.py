@@ -14,6 +14,7 @@ from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
+from alignment_eval.options.common import add_output
 from alignment_eval.options.lexicon import (
     add_lexicon_arguments,
     check_lexicon_arguments,
@@ -32,7 +33,6 @@ from alignment_eval.options.maps import (
     stated_method,
     states_maps,
 )
-from alignment_eval.options.output import add_output
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, seen_warning
 from alignment_eval.profiles.of_records import method_of_records

@@ -9,7 +9,7 @@ import msgspec
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.merge import merged

@@ -25,9 +25,8 @@ from alignment_eval.options.alignments import (
     hypothesis_options,
     reading_fields,
 )
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.output import add_output
 from alignment_eval.options.records import add_records, check_forced, gold_of_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links

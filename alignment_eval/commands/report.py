@@ -24,8 +24,10 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     hypothesis_options,
     reading_fields,
+    resampling_fields,
+    warn_of_few,
 )
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -37,7 +39,6 @@ from alignment_eval.options.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.options.resampling import resampling_fields, warn_of_few
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.find import NO_PROFILE
 from alignment_eval.profiles.of_records import method_of_records

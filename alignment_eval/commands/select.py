@@ -21,8 +21,7 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     reading_fields,
 )
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,

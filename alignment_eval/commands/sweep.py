@@ -17,9 +17,9 @@ from alignment_eval.options.alignments import (
     add_text_arguments,
     reading_fields,
 )
+from alignment_eval.options.common import add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.options.maps import add_final_punctuation_argument
-from alignment_eval.options.output import add_output
 from alignment_eval.options.records import (
     add_configuration_arguments,
     add_records,

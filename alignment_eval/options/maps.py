@@ -12,8 +12,7 @@ from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNam
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.numbers import finite_number
+from alignment_eval.options.common import add_list, finite_number
 
 MAX_NORM = "max-norm"
 _FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"

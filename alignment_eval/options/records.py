@@ -14,7 +14,7 @@ from alignment_eval.links.read import Alignments
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
-from alignment_eval.options.lists import add_list
+from alignment_eval.options.common import add_list
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations

@@ -63,7 +63,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, call: Call) -> None:
     reason, warning, signature = messages.splitlines()
     assert f"; profile: {files / 'choice.json'}" in reason
     assert "3 of these 3 sentence pairs" in warning
-    scored = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp")
+    scored = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "dev.hyp")
     assert json.loads(scored[1])["aer"] == choice.figure
     fields = f"|profile:gold|profile_text:{choice.text}|profile_gold:{choice.gold}|version:"
     assert fields in signature

@@ -176,7 +176,7 @@ def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, call: 
     (out / "thesis.tex").write_text("ten years")
     status, _, messages = call("sweep", *command, "--overwrite")
     assert status == 1
-    assert "holds 'thesis.tex', so it is not one that align-eval sweep wrote" in messages
+    assert "holds 'thesis.tex', which align-eval sweep did not write" in messages
     assert (out / "thesis.tex").read_text() == "ten years"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
     status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--out", inputs[1])

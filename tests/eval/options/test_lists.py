@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from alignment_eval.options.lists import CommandParser, add_list
+from alignment_eval.options.common import CommandParser, add_list
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from alignment_eval.options.numbers import finite_number
+from alignment_eval.options.common import finite_number
 
 
 def test_finite_numbers() -> None:

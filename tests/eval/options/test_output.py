@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from alignment_eval.options.output import add_format, add_output
+from alignment_eval.options.common import add_format, add_output
 
 
 def parsed(*words: str, **options: object) -> argparse.Namespace:

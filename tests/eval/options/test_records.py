@@ -8,7 +8,7 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.options.lists import CommandParser
+from alignment_eval.options.common import CommandParser
 from alignment_eval.options.records import (
     add_configuration_arguments,
     configuration_fields,
