@@ -120,7 +120,7 @@ def _by_gold(
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-    links = gold.links.to_sentences()
+    links = list(gold)
     own = (pairs, links), (exchanged, exchanged_gold(links))
     calibrations = [
         calibrate_by_gold(direction, *of_direction, (model, gold.file.hash), args.max_tokens)

@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_p
     out = tmp_path / "report.html"
     status, printed, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (status, printed) == (1, "")
-    assert says(messages, "sentence 0 (line 1) … 3 source words in the records, but the gold links source word 3")
+    assert says(messages, "link 3-0 … outside sentence 0 (line 1) … 3 and 3 words")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
     status, _, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
     assert status == 1

@@ -211,7 +211,7 @@ def test_nothing_is_left_of_a_sweep_that_fails(
             [GoldSentence(frozenset({(3, 0)})), *GOLD[1:]],
             [],
             1,
-            "sentence 0 (line 1) … 3 source words in the records, but the gold links source word 3 (counted from 0)",
+            "gold: link 3-0 (counted from 0) is outside sentence 0 (line 1) … 3 and 3 words in the records",
         ),
         (GOLD, ["--kinds", "attn_x"], 2, "unknown map kind 'attn_x' … one of attn_w, attn_n"),
         (GOLD, ["--settings", "x"], 2, "unknown setting 'x' … one of awo, awi"),
@@ -242,7 +242,7 @@ def test_wrong_subword_mark(tmp_path: Path, make_sentence: Factory, make_records
     gold = talp(tmp_path / "gold.talp", GOLD[:1])
     status, _, messages = call("sweep", records, "--gold", gold, "--gold-base", 1, "--out", tmp_path / "out")
     assert status == 1
-    assert says(messages, "sentence 0 (line 1) … 1 source words in the records, but the gold links source word 2")
+    assert says(messages, "outside sentence 0 (line 1) … 1 and ")
     assert "(--norm-subword-mark)" in messages
 
 

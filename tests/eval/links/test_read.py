@@ -29,13 +29,6 @@ def test_naacl_sentences_without_lines(tmp_path: Path) -> None:
     assert says(warnings[0], f"{path}: 4 of 6 sentences … sentence 2")
 
 
-def test_naacl_without_the_last_sentences(tmp_path: Path) -> None:
-    warnings: list[str] = []
-    texts = Texts("s", np.full(4, 9), "t", np.full(4, 9))
-    read_gold(written(tmp_path, "1 1 1\n2 1 1\n"), None, texts, warnings.append)
-    assert says(warnings[0], "2 of 4 sentences … sentence 3")
-
-
 GENERATE_OUTPUT = """\
 2024-01-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
 S-1\tein kleines haus
