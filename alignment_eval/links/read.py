@@ -65,10 +65,6 @@ class Alignments:
         """The links of each sentence, possible ones too."""
         return (sentence.possible for sentence in self)
 
-    def with_sentences(self, sentences: int) -> Alignments:
-        """The same links in a corpus of more sentences; those that are added have no links."""
-        return replace(self, sentences=sentences)
-
 
 def read_gold(
     path: str | Path,
@@ -176,18 +172,8 @@ def _first_end(raw: Alignments, texts: Texts, swap: bool) -> int | None:
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
-    """Count the tokens of the two texts.
-
-    Raises:
-        InputError: a text cannot be read, or they differ in the number of lines.
-    """
-    texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
-    if len(texts.source) != len(texts.target):
-        raise InputError(
-            f"{source} has {len(texts.source)} lines, but {target} has {len(texts.target)}; give the two sides of one "
-            f"text, with one sentence per line"
-        )
-    return texts
+    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
+    return Texts(str(source), token_counts(source), str(target), token_counts(target))
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:

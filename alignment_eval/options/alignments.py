@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
@@ -110,7 +111,7 @@ def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
     """
     if gold.file.format == "naacl" and len(gold) < size:  # such a file does not say how many follow its last link
         warn_of_gaps(gold.file, size)
-        return gold.with_sentences(size)
+        return replace(gold, sentences=size)
     if len(gold) != size:
         raise InputError(
             f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "

@@ -14,7 +14,7 @@ from alignment_eval.extraction.lines import LineStyle
 from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
 from alignment_eval.links.write import (
-    format_fairseq_line,
+    format_lines,
     format_naacl_lines,
     format_pharaoh_line,
     format_scored_line,
@@ -44,7 +44,7 @@ def test_round_trips(tmp_path: Path, base: int, corpus: list[GoldSentence], rand
     pharaoh = [format_pharaoh_line(links, base) for links in sure]
     assert list(read(tmp_path, pharaoh, base).each_links()) == sure
     assert list(read(tmp_path, [format_talp_line(sentence, base) for sentence in corpus], base)) == corpus
-    fairseq = [format_fairseq_line(id_, links) for id_, links in enumerate(every)]
+    fairseq = list(format_lines(corpus, "fairseq", 0))
     assert list(read(tmp_path, random.sample(fairseq, len(fairseq)), 0).each_links()) == every
     naacl = [line for n, sentence in enumerate(corpus) for line in format_naacl_lines(n, sentence, base)]
     if every[-1]:
@@ -57,7 +57,7 @@ def test_printed_lines() -> None:
     assert format_talp_line(sentence) == "0-0 0-1 1p1 2-0"
     assert format_talp_line(sentence, base=1) == "1-1 1-2 2p2 3-1"
     assert list(format_naacl_lines(4, sentence)) == ["5 1 1 S", "5 1 2 S", "5 2 2 P", "5 3 1 S"]
-    assert format_fairseq_line(7, sentence.sure) == "A-7\t0-0 0-1 2-0"
+    assert list(format_lines([gold(), sentence], "fairseq", 1)) == ["A-0\t", "A-1\t0-0 0-1 1-1 2-0"]
     assert format_pharaoh_line(frozenset()) == format_talp_line(gold()) == ""
 
 
