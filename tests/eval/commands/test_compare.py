@@ -92,13 +92,6 @@ def test_undefined(files: Files, call: Call) -> None:
     assert out.splitlines()[3].split() == ["precision", "70.00", "-", "-", "-", "-", "-"]
 
 
-def test_few_sentences_are_a_warning(files: Files, call: Call) -> None:
-    for name, text in (("gold", "1-1\n"), ("first", "0-0\n"), ("second", "0-0\n")):
-        files(name, text)
-    status, _, err = call("compare", *STATED, "first", "second")
-    assert (status, err) == (0, "warning: only 1 sentences: intervals are too narrow and p-values are coarse\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [

@@ -141,15 +141,6 @@ def test_grid_of_a_part(
     assert f"|{signed}|" in stderr
 
 
-def test_head_setting_and_rule(run: Path, tmp_path: Path, call: Call) -> None:
-    status, _, stderr = call(run, "--layer", 0, "--head", 1, "--rule", "threshold=0.3", "--setting", "awo")
-    assert status == 0
-    assert "|layer:0|head:1|setting:awo|level:word|rule:threshold=0.3|null:allow|" in stderr
-    expected = links(run, layer=0, head=1, rule="threshold=0.3", setting="awo")
-    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": expected}
-    assert "Sentence 0, layer 0 (1st), head 1" in " ".join(texts(tmp_path / "p.svg"))
-
-
 def test_tokens(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
     """Gold 0-0 is of the words a@@ b and x; 1-1 of c and y@@ z: two marks each."""
     status, _, stderr = call(run, "--layer", 1, "--level", "token", "--gold", gold, "--gold-base", 1)
@@ -170,12 +161,6 @@ def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
     assert "|hyp:" in stderr
     assert "|rule:" not in stderr
-
-
-def test_other_sentences(run: Path, tmp_path: Path, call: Call) -> None:
-    assert call(run, "--layer", 1, "--sentence", 2)[0] == 0
-    assert "Sentence 2, layer 1 (2nd)" in " ".join(texts(tmp_path / "p.svg"))
-    assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": links(run, 2, layer=1)}
 
 
 def test_width_and_title(run: Path, tmp_path: Path, call: Call) -> None:
@@ -260,15 +245,3 @@ def test_gold_of_other_sentences(run: Path, gold: Path, call: Call, content: str
         status, _, stderr = call(run, "--layer", 1, "--hyp", gold, "--hyp-base", 1)
         assert status == 1
         assert says(stderr, message)
-
-
-def test_gold_is_of_references(
-    tmp_path: Path, gold: Path, call: Call, make_sentence: Factory, make_records: Writer
-) -> None:
-    own = make_records(
-        tmp_path / "own", [make_sentence(i) for i in range(3)], signature={"generation": {"score_reference": False}}
-    )
-    status, _, stderr = call(own, "--layer", 1, "--gold", gold, "--gold-base", 1)
-    assert status == 1
-    assert "maps of the model's own translations, which have other words than the gold" in stderr
-    assert call(own, "--layer", 1)[0] == 0

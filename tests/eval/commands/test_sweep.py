@@ -161,47 +161,6 @@ def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, call: Cal
     assert f"warning: {gold}: the gold has no links: AER says nothing" in messages
 
 
-def test_directory_that_exists(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    out = tmp_path / "out"
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    out.mkdir()  # an empty one is as good as none
-    assert call("sweep", *command)[0] == 0
-    (out / "heads-old-awi-rule-mask.svg").write_text("old")
-    status, _, messages = call("sweep", *command)
-    assert status == 1
-    assert "out: already exists; choose another path or pass --overwrite" in messages
-    assert (out / "heads-old-awi-rule-mask.svg").exists()
-    assert call("sweep", *command, "--overwrite")[0] == 0
-    assert not (out / "heads-old-awi-rule-mask.svg").exists()
-    (out / "thesis.tex").write_text("ten years")
-    status, _, messages = call("sweep", *command, "--overwrite")
-    assert status == 1
-    assert "holds 'thesis.tex', which align-eval sweep did not write" in messages
-    assert (out / "thesis.tex").read_text() == "ten years"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
-    status, _, messages = call("sweep", inputs[0], "--gold", inputs[1], "--out", inputs[1])
-    assert status == 1
-    assert "gold.talp: this is a file, not a directory" in messages
-
-
-def test_nothing_is_left_of_a_sweep_that_fails(
-    inputs: tuple[Path, Path], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    out = tmp_path / "out"
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--out", out, *FEW)
-    assert call("sweep", *command)[0] == 0
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    monkeypatch.setattr("alignment_eval.commands.sweep.save_heatmaps", full)
-    status, text, messages = call("sweep", *command, "--overwrite")
-    assert (status, text) == (1, "")
-    assert "out: cannot write the directory (No space left on device)" in messages
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "out", "run"]
-
-
 @pytest.mark.parametrize(
     ("gold", "options", "status", "text"),
     [
@@ -236,16 +195,6 @@ def test_bad_input(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
-def test_wrong_subword_mark(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
-    """``a@@ b c`` taken for one ``▁`` word has too few words for the gold."""
-    records = make_records(tmp_path / "run", [make_sentence(0, mark="▁")])
-    gold = talp(tmp_path / "gold.talp", GOLD[:1])
-    status, _, messages = call("sweep", records, "--gold", gold, "--gold-base", 1, "--out", tmp_path / "out")
-    assert status == 1
-    assert says(messages, "outside sentence 0 (line 1) … 1 and ")
-    assert "(--norm-subword-mark)" in messages
-
-
 def test_texts_are_compared_with_the_records(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("ab c .\n" + "1 2 3 4 5 6\n" + "ab c .\n" * 2, encoding="utf-8")
@@ -257,13 +206,6 @@ def test_texts_are_compared_with_the_records(inputs: tuple[Path, Path], tmp_path
     assert status == 1
     assert says(messages, "sentence 3 (line 4) … 3 target words in the records … 4 in")
     assert "--norm-subword-mark" in messages
-
-
-def test_no_records(tmp_path: Path, call: Call) -> None:
-    gold = talp(tmp_path / "gold.talp")
-    status, _, messages = call("sweep", tmp_path / "nothing", "--gold", gold, "--out", tmp_path / "out")
-    assert status == 1
-    assert says(messages, "nothing: no such directory … the --norm-records directory of a run")
 
 
 def test_maps_of_translations_cannot_be_scored_against_gold_of_references(

@@ -17,9 +17,6 @@ from tests.facts import facts
 
 METADATA = b"alignment_eval.lexicon"
 
-#: Of this module, since the garbage of an error may be freed after the test, and into a pool that is gone is a crash.
-COUNTED = pa.proxy_memory_pool(pa.default_memory_pool())
-
 
 def counted(pairs: int = 40) -> Lexicon:
     rng = np.random.default_rng(5)
@@ -177,16 +174,3 @@ def test_a_damaged_file(tmp_path: Path) -> None:
         (tmp_path / "lexicon").write_bytes(whole[:cut])
         with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
             read_lexicon(tmp_path / "lexicon")
-
-
-def test_a_word_that_is_repeated_is_in_memory_once(tmp_path: Path) -> None:
-    long = "a" * 2**16
-    path = written(tmp_path / "lexicon", source=[long] * 2**10, target=["x"] * 2**10, weight=[1.0] * 2**10)
-    usual = pa.default_memory_pool()
-    pa.set_memory_pool(COUNTED)
-    try:
-        with pytest.raises(InputError, match="duplicate rows"):
-            read_lexicon(path)
-    finally:
-        pa.set_memory_pool(usual)
-    assert 0 < COUNTED.max_memory() < 2**24  # all of them are 2**26

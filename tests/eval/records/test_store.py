@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records, RunInfo, arrow_schema, parquet_writer, to_table
 from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
@@ -49,21 +49,6 @@ def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer
     assert len(got) == len(sentences)
     for one, expected in zip(got, sentences):
         assert_same(one, expected)
-
-
-def test_stub_that_keeps_its_text(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    stub = replace(make_sentence(0), status="too long", arrays={})
-    (got,) = Records(make_records(tmp_path, [stub], heads=3))
-    assert_same(got, stub)
-
-
-def test_all_stubs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    directory = make_records(tmp_path, [make_sentence(i, status="skipped") for i in range(3)])
-    assert [s.status for s in Records(directory)] == ["skipped"] * 3
-
-
-def test_no_sentences(tmp_path: Path, make_records: Writer) -> None:
-    assert list(Records(make_records(tmp_path, []))) == []
 
 
 @given(shards=st.integers(1, 4), size=st.integers(0, 9), data=st.data())
@@ -188,24 +173,6 @@ def test_values_that_do_not_fill_the_shape(tmp_path: Path, make_sentence: Factor
     make_records(tmp_path, [damaged])
     with pytest.raises(InputError, match=facts("layer_attn_n of sentence 0 … 40 values … 2×5×5")):
         list(Records(tmp_path))
-
-
-def test_only_the_quantities_of_the_schema_are_written(
-    make_sentence: Factory, tmp_path: Path, make_records: Writer
-) -> None:
-    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
-    (got,) = Records(directory)
-    assert got.kinds == ("attn_w", "attnres_w")
-    assert Records(directory).info.kinds == ("attn_w",)
-    schema = arrow_schema(Records(directory).info, ("head_attn_w",))
-    assert to_table([got], schema).schema.names == pq.read_schema(directory / PART).names
-
-
-def test_maps_of_uncertain_words(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    sentences = [replace(make_sentence(i), status=status_of(i > 0, i > 1)) for i in range(3)]
-    assert [s.status for s in sentences][1:] == ["unknown target subwords", "ok"]
-    for sentence, read in zip(sentences, Records(make_records(tmp_path, sentences, heads=3))):
-        assert_same(read, sentence)
 
 
 def test_records_of_layer_maps_alone(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
