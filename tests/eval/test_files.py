@@ -18,7 +18,6 @@ from alignment_eval.files import (
     ContentHash,
     NewFile,
     OwnFiles,
-    check_directory,
     check_new,
     file_hash,
     new_directory,
@@ -90,13 +89,6 @@ def test_a_path_where_no_file_can_be_written(path: str, tmp_path: Path, monkeypa
         with pytest.raises(InputError):
             check()
     assert names(tmp_path) == before
-
-
-def test_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    check_new(tmp_path / "no" / "where" / "a", overwrite=False, parents=True)
-    with pytest.raises(InputError, match="file/no/a: "):
-        check_new(tmp_path / "file" / "no" / "a", overwrite=False, parents=True)
 
 
 def test_a_read_only_file_stays(tmp_path: Path) -> None:
@@ -187,18 +179,6 @@ def test_new_empty_and_replaced_directories(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert names(tmp_path) == ["deep", "empty", "link"]
     assert tree(tmp_path) == {**table("deep/er", "two"), **table("empty", "three")}
-
-
-def test_an_existing_directory_stays(tmp_path: Path) -> None:
-    fill(tmp_path / "out", "old")
-    with pytest.raises(InputError, match=r"out: already exists.*--overwrite"):
-        fill(tmp_path / "out")
-    (tmp_path / "file").write_text("text")
-    with pytest.raises(InputError, match="file: this is a file, not a directory"):
-        check_directory(tmp_path / "file", True, OWN)
-    with pytest.raises(InputError, match="file/below: cannot write the directory"):
-        fill(tmp_path / "file" / "below")
-    assert tree(tmp_path / "out") == {"table.csv": "old", "table.json": "old"}
 
 
 def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:

@@ -76,29 +76,6 @@ def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, s
     return (status, *capsys.readouterr())
 
 
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        (["--heads", "1.2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
-        (["--rule", "shift-att"], ExtractionOptions("attn_n", 1, None, "awi", "shift-att", "mask")),
-        (["--kind", "attn_w", "--heads", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
-        (["--final-punctuation"], ExtractionOptions("attn_n", 1, None, "awi", final_punctuation=True)),
-    ],
-)
-def test_options_reach_the_extraction(
-    directory: Path,
-    make_sentence: Factory,
-    capsys: pytest.CaptureFixture[str],
-    given: list[str],
-    options: ExtractionOptions,
-) -> None:
-    status, out, _ = call(capsys, "extract", directory, *OPTIONS, *given)
-    assert status == 0
-    expected = lines(corpus(make_sentence), options)
-    assert out.split("\n") == [*expected, ""]
-    assert expected != lines(corpus(make_sentence), ExtractionOptions("attn_n", 1))
-
-
 def test_max_norm_layer(
     tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,22 +125,6 @@ def test_grid_of_everything(run: Path, tmp_path: Path, call: Call) -> None:
     assert len(titles) == 16
 
 
-@pytest.mark.parametrize(
-    ("options", "titles", "signed"),
-    [
-        (["--layer", "1"], ["layer 1, head 0", "layer 1, head 1", "layer 1, head 2", "layer 1"], "layer:1|head:all"),
-        (["--head", "2"], ["layer 0, head 2", "layer 1, head 2"], "layer:all|head:2"),
-    ],
-)
-def test_grid_of_a_part(
-    run: Path, tmp_path: Path, call: Call, options: list[str], titles: list[str], signed: str
-) -> None:
-    status, _, stderr = call(run, "--grid", *options)
-    assert status == 0
-    assert [text for text in texts(tmp_path / "p.svg") if text.startswith("layer")] == titles
-    assert f"|{signed}|" in stderr
-
-
 def test_tokens(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
     """Gold 0-0 is of the words a@@ b and x; 1-1 of c and y@@ z: two marks each."""
     status, _, stderr = call(run, "--layer", 1, "--level", "token", "--gold", gold, "--gold-base", 1)
@@ -161,14 +145,6 @@ def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
     assert "|hyp:" in stderr
     assert "|rule:" not in stderr
-
-
-def test_width_and_title(run: Path, tmp_path: Path, call: Call) -> None:
-    assert call(run, "--layer", 1, "--title", "Ours", "--width", "3in")[0] == 0
-    assert "Ours" in texts(tmp_path / "p.svg")
-    assert 'width="216pt"' in (tmp_path / "p.svg").read_text(encoding="utf-8")
-    assert call(run, "--layer", 1, "--title", "", "--overwrite")[0] == 0
-    assert not any("Sentence" in text for text in texts(tmp_path / "p.svg"))
 
 
 # --- errors

@@ -158,15 +158,9 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     [
         ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected the same number, a bl"),
         ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
-        ({"hyp": ""}, (), "hyp: the file is empty; expected one line … sentence (a blank"),
-        ({"hyp": b"0-0 \xe4\n\n"}, (), "not UTF-8 (byte 4) … UTF-8"),
-        ({"hyp": "0-0\n1p1\n"}, (), "hyp:2 … a possible link (p)"),
         ({"hyp": "0-0 x\n\n"}, (), "hyp:1: 'x' … i-j … ipj"),
         ({"gold": "0-0\n1-1\n"}, (), "gold:1 … index 0 … read as 1-based"),
-        ({"gold": "1-1\n" * 9}, ("--gold-base", "0"), "gold: … 9 sentences use index 1 … index 0"),
-        ({"gold": "1-1\n"}, ("--gold-base", "auto"), "no index is 0 … only 1 sentences use index 1"),
         ({}, ("nothing",), "nothing: no such file … check the path"),
-        ({"s": "a b c d\na\n", "t": "a\n"}, ("--source", "s", "--target", "t"), "s has 2 lines … t has 1"),
         (
             {"s": "a b c d\na\n", "t": "a b c d\na b\n"},
             ("--source", "s", "--target", "t"),
@@ -209,17 +203,6 @@ def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message
     status, out, err = call("score", *arguments)
     assert (status, out) == (2, "")
     assert says(err, message)
-
-
-def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
-    files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
-    files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
-    status, out, err = call("score", "--format", "json", "--gold", "gold", "hyp")
-    result = json.loads(out)
-    assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
-    assert "|gold_format:naacl|gold_base:1|" in result["signature"]
-    assert "|hyp_format:fairseq|hyp_base:0|" in result["signature"]
-    assert says(err, "A- lines")
 
 
 #: Ten sentences, no two alike, that count from 1.

@@ -153,20 +153,6 @@ def test_records_of_other_text(
     assert (status, text in messages) == (1, True), messages
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [({"heads": "5.2,0.1"}, "reads map 5.2 (LAYER.HEAD"), ({"kind": "alti"}, "map kind 'alti' … --norm-record-kinds")],
-)
-def test_a_choice_that_records_lack(files: Path, call: Call, change: dict[str, str], text: str) -> None:
-    assert call("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")[0] == 0
-    content = json.loads((files / "c").read_text())
-    content["streamed"]["forward"].update(change)
-    (files / "c").write_text(json.dumps(content))
-    status, out, messages = call("extract", files / "test", "--profile", files / "c")
-    assert (status, out) == (1, "")
-    assert says(messages, text)
-
-
 RULES = ("two-way=0.2", "two-way=0.4", "kobayashi2020")
 PAIRS = 32
 

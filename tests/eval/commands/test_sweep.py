@@ -154,13 +154,6 @@ def test_naacl_gold_may_end_early(inputs: tuple[Path, Path], tmp_path: Path, cal
 FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
 
 
-def test_gold_without_links(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    gold = tmp_path / "gold.talp"
-    gold.write_text("\n" * 4)
-    _, _, messages = call("sweep", inputs[0], "--gold", gold, "--gold-base", 0, "--out", tmp_path / "out", *FEW)
-    assert f"warning: {gold}: the gold has no links: AER says nothing" in messages
-
-
 @pytest.mark.parametrize(
     ("gold", "options", "status", "text"),
     [

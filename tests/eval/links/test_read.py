@@ -9,7 +9,7 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.files import file_hash
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from tests.eval.links.samples import gold, written
 from tests.facts import facts, says
 
@@ -71,12 +71,6 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path: Path, options: R
         assert [list(file), list(file)] == [expected] * 2
         assert file.file.hash == file_hash(text.encode())
     os.close(reading)
-
-
-def test_texts_of_unequal_length(tmp_path: Path) -> None:
-    source, target = written(tmp_path, "a\nb\n", "s"), written(tmp_path, "a\nb\nc\n", "t")
-    with pytest.raises(InputError, match=facts(f"{source} has 2 lines … {target} has 3")):
-        read_texts(source, target)
 
 
 @pytest.mark.parametrize(("text", "sentences"), [("0-0\n", 1), ("0-0\n\n\n", 3), ("1 1 1\n3 1 1\n", 3)])

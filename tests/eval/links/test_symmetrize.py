@@ -117,19 +117,6 @@ def test_exchanged_and_transposed_inputs(method: str, variant: str, pair: tuple[
         assert symmetrize(reverse, forward, method, variant) == result
 
 
-def test_moses_grows_from_its_points_and_atools_among_its_candidates() -> None:
-    """Around (1, 1) symal comes to (0, 1) before (0, 0), which then has no unaligned word; atools goes by (0, 0)."""
-    forward, reverse = frozenset({(1, 1), (0, 0), (0, 1)}), frozenset({(1, 1), (1, 0)})
-    assert symmetrize(forward, reverse, "grow-diag", "moses") == {(1, 1), (0, 1), (1, 0)}
-    assert symmetrize(forward, reverse, "grow-diag", "atools") == {(1, 1), (0, 0)}
-
-
-def test_final_of_moses_takes_the_union_by_target_word() -> None:
-    forward, reverse = frozenset({(2, 0), (0, 2)}), frozenset({(0, 0)})
-    assert symmetrize(forward, reverse, "grow-diag-final-and", "moses") == {(0, 0)}
-    assert symmetrize(forward, reverse, "grow-diag-final-and", "atools") == {(0, 2), (2, 0)}
-
-
 def test_variants_by_hand() -> None:
     forward = frozenset({(0, 0), (1, 1), (1, 2), (5, 5)})
     reverse = frozenset({(0, 0), (2, 1), (4, 5)})

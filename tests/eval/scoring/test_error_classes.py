@@ -128,24 +128,6 @@ def test_confusion_is_what_the_oracle_counts(corpus: list[Sentence]) -> None:
         assert pd.isna(row["neither"]) if row["gold"] == "none" else row["neither"] == cells["neither"]
 
 
-def test_worked_example() -> None:
-    """Two sentences: ``das Haus .`` / ``the house .`` and ``ja`` / ``yes indeed``."""
-    gold = [GoldSentence(frozenset({(0, 0), (1, 1), (2, 2)})), GoldSentence(frozenset({(0, 0)}), frozenset({(0, 1)}))]
-    hypothesis = [frozenset({(0, 0), (2, 1)}), frozenset({(0, 1)})]
-    texts = [["das", "Haus", "."], ["ja"]], [["the", "house", "."], ["yes", "indeed"]]
-    table = error_table(hypothesis, gold, *texts).set_index(["by", "side", "class"])
-    # the wrong link joins the full stop and "house": an error at punctuation for the source, at a word for the target
-    wrong = table["wrong_links"]
-    assert wrong["word_type", "source", "punctuation"] == 1
-    assert wrong["word_type", "source", "word"] == 0
-    assert wrong["word_type", "target", "word"] == 1
-    assert wrong["word_type", "target", "punctuation"] == 0
-    assert table.loc[("fertility", "source", "2")]["words"] == 1  # "ja", by a sure and a possible link
-    assert table.loc[("all", "target", "all")]["null_hypothesis"] == 2 / 5  # "." and "yes"
-    assert table.loc[("all", "source", "all")]["null_gold"] == 0
-    assert math.isnan(table.loc[("word_type", "target", "punctuation")]["precision"])
-
-
 @pytest.mark.parametrize(
     ("word", "expected"),
     [

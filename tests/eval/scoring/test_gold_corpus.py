@@ -43,11 +43,6 @@ def test_numbers_of_sentences(make_sentence: Factory, ids: list[int], message: s
         list(GoldCorpus([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
 
 
-def test_no_sentence_has_maps(make_sentence: Factory) -> None:
-    with pytest.raises(InputError, match=facts("no sentence has maps")):
-        list(GoldCorpus([make_sentence(i, status="skipped") for i in range(3)], [NO_LINKS] * 3))
-
-
 @pytest.mark.parametrize(
     ("link", "texts", "message"),
     [

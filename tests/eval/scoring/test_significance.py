@@ -62,21 +62,6 @@ def statistic(name: str) -> Callable[..., NDArray[np.float64]]:
     return value
 
 
-def delta_by_number(name: str, first: Counts, second: Counts) -> Callable[..., NDArray[np.float64]]:
-    """The difference of a metric for scipy's tests of samples x, y: which system (0, 1) stands on either side."""
-    both = np.stack([table(first), table(second)])  # [2, 4, N]
-
-    def value(x: Table, y: Table, axis: int = -1) -> NDArray[np.float64]:
-        places = np.arange(both.shape[-1])
-        sides = []
-        for numbers in (np.moveaxis(x, axis, -1).astype(int), np.moveaxis(y, axis, -1).astype(int)):
-            chosen = both[numbers, :, places]  # [..., N, 4]
-            sides.append(METRICS[name](Counts(*np.moveaxis(chosen.sum(axis=-2), -1, 0))))
-        return sides[1] - sides[0]
-
-    return value
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_intervals_are_those_of_scipy(name: str) -> None:
     counts, _ = synthetic(120)
@@ -148,25 +133,6 @@ def test_p_values_are_those_of_a_slow_computation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize("better", [0.01, 0.03])
-def test_randomisation_is_that_of_scipy(name: str, better: float) -> None:
-    first, second = synthetic(60, seed=2, better=better)
-    ours = compare(first, [second], Resampling(10_000))[0][name].p_randomisation
-    zeros = np.zeros(60)
-    theirs = stats.permutation_test(
-        (zeros, zeros + 1),
-        delta_by_number(name, first, second),
-        permutation_type="samples",
-        n_resamples=9_999,
-        vectorized=True,
-        random_state=np.random.default_rng(1),
-    ).pvalue
-    # two Monte Carlo estimates of one p: standard deviation of their difference at most sqrt(2 · 0.25 / 10,000)
-    assert ours is not None
-    assert ours == pytest.approx(theirs, abs=4 * np.sqrt(2 * theirs * (1 - theirs) / 10_000))
-
-
-@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("seed", range(4))
 def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> None:
     first, second = synthetic(9, seed)
@@ -177,12 +143,6 @@ def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> Non
         for x, y in [(np.where(swaps, b, a).sum(axis=1), np.where(swaps, a, b).sum(axis=1))]
     ]
     exact = np.mean(np.abs(delta) >= abs(delta[0]) - 1e-12)
-    numbers = np.zeros(9), np.ones(9)
-    value = delta_by_number(name, first, second)
-    scipys = stats.permutation_test(
-        numbers, value, permutation_type="samples", n_resamples=np.inf, vectorized=True
-    ).pvalue
-    assert scipys == pytest.approx(exact)
     ours = compare(first, [second], Resampling(20_000, seed))[0][name].p_randomisation
     assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
 
@@ -213,18 +173,6 @@ def test_exchanging_the_systems_turns_the_sign(pair: tuple[Counts, Counts]) -> N
         if result.interval is not None and other.interval is not None:
             assert result.interval.low == pytest.approx(-other.interval.high, abs=1e-12)
             assert result.interval.high == pytest.approx(-other.interval.low, abs=1e-12)
-
-
-@given(CORPORA)
-@settings(deadline=None)
-def test_ranges(pair: tuple[Counts, Counts]) -> None:
-    for interval in confidence(pair[0], FEW).values():
-        assert interval is None or 0 <= interval.low <= interval.high <= 1
-    for result in compare(pair[0], [pair[1]], FEW)[0].values():
-        for p in (result.p_bootstrap, result.p_randomisation):
-            assert p is None or 1 / 201 <= p <= 1
-        if result.interval is not None:
-            assert -1 <= result.interval.low <= result.interval.high <= 1
 
 
 def test_tests_hold_their_level() -> None:
