@@ -157,9 +157,7 @@ def explains(before: Counts, after: Counts) -> bool:
     changed = np.any([old != new for old, new in zip(before.arrays(), after.arrays())], axis=0)
     if not changed.any():
         return False
-    old, new = (
-        float(aer(Counts(*(values[changed] for values in counts.arrays())).total())) for counts in (before, after)
-    )
+    old, new = (float(aer(counts.map(lambda values: values[changed]).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
     return (
