@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
@@ -133,32 +132,6 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
     assert (status, out) == (expected, "")
     assert says(err, message)
     assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)
-
-
-#: As convert writes them.
-WRITTEN = {
-    "pharaoh": "0-0\n\n1-0 2-3\n",
-    "fairseq": "A-0\t0-0\nA-1\t\nA-2\t1-0 2-3\n",
-    "talp": "0-0 1p1\n\n1-0 2-3\n",
-    "naacl": "1 1 1 S\n1 2 2 P\n3 2 1 S\n",
-    "scored": "0-0:0.01 1p0:0.25\n\n0-2:-3.5\n",
-}
-#: Format -> those that hold all that it holds.
-LOSSLESS = {
-    "pharaoh": ("pharaoh", "fairseq", "talp", "naacl"),
-    "fairseq": ("pharaoh", "fairseq", "talp", "naacl"),
-    "talp": ("talp", "naacl"),
-    "naacl": ("talp", "naacl"),
-    "scored": ("naacl", "scored"),
-}
-
-
-@pytest.mark.parametrize(("first", "second"), [(first, second) for first in LOSSLESS for second in LOSSLESS[first]])
-def test_there_and_back(first: str, second: str) -> None:
-    Path("a").write_text(WRITTEN[first])
-    assert main(["convert", "a", "--to", second, "-o", "b"]) == 0
-    assert main(["convert", "b", "--to", first, "-o", "c"]) == 0
-    assert Path("c").read_text() == WRITTEN[first]
 
 
 @pytest.fixture

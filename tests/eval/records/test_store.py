@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records.store import Records, RunInfo, arrow_schema, parquet_writer, to_table
+from alignment_eval.records.store import Records
 from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
 
@@ -73,18 +72,6 @@ def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_reco
     records = Records(make_records(tmp_path, sentences, nbest=3))
     assert [(s.id, s.rank) for s in records.best()] == [(0, 0), (1, 0)]
     assert len(list(records)) == 6
-
-
-def test_parts_are_written_value_byte_by_value_byte(tmp_path: Path, make_sentence: Factory) -> None:
-    """Which makes them shorter; and any reader of Parquet reads them."""
-    info = RunInfo({}, 200, 0, 1, ("attn_w",), (0, 1), 3, 1)
-    schema = arrow_schema(info, ("head_attn_w",))
-    table = to_table([make_sentence(i) for i in range(200)], schema)
-    with parquet_writer(tmp_path / "part", schema) as writer:
-        writer.write_table(table)
-    pq.write_table(table, tmp_path / "plain", compression="zstd", use_dictionary=False)
-    assert (tmp_path / "part").stat().st_size < 0.95 * (tmp_path / "plain").stat().st_size
-    assert pq.read_table(tmp_path / "part").equals(table)
 
 
 def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
