@@ -133,3 +133,11 @@ def test_the_manifest_fits_the_shapes(
     make_records(tmp_path, [make_sentence(0)], **details)
     with pytest.raises(InputError, match=facts(text)):
         list(Records(tmp_path))
+
+
+def test_values_that_do_not_fill_the_shape(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+    s = make_sentence(0)
+    damaged = replace(s, arrays={**s.arrays, "layer_attn_n": s.arrays["layer_attn_n"][:, 1:]})
+    make_records(tmp_path, [damaged])
+    with pytest.raises(InputError, match=facts("layer_attn_n of sentence 0 … 40 values … 2×5×5")):
+        list(Records(tmp_path))
