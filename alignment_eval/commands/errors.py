@@ -134,7 +134,7 @@ def _frequencies(paths: Iterable[str], texts: Iterable[Text]) -> tuple[Mapping[s
 
 def _json(result: Mapping[str, Any]) -> Iterator[str]:
     rows = {
-        key: table.astype(object).where(table.notna(), None).to_dict("records")  # type: ignore[arg-type]
+        key: table.astype(object).where(table.notna(), None).to_dict("records")
         for key, table in result.items()
         if isinstance(table, pd.DataFrame)
     }
