@@ -36,7 +36,7 @@ def read_gold(path: str | Path, base: Base = None, swap: bool = False) -> list[G
     """
     from alignment_eval.links import read as reading
 
-    return list(reading.read_gold(path, reading.ReadOptions(base=_option(base), swap=swap)))
+    return list(reading.read_gold(path, reading.ReadOptions(base if base is None else str(base), swap)))
 
 
 def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_possible: bool = False) -> list[Links]:
@@ -53,12 +53,8 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
     """
     from alignment_eval.links import read as reading
 
-    options = reading.ReadOptions(base=_option(base), swap=swap, allow_possible=allow_possible)
+    options = reading.ReadOptions(base if base is None else str(base), swap, allow_possible)
     return list(reading.read_hypothesis(path, options).each_links())
-
-
-def _option(base: Base) -> str | None:
-    return None if base is None else str(base)
 
 
 def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from alignment_eval import __version__
 from alignment_eval.exit_status import exit_status
-from alignment_eval.options.lists import CommandParser
+from alignment_eval.options.common import CommandParser
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.

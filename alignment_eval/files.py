@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import re
 import secrets
@@ -27,9 +28,8 @@ STANDARD = "-"
 _BLOCK_BYTES = 2**20
 
 
-def already_exists(path: str | Path, option: str | None = "--overwrite") -> InputError:
-    """The error for an existing path; ``option`` allows to replace it; None: no option does."""
-    return InputError(f"{path}: already exists; choose another path or {f'pass {option}' if option else 'remove it'}")
+def _already_exists(path: str | Path, option: str) -> InputError:
+    return InputError(f"{path}: already exists; choose another path or pass {option}")
 
 
 def is_stream(path: str | Path) -> bool:
@@ -42,21 +42,21 @@ def is_stream(path: str | Path) -> bool:
         return _to_replace(path) is None
 
 
-def check_new(path: str | Path, overwrite: bool, option: str | None = "--overwrite", parents: bool = False) -> None:
+def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", parents: bool = False) -> None:
     """Check, before the work, that a file can be written at ``path`` and that nothing is lost there.
 
-    Standard output, pipes and devices pass; with ``parents``, so does a directory that does not exist yet.
+    Standard output, pipes and devices pass; with ``parents``, so does a directory that does not exist yet.  ``option``
+    is the one that allows to replace a file.
 
     Raises:
         InputError: ``path`` exists and ``overwrite`` is false; or no file can be written there.
     """
     with writing_errors(path):
         target = _to_replace(path)
-        if target is None:
-            return
-        if not overwrite and os.path.lexists(path):
-            raise already_exists(path, option)
-        _check_place(path, target, parents)
+        if target is not None and not overwrite and os.path.lexists(path):
+            raise _already_exists(path, option)
+        if target is not None:
+            _check_place(path, target, parents)
 
 
 class NewFile:
@@ -76,17 +76,13 @@ class NewFile:
                 raise InputError(f"{target}: this is not a regular file; give the name of a file")
             _check_place(target, real)
             self._target = real
-            self.path = temporary_name(real)
+            self.path = _temporary_name(real)
             self.path.touch(exist_ok=False)
             if real.is_file():
                 self.path.chmod(stat.S_IMODE(real.stat().st_mode))
 
     def keep(self) -> None:
-        """Rename the file to its final name.
-
-        Raises:
-            InputError: this is not possible; the file is removed.
-        """
+        """Rename the file to its final name; if this is not possible, remove it and raise InputError."""
         try:
             with writing_errors(self._shown):
                 self.path.replace(self._target)
@@ -126,20 +122,12 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` (without line ends) as UTF-8 to a file, or to standard output (``-``).
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write ``lines`` (without line ends) as UTF-8; as :func:`write_bytes`."""
     _write(path, (f"{line}\n".encode() for line in lines))
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to a file.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write ``content`` to a file, or to standard output (``-``); raises InputError if it cannot be written."""
     _write(path, [content])
 
 
@@ -212,19 +200,14 @@ def writing_errors(path: str | Path) -> Iterator[None]:
         raise InputError(f"{name}: cannot write the file ({error.strerror or error})") from error
 
 
-def temporary_name(target: Path) -> Path:
+def _temporary_name(target: Path) -> Path:
     """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``."""
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """How to recognise a directory that a command wrote.
-
-    Attributes:
-        command: the name of the command, for messages.
-        names: matches the names of all files in the directory.
-    """
+    """How to recognise a directory that ``command`` wrote: ``names`` matches the names of all files in it."""
 
     command: str
     names: re.Pattern[str]
@@ -244,13 +227,10 @@ def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
         return
     if not path.is_dir():
         raise InputError(f"{out}: this is a file, not a directory; choose another path")
-    here = Path.cwd().resolve()
-    if path.resolve() in (here, *here.parents):
-        raise InputError(
-            f"{out}: this is the working directory or above it, so it is not replaced; choose another path"
-        )
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise InputError(f"{out}: the working directory or above it, so it is not replaced; choose another path")
     if any(path.iterdir()) and not overwrite:
-        raise already_exists(out)
+        raise _already_exists(out, "--overwrite")
     for entry in sorted(path.iterdir()):
         if not (own.names.fullmatch(entry.name) and stat.S_ISREG(entry.lstat().st_mode)):
             raise InputError(
@@ -268,53 +248,36 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
     """
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(out))
-    temporary = temporary_name(target)
+    new, old = _temporary_name(target), _temporary_name(target)
     try:
-        temporary.mkdir(parents=True)
+        new.mkdir(parents=True)
         try:
-            yield temporary
+            yield new
             check_directory(out, overwrite, own)
-            _replace_directory(target, temporary)
+            if target.exists():
+                new.chmod(stat.S_IMODE(target.stat().st_mode))
+                target.rename(old)
+            new.rename(target)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if old.exists() and not target.exists():
+                old.rename(target)
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
     except OSError as error:
         raise InputError(f"{out}: cannot write the directory ({error.strerror or error})") from error
 
 
-def _replace_directory(target: Path, new: Path) -> None:
-    """Rename ``new`` to ``target``, and remove what was there."""
-    if not target.exists():
-        new.rename(target)
-        return
-    new.chmod(stat.S_IMODE(target.stat().st_mode))
-    old = temporary_name(target)
-    target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)
-
-
 class ContentHash:
-    """A running blake2b hash of content.
-
-    Args:
-        size: bytes of the hash; another size gives other digits.
-    """
+    """A running blake2b hash of ``size`` bytes; another size gives other digits."""
 
     def __init__(self, size: int = 64) -> None:
         self._hash = hashlib.blake2b(digest_size=size)
-
-    def update(self, data: bytes | memoryview) -> None:
-        """Add content."""
-        self._hash.update(data)
+        self.update = self._hash.update
 
     def update_from(self, stream: BinaryIO) -> None:
         """Add the rest of a stream, in blocks."""
         while block := stream.read(_BLOCK_BYTES):
-            self._hash.update(block)
+            self.update(block)
 
     @property
     def short(self) -> str:
@@ -334,12 +297,9 @@ def file_hash(content: str | Path | bytes) -> str:
         InputError: the file cannot be read.
     """
     result = ContentHash()
-    if isinstance(content, bytes):
-        result.update(content)
-        return result.short
     try:
-        with Path(content).open("rb") as file:
-            result.update_from(file)
+        with io.BytesIO(content) if isinstance(content, bytes) else Path(content).open("rb") as stream:
+            result.update_from(stream)
     except OSError as error:
-        raise InputError(f"{content}: cannot read the file ({error.strerror})") from error
+        raise InputError(f"{content!s}: cannot read the file ({error.strerror})") from error
     return result.short

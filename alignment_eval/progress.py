@@ -55,7 +55,7 @@ def progress_meter(total: int, unit: str) -> Iterator[Callable[[int], object]]:
         A function that takes the number of units done since its last call.
     """
     if not sys.stderr.isatty():
-        yield _Lines(total, unit).done
+        yield _lines(total, unit)
         return
     from tqdm import tqdm
 
@@ -63,25 +63,18 @@ def progress_meter(total: int, unit: str) -> Iterator[Callable[[int], object]]:
         yield bar.update
 
 
-class _Lines:
-    """Prints a line like ``1,200 of 5,000 sentences (24 %), 60 s`` every :data:`_INTERVAL` seconds."""
+def _lines(total: int, unit: str) -> Callable[[int], None]:
+    """Print a line like ``1,200 of 5,000 sentences (24 %), 60 s`` every :data:`_INTERVAL` seconds."""
+    count = 0
+    start = time.monotonic()
+    following = start + _INTERVAL
 
-    def __init__(self, total: int, unit: str) -> None:
-        self._total, self._unit = total, unit
-        self._count = 0
-        self._start = time.monotonic()
-        self._next = self._start + _INTERVAL
+    def done(more: int) -> None:
+        nonlocal count, following
+        count += more
+        if (now := time.monotonic()) >= following:
+            following = now + _INTERVAL
+            share = f" ({100 * count // total} %)" if total else ""
+            print(f"{count:,} of {total:,} {unit}{share}, {now - start:.0f} s", file=sys.stderr, flush=True)
 
-    def done(self, count: int) -> None:
-        """Add ``count`` units."""
-        self._count += count
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _INTERVAL
-        share = f" ({100 * self._count // self._total} %)" if self._total else ""
-        print(
-            f"{self._count:,} of {self._total:,} {self._unit}{share}, {now - self._start:.0f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+    return done

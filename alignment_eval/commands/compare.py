@@ -12,21 +12,19 @@ from alignment_eval.links.read import Alignments, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
+    add_resampling_arguments,
     add_text_arguments,
     check_standard_input,
     gold_of,
     hypothesis_options,
     reading_fields,
-    score_files,
-    texts_of,
-)
-from alignment_eval.options.output import add_format
-from alignment_eval.options.resampling import (
-    add_resampling_arguments,
     resampling_fields,
     resampling_of,
+    score_files,
+    texts_of,
     warn_of_few,
 )
+from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Resampling, compare

@@ -18,9 +18,8 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     texts_of,
 )
-from alignment_eval.options.numbers import finite_number
-from alignment_eval.options.output import add_output
-from alignment_eval.options.subwords import add_subword_arguments, subwords_of
+from alignment_eval.options.common import add_output, finite_number
+from alignment_eval.options.subwords import add_subword_arguments, subwords_of, word_lines
 from alignment_eval.progress import progress_bar
 
 _EPILOG = """\
@@ -74,11 +73,12 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
     options = ReadOptions(base=args.from_base, swap=args.from_swap, allow_possible=True)
     subwords = subwords_of(args)
-    read = read_hypothesis(args.input, options, texts_of(args) if subwords is None else subwords.texts, role="from")
+    read = read_hypothesis(args.input, options, subwords[1] if subwords else texts_of(args), role="from")
     _check_losses(read, args)
     sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
-    if subwords is not None:
-        sentences = (subword_links(*parts) for parts in zip(sentences, subwords.source, subwords.target))
+    if subwords:
+        sides = (word_lines(path, subwords[0]) for path in (args.source_subwords, args.target_subwords))
+        sentences = (subword_links(*parts) for parts in zip(sentences, *sides))
     shown = progress_bar(sentences, len(read), "sentences")
     write_lines(args.output, format_lines(shown, args.to, int(base)))
 

@@ -15,9 +15,8 @@ from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.options.alignments import check_standard_input
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.output import add_output
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from alignment_eval.options.alignments import (
     score_files,
     texts_of,
 )
-from alignment_eval.options.output import add_format
+from alignment_eval.options.common import add_format
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, Text, confusion_table, error_table
 from alignment_eval.signature import signature
@@ -133,13 +133,12 @@ def _frequencies(paths: Iterable[str], texts: Iterable[Text]) -> tuple[Mapping[s
 
 
 def _json(result: Mapping[str, Any]) -> Iterator[str]:
-    rows = {key: _records(value) for key, value in result.items() if isinstance(value, pd.DataFrame)}
+    rows = {
+        key: table.astype(object).where(table.notna(), None).to_dict("records")
+        for key, table in result.items()
+        if isinstance(table, pd.DataFrame)
+    }
     yield json.dumps({**result, **rows}, allow_nan=False)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows, with None for missing values."""
-    return list(table.astype(object).where(table.notna(), None).to_dict("records"))  # type: ignore[arg-type]
 
 
 def _text(result: Mapping[str, Any]) -> Iterator[str]:

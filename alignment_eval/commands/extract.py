@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
 
 from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.extraction.bidirectional import PairWords, check_same_text, words_of
+from alignment_eval.extraction.bidirectional import PairWords, check_same_text
 from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.extract import PairMap, max_norm_layer
+from alignment_eval.extraction.extract import max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
+from alignment_eval.options.common import add_output
 from alignment_eval.options.lexicon import (
     add_lexicon_arguments,
     check_lexicon_arguments,
@@ -32,11 +32,10 @@ from alignment_eval.options.maps import (
     stated_method,
     states_maps,
 )
-from alignment_eval.options.output import add_output
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
-from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, seen_warning
+from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
 from alignment_eval.profiles.of_records import method_of_records
-from alignment_eval.profiles.recorded_pairs import directed_pairs
+from alignment_eval.profiles.recorded_pairs import directed_pairs, with_words
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.signature import signature
@@ -91,7 +90,12 @@ def run(args: argparse.Namespace) -> None:
     if stated is not None and args.heads == MAX_NORM:
         layer = max_norm_layer(records.best(), stated.forward.setting)
         stated = stated_method(args, both, given_passes(args) or 0, layer)
-    chosen = method_by_profiles(args, records, reverse, both) if stated is None else by_options(stated)
+    if stated is None:
+        runs = [records] if reverse is None else [records, reverse]
+        overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation, args.lexicon_file)
+        chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
+    else:
+        chosen = by_options(stated)
     method = with_lexicon_options(chosen.method, args)
     if chosen.profile is not None:
         print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
@@ -145,28 +149,3 @@ def check_usage(args: argparse.Namespace) -> None:
     check_lexicon_arguments(args, args.overwrite)
     if args.level == "token" and (args.save_lexicon or args.lexicon_file):
         raise UsageError("--level token with a lexicon file: that is of words: expected --level word")
-
-
-def method_by_profiles(
-    args: argparse.Namespace, records: Records, reverse: Records | None, both: BidirectionalOptions | None
-) -> ChosenMethod:
-    """The method of the models' profiles, where no maps are named.
-
-    Raises:
-        UsageError: the options do not go together, or a profile of one direction is given for two.
-        InputError: a profile cannot be used.
-    """
-    runs = [records] if reverse is None else [records, reverse]
-    overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation, args.lexicon_file)
-    return method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
-
-
-def with_words(
-    pairs: Iterable[tuple[PairMap, PairMap | None]], words: dict[int, tuple[PairWords, PairWords | None]]
-) -> Iterator[tuple[PairMap, PairMap | None]]:
-    """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
-    for forward, reverse in pairs:
-        if forward.scores is not None and (reverse is None or reverse.scores is not None):
-            other = None if reverse is None else words_of(reverse.sentence)
-            words[forward.sentence.id] = words_of(forward.sentence), other
-        yield forward, reverse

@@ -9,9 +9,8 @@ import msgspec
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
-from alignment_eval.records.manifest import Manifest
 from alignment_eval.records.merge import merged
 from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import Value, signature
@@ -40,22 +39,13 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     alignments = merged(args.parts)
     size = alignments.manifest.size
-    fields = _fields(alignments.manifest, args.parts)
+    file = ForeignFile(args.parts, "a directory of alignments", "run the shards again")
+    run: dict[str, Value] = {"run": alignments.manifest.signature_hash, "sentences": size}
+    fields = {**run, **file.convert(alignments.manifest.signature, _Signature, "signature").extraction, **run}
     write_lines(args.output, progress_bar(alignments, size, "sentences"))
     if alignments.skipped:
         warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")
     print(signature(**fields), file=sys.stderr)
-
-
-def _fields(manifest: Manifest, parts: str) -> dict[str, Value]:
-    """The fields of the signature of merged alignments.
-
-    Raises:
-        InputError: the manifest does not have those of the extraction.
-    """
-    file = ForeignFile(parts, "a directory of alignments", "run the shards again")
-    run: dict[str, Value] = {"run": manifest.signature_hash, "sentences": manifest.size}
-    return {**run, **file.convert(manifest.signature, _Signature, "signature").extraction, **run}
 
 
 class _Signature(msgspec.Struct):

@@ -25,9 +25,8 @@ from alignment_eval.options.alignments import (
     hypothesis_options,
     reading_fields,
 )
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.output import add_output
 from alignment_eval.options.records import add_records, check_forced, gold_of_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
@@ -94,7 +93,12 @@ def run(args: argparse.Namespace) -> None:
     first = check_usage(args, kinds)
     check_new(args.output, args.overwrite)
     records = Records(args.records)
-    gold, hypothesis = read_alignments(args, records)
+    gold = hypothesis = None
+    if args.gold is not None:
+        check_forced(records)
+        gold = gold_of_records(gold_of(args, None), records)
+    if args.hyp is not None:
+        hypothesis = gold_of_records(read_hypothesis(args.hyp, hypothesis_options(args)), records)
     sentence = find(records, args.sentence)
     predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
     look = figure_options(args)
@@ -136,22 +140,6 @@ def check_usage(args: argparse.Namespace, kinds: list[str]) -> ExtractionOptions
 
 def _options(args: argparse.Namespace, kind: str, layer: int, head: int | None) -> ExtractionOptions:
     return ExtractionOptions(kind, layer, head, args.setting, args.rule or "kobayashi2020")
-
-
-def read_alignments(args: argparse.Namespace, records: Records) -> tuple[Alignments | None, Alignments | None]:
-    """The gold and the hypothesis, if given.
-
-    Raises:
-        InputError: they have another number of sentences than the records, or there is gold but the records hold maps
-            of the model's own translations.
-    """
-    gold = hypothesis = None
-    if args.gold is not None:
-        check_forced(records)
-        gold = gold_of_records(gold_of(args, None), records)
-    if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp, hypothesis_options(args)), records)
-    return gold, hypothesis
 
 
 def find(records: Records, id_: int) -> SentenceMaps:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from alignment_eval.errors import warn_on_stderr
-from alignment_eval.extraction.bidirectional import check_same_text, words_of
+from alignment_eval.extraction.bidirectional import PairWords, check_same_text
 from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
@@ -24,8 +23,10 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     hypothesis_options,
     reading_fields,
+    resampling_fields,
+    warn_of_few,
 )
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -37,11 +38,10 @@ from alignment_eval.options.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.options.resampling import resampling_fields, warn_of_few
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.find import NO_PROFILE
 from alignment_eval.profiles.of_records import method_of_records
-from alignment_eval.profiles.recorded_pairs import directed_pairs
+from alignment_eval.profiles.recorded_pairs import directed_pairs, with_words
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
@@ -157,16 +157,10 @@ def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, te
     Raises:
         InputError: those of the records; or the two directions are not of the same text.
     """
-    words = []
-
-    def noted() -> Iterator[tuple[PairMap, PairMap | None]]:
-        for forward, back in directed_pairs(records, reverse, chosen.method, "word", texts):
-            if back is not None and forward.scores is not None and back.scores is not None:
-                words.append((words_of(forward.sentence), words_of(back.sentence)))
-            yield forward, back
-
-    links = {pair.id: pair.links.links for pair in align_corpus(noted(), chosen.method) if pair.links is not None}
-    check_same_text(iter(words))
+    words: dict[int, tuple[PairWords, PairWords | None]] = {}
+    pairs = with_words(directed_pairs(records, reverse, chosen.method, "word", texts), words)
+    links = {pair.id: pair.links.links for pair in align_corpus(pairs, chosen.method) if pair.links is not None}
+    check_same_text((forward, back) for forward, back in words.values() if back is not None)
     name = "the profile" if reverse is None else "the profiles of both directions"
     return System(name, chosen.reason, links)
 

@@ -15,21 +15,19 @@ from alignment_eval.links.read import Alignments, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
+    add_resampling_arguments,
     add_text_arguments,
     check_as_many,
     check_standard_input,
     gold_of,
     hypothesis_options,
     reading_fields,
-    texts_of,
-)
-from alignment_eval.options.output import add_format, add_overwrite
-from alignment_eval.options.resampling import (
-    add_resampling_arguments,
     resampling_fields,
     resampling_of,
+    texts_of,
     warn_of_few,
 )
+from alignment_eval.options.common import add_format, add_overwrite
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import (

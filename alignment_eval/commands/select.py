@@ -21,8 +21,7 @@ from alignment_eval.options.alignments import (
     check_standard_input,
     reading_fields,
 )
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
     profile, *_ = profiles_together(calibrations)
     if by_gold and args.rules and len(runs) > 1:
         gold, _ = gold_and_texts(args, runs[0])
-        profile = replace(profile, both=best_product(calibrations, args.rules, gold.links.to_sentences()))
+        profile = replace(profile, both=best_product(calibrations, args.rules, list(gold)))
     signed = signature(
         records=runs[0].info.signature_hash,
         **({} if len(runs) == 1 else {"reverse": runs[1].info.signature_hash}),
@@ -137,7 +136,7 @@ def _by_agreement(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[li
 def _by_gold(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[list[Calibration], dict[str, Value]]:
     """The same as :func:`_by_agreement` by AER on ``--dev-gold``; prints what was compared."""
     gold, texts = gold_and_texts(args, runs[0])
-    sentences = gold.links.to_sentences()
+    sentences = list(gold)
     own = (sentences, texts), (exchanged_gold(sentences), None if texts is None else texts.exchanged)
     calibrations: list[Calibration] = []
     for records, (own_gold, own_texts) in zip(runs, own):

@@ -9,29 +9,30 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_text_arguments,
     reading_fields,
 )
+from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.options.maps import add_final_punctuation_argument
-from alignment_eval.options.output import add_output
+from alignment_eval.options.maps import FINAL_PUNCTUATION
 from alignment_eval.options.records import (
-    add_configuration_arguments,
+    add_kinds,
     add_records,
-    configuration_fields,
-    configurations_of,
+    add_settings,
     forced_records,
     gold_and_texts,
     warn_skipped,
     with_progress,
 )
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import SweepResult, sweep
+from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_records(parser)
     add_gold_arguments(parser)
     add_text_arguments(parser)
-    add_configuration_arguments(parser)
-    add_final_punctuation_argument(parser)
+    add_kinds(parser)
+    add_settings(parser)
+    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
+    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
+    parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True, also=("--out",))
     add_figure_formats(add_figure_options(parser))
@@ -66,14 +70,22 @@ def run(args: argparse.Namespace) -> None:
     """Score everything, write DIR, print the table."""
     check_directory(args.output, args.overwrite, _OWN_FILES)
     records = forced_records(args.records)
-    options = configurations_of(args, records)
+    kinds, settings, given_rules = (
+        list(dict.fromkeys(getattr(args, name) or known))
+        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
+    )
+    rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
+    options = configurations(kinds, settings, rules, args.final_punctuation)
     gold, texts = gold_and_texts(args, records)
     result = sweep(with_progress(records), list(gold), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
         **reading_fields("gold", gold),
-        **configuration_fields(options),
+        kinds=",".join(kinds),
+        settings=",".join(settings),
+        rules=",".join(rules),
+        final_punctuation=args.final_punctuation,
     )
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_result(result, signed, records, directory)

@@ -13,7 +13,7 @@ from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.options.alignments import add_base, add_swap, check_as_many, check_standard_input, reading_fields
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature

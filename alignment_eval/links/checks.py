@@ -30,12 +30,23 @@ BASES = ("0", "1", "auto", "0-unused")
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """The number of tokens on each line, [sentences] for each side, and the names of the files."""
+    """The number of tokens on each line, [sentences] for each side, and the names of the files.
+
+    Raises:
+        InputError: the two sides differ in the number of lines.
+    """
 
     source_name: str
     source: IntArray
     target_name: str
     target: IntArray
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise InputError(
+                f"{self.source_name} has {len(self.source)} lines, but {self.target_name} has {len(self.target)}; give "
+                f"the two sides of one text, with one sentence per line"
+            )
 
     @property
     def exchanged(self) -> Texts:

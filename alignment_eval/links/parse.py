@@ -13,14 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, shown
 from alignment_eval.links.sets import GoldSentence, Link
 
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
 
 HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
-GOLD_FORMATS = ("talp", "naacl", "pharaoh")
+GOLD_FORMATS = ("talp", "naacl")
 
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 #: A longer number is damage, not a word index.
@@ -95,14 +95,11 @@ def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: 
 
     Raises:
         InputError: a line is not in the format, or is a possible link that may not occur.
-        UsageError: the format is unknown.
     """
     if format == "naacl":
         return _parse_naacl(lines, name, tokens, allow_possible)
     if format == "fairseq":
         return _parse_lines(_best_of_fairseq(lines, name), name, tokens, False, _pairs)
-    if format not in HYPOTHESIS_FORMATS:
-        raise UsageError(f"unknown alignment format {format!r}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
     return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
 
 
@@ -118,7 +115,7 @@ def _parse_lines(
             raise InputError(f"{name}:{number}: {_wanted(error.args[0], number, line, read is _scored)}") from None
         if _ODD_BLANKS.search(line):
             raise InputError(
-                f"{name}:{number}: {shown(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
+                f"{name}:{number}: {_text(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
             )
         if not allow_possible and b"p" in line:
             raise _possible_error(f"{name}:{number}", "p")
@@ -168,7 +165,7 @@ def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) 
         match = _NAACL_LINE.fullmatch(line)
         if not match:
             raise InputError(
-                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {shown(line)}"
+                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {_text(line)}"
             )
         n, score = int(match[1]) - 1, float(match[5] or 1)
         if n < 0:
@@ -176,7 +173,7 @@ def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) 
         if match[4] == b"P" and not allow_possible:
             raise _possible_error(f"{name}:{number}", "P")
         if not math.isfinite(score):
-            raise InputError(f"{name}:{number}: confidence {shown(match[5])} is too large for float64")
+            raise InputError(f"{name}:{number}: confidence {_text(match[5])} is too large for float64")
         link = tokens.link(int(match[2]), int(match[3]))
         confidence[n][link] = max(score, confidence[n].get(link, score))
         written[n] += 1
@@ -205,7 +202,7 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
             continue
         match = _FAIRSEQ_LINE.fullmatch(line)
         if not match:
-            raise InputError(f"{name}:{number}: expected A-<id>, a tab and links i-j, found {shown(line)}")
+            raise InputError(f"{name}:{number}: expected A-<id>, a tab and links i-j, found {_text(line)}")
         id_ = int(match[1])
         if id_ in best and id_ != last:
             raise InputError(
@@ -240,7 +237,7 @@ def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
             f"line {number} looks like GIZA's A3 format; convert it with Moses (giza2bal.pl, then symal) or with "
             f"a3ToTalp.py of lilt/alignment-scripts"
         )
-    found = shown(token)
+    found = _text(token)
     if scored and _LINK.fullmatch(token):
         return f"{found} has no score, but other links have; give every link a score, i-j:p, or give no link one"
     if scored:
@@ -264,7 +261,5 @@ def _possible_error(place: str, mark: str) -> InputError:
     )
 
 
-def shown(text: bytes) -> str:
-    """``text`` for a message, shortened if it is long."""
-    shown = text.decode("utf-8", errors="replace")
-    return repr(shown if len(shown) <= 40 else f"{shown[:40]}…")
+def _text(content: bytes) -> str:
+    return shown(content.decode(errors="replace"))

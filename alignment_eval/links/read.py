@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
-from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, Parsed, Tokens, detect_format, parse
+from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.links.text import RepeatedFile, token_counts
 
@@ -26,14 +26,12 @@ class ReadOptions:
     """How to read an alignment file.
 
     Attributes:
-        format: None: detected from the content.
         base: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses
             index 0).  None: 1 for NAACL, which is defined so; else 0 for a hypothesis and ``auto`` for gold.
         swap: the file has target-source links; exchange them.
         allow_possible: accept possible links of a hypothesis as links.
     """
 
-    format: str | None = None
     base: str | None = None
     swap: bool = False
     allow_possible: bool = False
@@ -67,19 +65,6 @@ class Alignments:
         """The links of each sentence, possible ones too."""
         return (sentence.possible for sentence in self)
 
-    @property
-    def links(self) -> Alignments:
-        """Itself; ``alignments.links.to_sentences()`` is ``list(alignments)``."""
-        return self
-
-    def to_sentences(self) -> list[GoldSentence]:
-        """All sentences."""
-        return list(self)
-
-    def with_sentences(self, sentences: int) -> Alignments:
-        """The same links in a corpus of more sentences; those that are added have no links."""
-        return replace(self, sentences=sentences)
-
 
 def read_gold(
     path: str | Path,
@@ -100,13 +85,9 @@ def read_gold(
     Raises:
         InputError: the file cannot be read or is not in the format; the index base is undecidable or contradicted by
             the data; links are outside the texts; the texts have another number of lines.
-        UsageError: the format is unknown.
     """
-    options = options or ReadOptions()
-    allow_possible = options.format != "pharaoh"
-    return _read(
-        path, replace(options, allow_possible=allow_possible), ("talp", GOLD_FORMATS), "auto", texts, warn, role
-    )
+    options = replace(options or ReadOptions(), allow_possible=True)
+    return _read(path, options, GOLD_FORMATS, "auto", texts, warn, role)
 
 
 def read_hypothesis(
@@ -120,7 +101,7 @@ def read_hypothesis(
 
     Messages advise options whose names begin with ``role`` (``--hyp-base``).
     """
-    read = _read(path, options or ReadOptions(), ("pharaoh", HYPOTHESIS_FORMATS), "0", texts, warn, role)
+    read = _read(path, options or ReadOptions(), HYPOTHESIS_FORMATS, "0", texts, warn, role)
     if read.file.format == "fairseq" and texts is None:
         warn(
             f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; "
@@ -132,15 +113,15 @@ def read_hypothesis(
 def _read(
     path: str | Path,
     options: ReadOptions,
-    formats: tuple[str, tuple[str, ...]],
+    formats: tuple[str, ...],
     default_base: str,
     texts: Texts | None,
     warn: Warn,
     role: str,
 ) -> Alignments:
-    """Read a file in the ``formats``: the one of lines of links that have no marks of another one, and all of them."""
+    """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
     source = RepeatedFile(path)
-    file = _contents(source, options, *formats)
+    file = _contents(source, formats, options.allow_possible)
     sentences = file.sentences if texts is None else _sentences_of(file, texts)
     if file.format == "naacl":
         warn_of_gaps(file, sentences, warn)
@@ -154,20 +135,17 @@ def _read(
     return read
 
 
-def _contents(source: RepeatedFile, options: ReadOptions, default: str, known: tuple[str, ...]) -> Contents:
+def _contents(source: RepeatedFile, formats: tuple[str, ...], allow_possible: bool) -> Contents:
     """Read a file for the first time: its format and what it holds."""
-    if options.format is not None and options.format not in known:
-        raise UsageError(f"unknown alignment format {options.format!r}; choose one of {', '.join(known)}")
     name = source.text.name
-    format = options.format or detect_format(next(source.chunks())) or default
-    if format not in known:
+    format = detect_format(next(source.chunks())) or formats[0]
+    if format not in formats:
         raise InputError(
             f"{name}: the file looks like {_LOOKS[format]}, but gold must be in one of the formats "
-            f"{', '.join(known)}; check that gold and hypothesis are not exchanged"
+            f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
         )
     contents = Contents(name, format)
-    parsed: Parsed
-    for parsed in parse(format, source.lines(), name, Tokens(), options.allow_possible):
+    for parsed in parse(format, source.lines(), name, Tokens(), allow_possible):
         contents.add(parsed)
     contents.hash = source.text.hash.short
     return contents
@@ -194,18 +172,8 @@ def _first_end(raw: Alignments, texts: Texts, swap: bool) -> int | None:
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
-    """Count the tokens of the two texts.
-
-    Raises:
-        InputError: a text cannot be read, or they differ in the number of lines.
-    """
-    texts = Texts(str(source), token_counts(source), str(target), token_counts(target))
-    if len(texts.source) != len(texts.target):
-        raise InputError(
-            f"{source} has {len(texts.source)} lines, but {target} has {len(texts.target)}; give the two sides of one "
-            f"text, with one sentence per line"
-        )
-    return texts
+    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
+    return Texts(str(source), token_counts(source), str(target), token_counts(target))
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:

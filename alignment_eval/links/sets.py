@@ -29,10 +29,6 @@ class GoldSentence:
         object.__setattr__(self, "sure", sure)
         object.__setattr__(self, "possible", possible if sure <= possible else possible | sure)
 
-    def transposed(self) -> GoldSentence:
-        """The same links, without confidences, with source and target exchanged."""
-        return GoldSentence(transpose(self.sure), transpose(self.possible))
-
 
 def transpose(links: Iterable[Link]) -> Links:
     """The same links with source and target exchanged."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import codecs
 import contextlib
 import sys
-import tempfile
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +55,13 @@ class TextFile:
         while chunk := file.read(_CHUNK_BYTES):
             chunk += file.readline()
             self.hash.update(chunk)
-            self._check_utf8(chunk, read)
+            try:
+                chunk.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with "
+                    f"iconv -f ENCODING -t UTF-8, or give a text file"
+                ) from error
             text = chunk if read else chunk.removeprefix(codecs.BOM_UTF8)
             read += len(chunk)
             if text:
@@ -69,27 +73,13 @@ class TextFile:
         if not lines:
             raise InputError(f"{self.name}: the file is empty; expected {self._expected}")
 
-    def _check_utf8(self, chunk: bytes, read: int) -> None:
-        if chunk.isascii():
-            return
-        try:
-            chunk.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with "
-                f"iconv -f ENCODING -t UTF-8, or give a text file"
-            ) from error
-
 
 class RepeatedFile:
-    """A :class:`TextFile` whose lines can be read several times.
-
-    Standard input and pipes are copied to a temporary file, so that memory does not grow with the text.
-    """
+    """A :class:`TextFile` whose lines can be read several times; standard input and pipes are kept in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._copy: IO[bytes] | None = None
+        self._kept: list[bytes] | None = None
         self.text = TextFile(path)
 
     def chunks(self) -> Iterator[bytes]:
@@ -98,14 +88,9 @@ class RepeatedFile:
             self.text = TextFile(self._path)
             yield from self.text
             return
-        if self._copy is None:
-            copy = tempfile.TemporaryFile()  # noqa: SIM115
-            weakref.finalize(self, copy.close)
-            copy.writelines(self.text)
-            self._copy = copy
-        self._copy.seek(0)
-        while chunk := self._copy.read(_CHUNK_BYTES):
-            yield chunk + self._copy.readline()
+        if self._kept is None:
+            self._kept = list(self.text)
+        yield from self._kept
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, from 1, and the line without its end."""

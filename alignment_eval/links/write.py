@@ -28,7 +28,7 @@ def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> I
         elif format == "scored":
             yield format_scored_line(sentence.confidence or {}, base, sentence.sure)
         elif format == "fairseq":
-            yield format_fairseq_line(n, sentence.possible)
+            yield f"A-{n}\t{format_pharaoh_line(sentence.possible)}"
         else:
             yield format_pharaoh_line(sentence.possible, base)
 
@@ -70,8 +70,3 @@ def format_naacl_lines(sentence: int, gold: GoldSentence, base: int = 1) -> Iter
     for i, j in sorted(gold.possible):
         confidence = "" if gold.confidence is None else f" {float(gold.confidence[i, j])!r}"
         yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"
-
-
-def format_fairseq_line(id: int, links: Iterable[Link]) -> str:
-    """``A-<id>``, a tab and the links, as fairseq-generate prints them."""
-    return f"A-{id}\t{format_pharaoh_line(links)}"

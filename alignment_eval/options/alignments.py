@@ -1,9 +1,10 @@
-"""Options of the commands that read alignment files: base, direction, texts."""
+"""Options of the commands that read and score alignment files: base, direction, texts, resampling."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
@@ -11,7 +12,11 @@ from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_texts, warn_of_gaps
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
+from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
 from alignment_eval.signature import Value
+
+#: With fewer sentences, bootstrap intervals are too narrow.
+_FEW_SENTENCES = 20
 
 
 def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +111,7 @@ def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
     """
     if gold.file.format == "naacl" and len(gold) < size:  # such a file does not say how many follow its last link
         warn_of_gaps(gold.file, size)
-        return gold.with_sentences(size)
+        return replace(gold, sentences=size)
     if len(gold) != size:
         raise InputError(
             f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "
@@ -169,3 +174,29 @@ def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
         f"{role}_base": alignments.base,
         f"{role}_swap": alignments.swap,
     }
+
+
+def add_resampling_arguments(group: argparse._ActionsContainer) -> None:
+    """Declare ``--resamples`` and ``--seed``; both are None where they are not given."""
+    default = Resampling()
+    group.add_argument("--resamples", type=int, metavar="N", help=f"number of resamples (default: {default.resamples})")
+    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {default.seed})")
+
+
+def resampling_of(args: argparse.Namespace) -> Resampling:
+    """The given options, or their defaults; raises UsageError for impossible values."""
+    given = {name: getattr(args, name) for name in ("resamples", "seed") if getattr(args, name) is not None}
+    return Resampling(**given)
+
+
+def resampling_fields(options: Resampling, sentences: int, **methods: str) -> dict[str, str | int | float]:
+    """Signature fields: how that many sentences were resampled."""
+    size = group_size(sentences)
+    grouped = {"drawn_together": size} if size > 1 else {}
+    return {"level": LEVEL, **methods, **grouped, "resamples": options.resamples, "seed": options.seed}
+
+
+def warn_of_few(sentences: int) -> None:
+    """Warn if there are too few sentences for a reliable interval."""
+    if sentences < _FEW_SENTENCES:
+        warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")

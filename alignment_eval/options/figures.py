@@ -6,8 +6,7 @@ import argparse
 import re
 
 from alignment_eval.figures.style import DPI, ENDINGS, UNITS, FigureOptions
-from alignment_eval.options.lists import add_list, names
-from alignment_eval.options.numbers import positive_integer
+from alignment_eval.options.common import add_list, names, positive_integer
 
 #: Formats of the figures of a directory, unless others are named.
 DEFAULT_FORMATS = ("png", "svg")

@@ -11,7 +11,7 @@ from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import LEXICON_PAIRS, AlignmentMethod
 from alignment_eval.files import STANDARD, check_new, file_hash
-from alignment_eval.options.numbers import positive_integer
+from alignment_eval.options.common import positive_integer
 from alignment_eval.profiles.chosen import few_pairs_warning
 from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
 from alignment_eval.signature import Value

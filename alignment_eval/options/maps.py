@@ -12,11 +12,10 @@ from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNam
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
-from alignment_eval.options.lists import add_list
-from alignment_eval.options.numbers import finite_number
+from alignment_eval.options.common import add_list, finite_number
 
 MAX_NORM = "max-norm"
-_FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
+FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
 
@@ -60,7 +59,7 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     group.add_argument(
         "--final-punctuation",
         action=argparse.BooleanOptionalAction,
-        help=f"{_FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
+        help=f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
     )
     group.add_argument(
         "--profile",
@@ -79,11 +78,6 @@ def add_reverse_heads(group: argparse._ActionsContainer) -> None:
         metavar="MAP",
         type=str,
     )
-
-
-def add_final_punctuation_argument(group: argparse._ActionsContainer) -> None:
-    """Declare ``--final-punctuation``."""
-    group.add_argument("--final-punctuation", action="store_true", help=_FINAL_PUNCTUATION)
 
 
 def states_maps(args: argparse.Namespace) -> bool:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import Alignments
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
-from alignment_eval.options.lists import add_list
+from alignment_eval.options.common import add_list
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations
-from alignment_eval.signature import Value
-
-
-def add_configuration_arguments(parser: argparse._ActionsContainer) -> None:
-    """Declare ``--kinds``, ``--settings`` and ``--rules``."""
-    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
-    add_kinds(parser)
-    add_settings(parser)
-    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
 
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
@@ -42,26 +30,6 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
 def add_records(parser: argparse.ArgumentParser) -> None:
     """Declare RECORDS."""
     parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
-
-
-def configurations_of(args: argparse.Namespace, records: Records) -> list[ExtractionOptions]:
-    """The configurations that ``--kinds``, ``--settings`` and ``--rules`` ask for."""
-    kinds, settings, rules = (
-        list(dict.fromkeys(getattr(args, name) or known))
-        for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
-    )
-    names = dict.fromkeys(rule_of(rule).name for rule in rules)  # threshold=0.2 and threshold=.2 are one
-    return configurations(kinds, settings, list(names), args.final_punctuation)
-
-
-def configuration_fields(options: Sequence[ExtractionOptions]) -> dict[str, Value]:
-    """Signature fields of configurations."""
-    return {
-        "kinds": ",".join(dict.fromkeys(option.kind for option in options)),
-        "settings": ",".join(dict.fromkeys(option.setting for option in options)),
-        "rules": ",".join(dict.fromkeys(option.rule for option in options)),
-        "final_punctuation": options[0].final_punctuation,
-    }
 
 
 def forced_records(directory: str) -> Records:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,24 +14,9 @@ from alignment_eval.maps.subword_links import word_pieces
 from alignment_eval.maps.subwords import MARKS, detect_mark
 
 
-@dataclass(frozen=True, eq=False)
-class SubwordText:
-    """A text in subwords; iterating reads the subwords of each word of its sentences."""
-
-    path: str
-    mark: str
-
-    def __iter__(self) -> Iterator[list[list[int]]]:
-        return (word_pieces([token.decode() for token in line], self.mark) for line in token_lines(self.path))
-
-
-@dataclass(frozen=True, eq=False)
-class SubwordTexts:
-    """Two texts in subwords, and the numbers of words to check links against."""
-
-    source: SubwordText
-    target: SubwordText
-    texts: Texts
+def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
+    """The subwords of each word of each sentence of a text in subwords."""
+    return (word_pieces([token.decode() for token in line], mark) for line in token_lines(path))
 
 
 def add_subword_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +32,11 @@ def add_subword_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def subwords_of(args: argparse.Namespace) -> SubwordTexts | None:
-    """The texts of ``--source-subwords`` and ``--target-subwords``, None if neither is given.
+def subwords_of(args: argparse.Namespace) -> tuple[str, Texts] | None:
+    """The mark of the texts in subwords and their numbers of words, to check links against; None if there are none.
 
     Raises:
-        UsageError: only one of them is given, or ``--source`` or ``--target`` beside them.
+        UsageError: only one of the texts is given, or ``--source`` or ``--target`` too.
         InputError: they cannot be read, have different numbers of lines, or mix subword marks.
     """
     paths = args.source_subwords, args.target_subwords
@@ -68,11 +52,5 @@ def subwords_of(args: argparse.Namespace) -> SubwordTexts | None:
             mark = detect_mark({token.decode() for path in paths for line in token_lines(path) for token in line})
         except InputError as error:
             raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subword-mark") from error
-    source, target = (SubwordText(path, mark) for path in paths)
-    lengths = [np.array([len(words) for words in text], dtype=np.int64) for text in (source, target)]
-    if len(lengths[0]) != len(lengths[1]):
-        raise InputError(
-            f"{paths[0]} has {len(lengths[0])} lines, but {paths[1]} has {len(lengths[1])}; give the two sides of one "
-            f"text, with one sentence per line"
-        )
-    return SubwordTexts(source, target, Texts(paths[0], lengths[0], paths[1], lengths[1]))
+    source, target = (np.fromiter(map(len, word_lines(path, mark)), dtype=np.int64) for path in paths)
+    return mark, Texts(paths[0], source, paths[1], target)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from alignment_eval.errors import InputError
+from alignment_eval.extraction.bidirectional import PairWords, words_of
 from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod
@@ -47,19 +48,21 @@ def best_of_each(
     """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
 
     Raises:
-        InputError: a sentence has none or other words than its ``texts``, or the records lack a layer that is to be
-            read.
+        InputError: a sentence has other words than its ``texts``, or the records lack a layer that is to be read.
     """
-    seen = set()
     for sentence in records.best():
         for name in options.maps:
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
-        seen.add(sentence.id)
         checked = sentence if texts is None else confirmed(sentence, texts)
         yield checked.by_tokens() if level == "token" else checked
-    for id_ in range(records.info.size):
-        if id_ not in seen:
-            raise InputError(
-                f"{records.directory}: sentence {id_} has no hypothesis of rank 0: expected one a sentence; "
-                f"run again with --norm-records-overwrite"
-            )
+
+
+def with_words(
+    pairs: Iterable[tuple[PairMap, PairMap | None]], words: dict[int, tuple[PairWords, PairWords | None]]
+) -> Iterator[tuple[PairMap, PairMap | None]]:
+    """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
+    for forward, reverse in pairs:
+        if forward.scores is not None and (reverse is None or reverse.scores is not None):
+            other = None if reverse is None else words_of(reverse.sentence)
+            words[forward.sentence.id] = words_of(forward.sentence), other
+        yield forward, reverse

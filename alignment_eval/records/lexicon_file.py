@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -79,7 +78,9 @@ def read_lexicon(path: str | Path) -> Lexicon:
     file = ForeignFile(str(path), "a lexicon file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:
-            table = _read_table(opened, file)
+            check_columns(pq.ParquetFile(opened).schema_arrow, SCHEMA, file)
+            # read as dictionaries: a word that occurs often is in memory once
+            table = pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
@@ -93,17 +94,6 @@ def read_lexicon(path: str | Path) -> Lexicon:
         return _from_table(table.select(SCHEMA.names), header.pairs, str(path))
     except ValueError as error:
         raise file.error(str(error)) from error
-
-
-def _read_table(opened: BinaryIO, file: ForeignFile) -> pa.Table:
-    """The table of an open file, whose size is checked first; a word that is often in it is in memory once.
-
-    Raises:
-        InputError: a row group is too large, or the columns are others.
-    """
-    about = pq.ParquetFile(opened)
-    check_columns(about.schema_arrow, SCHEMA, file)
-    return pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
 
 
 class _Header(msgspec.Struct):

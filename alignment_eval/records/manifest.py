@@ -7,6 +7,7 @@ run loses only its unfinished part.  A run is finished when its parts hold all s
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import re
@@ -22,7 +23,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import ContentHash
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
@@ -101,16 +101,13 @@ class Part(Generic[M]):
             InputError: the part cannot be read, or an id occurs twice.
         """
         with open_part(self.path) as (file, opened):
-            known = [column for column in _IDS if column.name in ("id", *opened.schema_arrow.names)]
-            found = opened.schema_arrow
-            check_columns(
-                pa.schema([column for column in found if column.name in ("id", "rank")]), pa.schema(known), file
-            )
-            table = opened.read(columns=[column.name for column in known])
+            known = pa.schema([field for field in _IDS if field.name in ("id", *opened.schema_arrow.names)])
+            table = opened.read(columns=known.names)
+            check_columns(table.schema, known, file)
             for batch in table.to_batches():
-                check_values(batch, pa.schema(known), file)
+                check_values(batch, known, file)
         ids: NDArray[np.int64] = table["id"].to_numpy()
-        return ids[table["rank"].to_numpy() == 0] if len(known) > 1 else ids
+        return ids[table["rank"].to_numpy() == 0] if "rank" in known.names else ids
 
 
 @contextmanager
@@ -223,20 +220,20 @@ def _check_ids(directory: Path, parts: Sequence[Part[M]]) -> None:
         )
 
 
-def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """The keys whose values differ, for a message; ``outer.inner`` in nested mappings."""
-    return printable(", ".join(_differing(one, other)), 300)
+    fields, others = _flat(first), _flat(second)
+    keys = [key for key in sorted({*fields, *others}) if fields.get(key) != others.get(key)]
+    return printable(", ".join(keys), 300)
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    names: list[str] = []
-    for key in sorted({*one, *other}):
-        value, other_value = one.get(key), other.get(key)
-        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
-            names += [f"{key}.{inner}" for inner in _differing(value, other_value)]
-        elif value != other_value:
-            names.append(key)
-    return names
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The fields of nested mappings by their paths."""
+    flat: dict[str, Any] = {}
+    for key, value in fields.items():
+        nested = isinstance(value, Mapping) and value
+        flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat
 
 
 def abbreviate(ids: Iterable[int], count: int) -> str:
@@ -247,6 +244,4 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
 
 def json_hash(value: Any) -> str:
     """Hash of a value's JSON form; the order of keys does not matter."""
-    content = ContentHash(size=8)
-    content.update(json.dumps(value, sort_keys=True).encode())
-    return content.whole
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

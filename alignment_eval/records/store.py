@@ -88,7 +88,9 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
         "rank": [s.rank for s in sentences],
         "status": [s.status for s in sentences],
         "score": [s.score for s in sentences],
-        "shape": [_shape(s) if s.arrays else [] for s in sentences],
+        "shape": [
+            [len(s.layers), s.heads, len(s.target.tokens), len(s.source.tokens)] if s.arrays else [] for s in sentences
+        ],
     }
     for name in ("source", "target"):
         sides: list[SentenceSide] = [getattr(s, name) for s in sentences]
@@ -101,19 +103,10 @@ def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:
             arrays.append(pa.array(columns[field.name], type=field.type))
         else:
             flat = [s.arrays[field.name].ravel() if s.arrays else np.empty(0, np.float32) for s in sentences]
-            arrays.append(_list_array(flat, field.type))
+            values = np.concatenate([*flat, np.empty(0, np.float32)], dtype=np.float32)
+            offsets = np.cumsum([0, *map(len, flat)], dtype=np.int32)
+            arrays.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), type=field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _shape(sentence: SentenceMaps) -> list[int]:
-    return [len(sentence.layers), sentence.heads, len(sentence.target.tokens), len(sentence.source.tokens)]
-
-
-def _list_array(flat: Sequence[np.ndarray[Any, Any]], type_: pa.DataType) -> pa.ListArray:
-    values = np.concatenate([*flat, np.empty(0, np.float32)], dtype=np.float32)
-    offsets = np.zeros(len(flat) + 1, dtype=np.int32)
-    np.cumsum([len(f) for f in flat], out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), type=type_)
 
 
 class Records:
@@ -173,7 +166,10 @@ def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
 def _sentences(
     batch: pa.RecordBatch, info: RunInfo, quantities: Sequence[str], file: ForeignFile
 ) -> Iterator[SentenceMaps]:
-    flat = {name: _split(batch.column(name)) for name in quantities}
+    flat = {}  # numpy views of the rows
+    for name in quantities:
+        values = batch.column(name).values.to_numpy(zero_copy_only=False)
+        flat[name] = [values[a:b] for a, b in itertools.pairwise(batch.column(name).offsets.to_numpy())]
     light = batch.drop_columns([*quantities, "source_special", "target_special"]).to_pylist()
     heads = info.heads if any("H" in QUANTITIES[name] for name in quantities) else 0  # as SentenceMaps.heads
     for i, row in enumerate(light):
@@ -204,10 +200,3 @@ def _sentences(
             layers=info.layers,
             arrays=arrays,
         )
-
-
-def _split(column: pa.ListArray) -> list[np.ndarray[Any, Any]]:
-    """A list column as numpy views of its rows."""
-    offsets = column.offsets.to_numpy()
-    values = column.values.to_numpy(zero_copy_only=False)
-    return [values[a:b] for a, b in itertools.pairwise(offsets)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -36,7 +36,11 @@ class Counts:
 
     def total(self) -> Counts:
         """The counts summed over the last axis, for the whole corpus."""
-        return Counts(*(np.asarray(values.sum(axis=-1)) for values in self.arrays()))
+        return self.map(lambda values: np.asarray(values.sum(axis=-1)))
+
+    def map(self, function: Callable[..., IntArray], *others: Counts) -> Counts:
+        """``function`` of each of the four arrays, with those of ``others``."""
+        return Counts(*map(function, self.arrays(), *(counts.arrays() for counts in others)))
 
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """|A|, |S|, |A∩S|, |A∩P|."""

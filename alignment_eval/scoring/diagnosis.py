@@ -107,7 +107,10 @@ def _readings(
         for by in sorted({difference} if difference else {-1, 1}):
             start = best_start(counts, count(move_lines(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
-                yield Reading((*changes, _line_advice(by, start)), count(move_lines(moved, by, start), truth))
+                lines = "1 line" if abs(by) == 1 else f"{abs(by)} lines"
+                what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
+                advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
+                yield Reading((*changes, advice), count(move_lines(moved, by, start), truth))
 
 
 def _base_changes(hypothesis: Alignments, gold: Alignments) -> dict[int, str]:
@@ -126,12 +129,6 @@ def _base_changes(hypothesis: Alignments, gold: Alignments) -> dict[int, str]:
         shift: " or ".join(" and ".join(way) for way in some if len(way) == fewest[shift])
         for shift, some in ways.items()
     }
-
-
-def _line_advice(by: int, start: int) -> str:
-    lines = "1 line" if abs(by) == 1 else f"{abs(by)} lines"
-    what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
-    return f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
 
 
 def move_lines(links: Sequence[Links], by: int, start: int) -> list[Links]:
@@ -160,9 +157,7 @@ def explains(before: Counts, after: Counts) -> bool:
     changed = np.any([old != new for old, new in zip(before.arrays(), after.arrays())], axis=0)
     if not changed.any():
         return False
-    old, new = (
-        float(aer(Counts(*(values[changed] for values in counts.arrays())).total())) for counts in (before, after)
-    )
+    old, new = (float(aer(counts.map(lambda values: values[changed]).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
     return (

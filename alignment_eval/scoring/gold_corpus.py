@@ -72,7 +72,7 @@ class GoldCorpus:
             self._check_id(unchecked.id, seen)
             sentence = unchecked if self.texts is None else confirmed(unchecked, self.texts)
             if sentence.ok:
-                check_words(sentence, self.gold[sentence.id])
+                check_links(self.gold[sentence.id].possible, sentence, "gold")
                 yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
             else:
                 self.stubs[sentence.id] = sentence
@@ -102,9 +102,6 @@ class GoldCorpus:
         seen.add(id_)
 
 
-_ADVICE = "check the subword marker (--norm-subword-mark), the text, and the direction"
-
-
 def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     """Check a sentence against the lengths of its texts.
 
@@ -121,30 +118,11 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     for axis, side in enumerate(("source", "target")):
         if sentence.ok and found[axis] != expected[axis]:
             raise InputError(
-                f"{_where(sentence)} has {found[axis]} {side} words in the records, but {expected[axis]} in "
-                f"{names[axis]}; {_ADVICE}"
+                f"sentence {sentence.id} (line {sentence.id + 1}) has {found[axis]} {side} words in the records, but "
+                f"{expected[axis]} in {names[axis]}; check the subword marker (--norm-subword-mark), the text, and the "
+                f"direction"
             )
     return sentence.confirmed() if found == expected else sentence
-
-
-def _where(sentence: SentenceMaps) -> str:
-    return f"sentence {sentence.id} (line {sentence.id + 1})"
-
-
-def check_words(sentence: SentenceMaps, gold: GoldSentence) -> None:
-    """Check that the words of a sentence cover its gold.
-
-    Raises:
-        InputError: the gold links a word beyond the sentence.
-    """
-    for axis, side in enumerate(("source", "target")):
-        found = getattr(sentence, side).word_count
-        largest = max((link[axis] for link in gold.possible), default=-1)
-        if largest >= found:
-            raise InputError(
-                f"{_where(sentence)} has {found} {side} words in the records, but the gold links {side} word {largest} "
-                f"(counted from 0); {_ADVICE}"
-            )
 
 
 def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
@@ -153,13 +131,13 @@ def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
     Raises:
         InputError: one is outside.
     """
-    sizes = sentence.source.word_count, sentence.target.word_count
+    height, width = sentence.source.word_count, sentence.target.word_count
     for i, j in sorted(links):
-        if i >= sizes[0] or j >= sizes[1]:
+        if i >= height or j >= width:
             raise InputError(
-                f"{where}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} of {sizes[0]} and {sizes[1]}"
-                f" words in the records: expected links of the same words; is it the same text, the direction swapped, "
-                f"the index base right?"
+                f"{where}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} (line {sentence.id + 1}), "
+                f"which has {height} and {width} words in the records; check the text, the direction, the index base, "
+                f"and the subword marker (--norm-subword-mark)"
             )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +111,7 @@ def confidence(
     Raises:
         InputError: there are no sentences.
     """
-    return confidence_each(Counts(*(values[np.newaxis] for values in per_sentence.arrays())), options, progress)[0]
+    return confidence_each(per_sentence.map(lambda values: values[np.newaxis]), options, progress)[0]
 
 
 def confidence_each(
@@ -148,15 +149,16 @@ def compare(
     if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")
     # all systems at once, [1 + systems, sentences]: the draws cost more than the sums
-    every = Counts(*(np.stack(arrays) for arrays in zip(*(c.arrays() for c in (baseline, *systems)))))
+    every = baseline.map(lambda *arrays: np.stack(arrays), *systems)
     samples = _sums(every, _bootstrap_weights, options, progress)
     # What exchanging a sentence adds to the baseline and subtracts from the system.
-    gains = Counts(*(values[1:] - values[:1] for values in every.arrays()))
+    gains = every.map(lambda values: values[1:] - values[:1])
     moved = _sums(gains, _exchanges, options, progress)
-    observed = every.total()
+    totals = every.total()
+    observed, drawn = ([counts.map(itemgetter(k)) for k in range(1 + len(systems))] for counts in (totals, samples))
     return [
-        _differences(_row(observed, 0), _row(observed, k), _row(samples, 0), _row(samples, k), _row(moved, k - 1))
-        for k in range(1, len(systems) + 1)
+        _differences(observed[0], observed[k], drawn[0], drawn[k], moved.map(itemgetter(k - 1)))
+        for k in range(1, 1 + len(systems))
     ]
 
 
@@ -164,8 +166,7 @@ def _differences(
     baseline: Counts, system: Counts, baseline_samples: Counts, system_samples: Counts, moved: Counts
 ) -> dict[str, Difference]:
     """The differences, from the counts of the corpus [] and of the resamples [resamples]."""
-    exchanged_baseline = Counts(*(a + m for a, m in zip(baseline.arrays(), moved.arrays())))
-    exchanged_system = Counts(*(b - m for b, m in zip(system.arrays(), moved.arrays())))
+    exchanged_baseline, exchanged_system = baseline.map(np.add, moved), system.map(np.subtract, moved)
     results = {}
     for name, metric in METRICS.items():
         values = float(metric(baseline)), float(metric(system))
@@ -181,10 +182,6 @@ def _differences(
             p_randomisation=_p_value(delta, exchanged),
         )
     return results
-
-
-def _row(counts: Counts, k: int) -> Counts:
-    return Counts(*(values[k] for values in counts.arrays()))
 
 
 def _interval(samples: FloatArray) -> Interval | None:

@@ -13,7 +13,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
-from alignment_eval.options.numbers import positive_integer
+from alignment_eval.options.common import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, WORDS
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.lists import CommandParser
-from alignment_eval.options.output import add_output
+from alignment_eval.options.common import CommandParser, add_output
 from alignment_eval.profiles.describe import description
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import exchanged_gold
@@ -121,7 +120,7 @@ def _by_gold(
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-    links = gold.links.to_sentences()
+    links = list(gold)
     own = (pairs, links), (exchanged, exchanged_gold(links))
     calibrations = [
         calibrate_by_gold(direction, *of_direction, (model, gold.file.hash), args.max_tokens)

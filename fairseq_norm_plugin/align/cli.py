@@ -19,15 +19,14 @@ from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
+from alignment_eval.options.common import CommandParser, positive_integer
 from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
-from alignment_eval.options.lists import CommandParser
 from alignment_eval.options.maps import (
     add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
     line_style,
 )
-from alignment_eval.options.numbers import positive_integer
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,

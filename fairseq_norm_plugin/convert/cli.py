@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 from alignment_eval.exit_status import exit_status
+from alignment_eval.options.common import CommandParser
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -26,9 +27,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROG, description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     families = parser.add_subparsers(dest="command", metavar="FAMILY", required=True)
     for name, text in (("bert", "BERT (docs/bert.md)"), ("marian", "Marian, such as OPUS-MT (docs/models.md)")):
         family = families.add_parser(name, help=text, description=text)

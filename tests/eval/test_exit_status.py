@@ -33,11 +33,6 @@ def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "tool score: stopped by Ctrl-C\n"
 
 
-def test_other_errors_are_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        exit_status("tool", Namespace, lambda args: 1 / 0)
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -70,18 +65,16 @@ def test_a_full_disk_under_standard_output(tmp_path: Path, lines: int) -> None:
 
 
 @pytest.mark.parametrize("lines", [1, 20000])
-@pytest.mark.parametrize("options", [("--to", "talp"), ("--help",)], ids=str)
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: int, options: tuple[str, ...]) -> None:
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: int) -> None:
     """As with ``| head``: the pipe is closed before anything is written, less than a buffer or more."""
     (tmp_path / "links").write_text("0-0 1-1\n" * lines)
-    words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), *options]
+    words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), "--to", "talp"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
     with process.stderr:
         messages = process.stderr.read()
-    # argparse itself ignores that nobody reads its help
-    assert process.wait() in ((0, 141) if options == ("--help",) else (141,))
+    assert process.wait() == 141
     assert "Traceback" not in messages
     assert "BrokenPipe" not in messages

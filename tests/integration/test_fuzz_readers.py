@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tests.eval.selection.test_profile import FORWARD, REVERSE, together
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
@@ -35,6 +34,7 @@ from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
+from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
 from tests.eval.records import shards
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
@@ -135,19 +135,16 @@ def read_log(path):
     read_training_log(path, "run", lambda message: None)
 
 
-def alignment_reader(format_):
-    def read(path):
-        for parse in (
-            lambda: read_hypothesis(path, ReadOptions(format_, allow_possible=True), warn=check_message),
-            lambda: read_hypothesis(path, warn=check_message),
-            lambda: read_gold(path, warn=check_message),
-        ):
-            try:
-                parse()
-            except InputError as error:
-                check_message(error)
-
-    return read
+def read_alignments(path):
+    for parse in (
+        lambda: read_hypothesis(path, ReadOptions(allow_possible=True), warn=check_message),
+        lambda: read_hypothesis(path, warn=check_message),
+        lambda: read_gold(path, warn=check_message),
+    ):
+        try:
+            parse()
+        except InputError as error:
+            check_message(error)
 
 
 LINKS = {
@@ -186,7 +183,7 @@ def files(directory):
     }
     for format_, content in LINKS.items():
         (directory / format_).write_bytes(content)
-        known[format_] = (directory / format_, damaged_bytes, alignment_reader(format_))
+        known[format_] = (directory / format_, damaged_bytes, read_alignments)
     return known
 
 

@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash
 from alignment_eval.links.read import Alignments, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
-from alignment_eval.scoring.gold_corpus import GoldMatrix, check_words
+from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.binarised import SideReader
 
@@ -115,11 +115,8 @@ def with_gold(
         unknown.add(source, target)
         certain = status_of(source.certain, target.certain)
         sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=certain)
-        try:
-            if sentence.ok:
-                check_words(sentence, links)
-        except InputError as error:
-            raise InputError(f"{path}, subset {subset}: {error}") from error
+        if sentence.ok:
+            check_links(links.possible, sentence, f"{path}, subset {subset}")
         matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
         pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold)))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))

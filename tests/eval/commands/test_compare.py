@@ -48,26 +48,6 @@ def test_json(files: Files, align_eval) -> None:
     assert list(better) == ["baseline", "system", "aer", "precision", "recall", "sentences", "signature"]
 
 
-def test_signature(files: Files, call: Call) -> None:
-    status, out, _ = call(
-        "compare", "--format", "json", *STATED, "first", "second", "--hyp-base", "0", "--hyp-allow-possible"
-    )
-    assert status == 0
-    fields = dict(field.split(":", 1) for field in json.loads(out)["signature"].split("|"))
-    hashes = [fields.pop(name) for name in ("gold", "baseline", "hyp")]
-    assert len(set(hashes)) == 3
-    version = fields.pop("version")
-    assert version.startswith("align-eval-")
-    assert fields == {
-        "metric": "aer",
-        **{"gold_format": "talp", "gold_base": "1", "gold_swap": "no"},
-        **{"baseline_format": "pharaoh", "baseline_base": "0", "baseline_swap": "no"},
-        **{"hyp_format": "pharaoh", "hyp_base": "0", "hyp_swap": "no", "hyp_possible": "yes"},
-        **{"sentences": "30", "level": "0.95", "resamples": "500", "seed": "0"},
-        **{"interval": "bootstrap-percentile", "tests": "paired-bootstrap,approximate-randomisation"},
-    }
-
-
 def test_text(files: Files, call: Call) -> None:
     status, out, err = call("compare", *STATED, "first", "second", "--format", "text")
     assert (status, err) == (0, "")
@@ -90,13 +70,6 @@ def test_undefined(files: Files, call: Call) -> None:
     assert set(precision.values()) == {None}
     _, out, _ = call("compare", *STATED, "first", "second", "--format", "text")
     assert out.splitlines()[3].split() == ["precision", "70.00", "-", "-", "-", "-", "-"]
-
-
-def test_few_sentences_are_a_warning(files: Files, call: Call) -> None:
-    for name, text in (("gold", "1-1\n"), ("first", "0-0\n"), ("second", "0-0\n")):
-        files(name, text)
-    status, _, err = call("compare", *STATED, "first", "second")
-    assert (status, err) == (0, "warning: only 1 sentences: intervals are too narrow and p-values are coarse\n")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
-from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
@@ -136,36 +134,6 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
     assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)
 
 
-#: As convert writes them.
-WRITTEN = {
-    "pharaoh": "0-0\n\n1-0 2-3\n",
-    "fairseq": "A-0\t0-0\nA-1\t\nA-2\t1-0 2-3\n",
-    "talp": "0-0 1p1\n\n1-0 2-3\n",
-    "naacl": "1 1 1 S\n1 2 2 P\n3 2 1 S\n",
-    "scored": "0-0:0.01 1p0:0.25\n\n0-2:-3.5\n",
-}
-#: Format -> those that hold all that it holds.
-LOSSLESS = {
-    "pharaoh": ("pharaoh", "fairseq", "talp", "naacl"),
-    "fairseq": ("pharaoh", "fairseq", "talp", "naacl"),
-    "talp": ("talp", "naacl"),
-    "naacl": ("talp", "naacl"),
-    "scored": ("naacl", "scored"),
-}
-
-
-@pytest.mark.parametrize(("first", "second"), [(first, second) for first in LOSSLESS for second in LOSSLESS[first]])
-def test_there_and_back(first: str, second: str) -> None:
-    Path("a").write_text(WRITTEN[first])
-    assert main(["convert", "a", "--to", second, "-o", "b"]) == 0
-    assert main(["convert", "b", "--to", first, "-o", "c"]) == 0
-    assert Path("c").read_text() == WRITTEN[first]
-
-
-def test_every_format_is_tried() -> None:
-    assert set(WRITTEN) == set(LOSSLESS) == set(HYPOTHESIS_FORMATS)
-
-
 @pytest.fixture
 def _subwords() -> None:
     Path("words").write_text("0-0 1p1\n\n2-0\n")
@@ -186,11 +154,3 @@ SUBWORDS = ("words", "--to", "talp", "--source-subwords", "bpe.s", "--target-sub
 )
 def test_links_between_subwords(call: Call, mark: tuple[str, ...], expected: str) -> None:
     assert call("convert", *SUBWORDS, "bpe.t", *mark) == (0, expected, "")
-
-
-@pytest.mark.usefixtures("_subwords")
-def test_links_outside_the_texts_in_subwords(call: Call) -> None:
-    Path("bpe.t").write_text("x y\nv\n\n")
-    found, out, err = call("convert", *SUBWORDS, "bpe.t")
-    assert (found, out) == (1, "")
-    assert says(err, "words:3 … link 2-0 is outside … 3 and 0 words")

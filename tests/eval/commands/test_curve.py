@@ -66,24 +66,6 @@ def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "values.csv"]
 
 
-def test_a_file_of_the_name_of_a_metric_changes_nothing(run: Run) -> None:
-    """The list lost its second name, without a word."""
-    tables = []
-    for present in (False, True):
-        if present:
-            shutil.copy("small.log", "loss")
-        assert run("small.log", "--metrics", "aer,loss", "-o", "a.png", "--overwrite")[0] == 0
-        assert run("small.log", "--metrics", "aer", "loss", "-o", "b.png")[0] == 2
-        status, out, _ = run("small.log", "--metrics", "aer,loss", "-o", "a.png", "--csv", "-", "--overwrite")
-        assert status == 0
-        tables.append(out)
-    assert tables[0] == tables[1]
-    assert tables[0] == (
-        "run,subset,update,metric,value\nsmall,test,0,aer,0.5\nsmall,test,0,loss,2.5\n"
-        "small,test,100,aer,0.25\nsmall,test,100,loss,2.5\n"
-    )
-
-
 def test_runs_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """By their files without endings; by their paths, if two are the same."""
     Path("other").mkdir()

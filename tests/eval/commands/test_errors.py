@@ -114,15 +114,6 @@ def test_text(files: Files, call: Call) -> None:
     assert lines[-1].startswith("metric:errors|gold:")
 
 
-def test_standard_input(files: Files, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = json.loads(call("errors", "--format", "json", *STATED)[1])
-    with Path("hyp").open() as file:
-        monkeypatch.setattr("sys.stdin", file)
-        after = json.loads(call("errors", "--format", "json", "-", *OPTIONS)[1])
-    assert (after.pop("hypothesis"), before.pop("hypothesis")) == ("<stdin>", "hyp")
-    assert after == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [

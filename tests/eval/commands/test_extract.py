@@ -76,29 +76,6 @@ def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, s
     return (status, *capsys.readouterr())
 
 
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        (["--heads", "1.2", "--null", "mask"], ExtractionOptions("attn_n", 1, 2, "awi", "kobayashi2020", "mask")),
-        (["--rule", "shift-att"], ExtractionOptions("attn_n", 1, None, "awi", "shift-att", "mask")),
-        (["--kind", "attn_w", "--heads", "4", "--setting", "awo"], ExtractionOptions("attn_w", 4, None, "awo")),
-        (["--final-punctuation"], ExtractionOptions("attn_n", 1, None, "awi", final_punctuation=True)),
-    ],
-)
-def test_options_reach_the_extraction(
-    directory: Path,
-    make_sentence: Factory,
-    capsys: pytest.CaptureFixture[str],
-    given: list[str],
-    options: ExtractionOptions,
-) -> None:
-    status, out, _ = call(capsys, "extract", directory, *OPTIONS, *given)
-    assert status == 0
-    expected = lines(corpus(make_sentence), options)
-    assert out.split("\n") == [*expected, ""]
-    assert expected != lines(corpus(make_sentence), ExtractionOptions("attn_n", 1))
-
-
 def test_max_norm_layer(
     tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,14 +116,6 @@ def test_bad_options(
     assert not output.exists()
 
 
-def test_layers_are_checked_even_if_all_sentences_were_skipped(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = make_records(tmp_path / "run", [make_sentence(0, status="too long")])
-    assert call(capsys, "extract", directory, *OPTIONS)[:2] == (0, "\n")
-    assert call(capsys, "extract", directory, *OPTIONS, "--heads", "7")[:2] == (2, "")
-
-
 def test_kind_that_was_not_recorded(
     tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,24 +123,6 @@ def test_kind_that_was_not_recorded(
     status, _, messages = call(capsys, "extract", directory, *OPTIONS)
     assert status == 1
     assert says(messages, "map kind 'attn_n' … attn_w, attnres_w); record it with")
-
-
-def test_no_records(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
-    done = align_eval("extract", tmp_path / "nothing", *OPTIONS)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("align-eval extract: ")
-    assert says(done.stderr, "nothing: no such directory … the --norm-records directory of a run")
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_sentence_without_its_best_hypothesis(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = make_records(tmp_path, [make_sentence(0), make_sentence(1, rank=1)], nbest=2)
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS)
-    assert (status, out) == (1, "")
-    assert "sentences 1 are missing" in messages
 
 
 def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:
@@ -311,27 +262,6 @@ def test_options_that_do_not_stand_together(
     status, out, messages = call(capsys, "extract", directory, *OPTIONS, *given)
     assert (status, out) == (2, "")
     assert says(messages, text)
-
-
-def test_maps_that_are_only_named_are_read_by_the_defaults(
-    directory: Path, capsys: pytest.CaptureFixture[str], make_sentence: Factory
-) -> None:
-    status, out, _ = call(capsys, "extract", directory, "--heads", "4")
-    options = ExtractionOptions("attn_n", 4, setting="awo", rule="balanced=0.25")
-    assert (status, out.split("\n")) == (0, [*lines(corpus(make_sentence), options), ""])
-
-
-@pytest.mark.parametrize("option", [("--kind", "attn_w"), ("--setting", "awo"), ("--null", "mask")])
-def test_options_of_maps_need_maps(
-    directory: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
-) -> None:
-    status, _, messages = call(capsys, "extract", directory, *option)
-    assert (status, f"{option[0]} without --heads" in messages) == (2, True)
-
-
-def test_a_profile_that_is_not_there(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, messages = call(capsys, "extract", directory, "--profile", directory / "gone")
-    assert (status, "gone: cannot be read as a profile" in messages) == (1, True)
 
 
 def test_level_token_links_subwords(

@@ -54,12 +54,3 @@ def test_a_signature_that_would_change_the_terminal(tmp_path: Path, call: Callab
     assert status == 0
     assert messages.startswith(f"run:{json_hash(signature)}|sentences:1|rule\\x1b:")
     assert "\x1b" not in messages
-
-
-def test_command_leaves_nothing_of_what_it_refuses(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
-    directory = write(tmp_path / "run", [[{0: "0-0", 1: ""}], [{2: "", 1: ""}]], 4)
-    done = align_eval("merge", directory, "-o", tmp_path / "out")
-    assert done.returncode == 1
-    assert done.stderr.startswith("align-eval merge: ")
-    assert says(done.stderr, "repeats … --norm-records-overwrite")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]

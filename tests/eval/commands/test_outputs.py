@@ -99,10 +99,3 @@ def test_other_names_of_the_option_still_work(call: Call, directory: Path, name:
     for number, other in enumerate(ALSO[name]):
         assert call(*words, other, directory / f"{number}")[0] == 0
         assert (directory / f"{number}").exists()
-
-
-@pytest.mark.parametrize("name", sorted({name.split()[0] for name in COMMANDS}))
-def test_overwrite_has_the_same_help_everywhere(call: Call, name: str) -> None:
-    text = " ".join(call(name, "--help")[1].split())
-    assert "--overwrite replace output that exists" in text
-    assert "-o FILE, --output FILE" in text.replace("OUT", "FILE").replace("DIR", "FILE") or name == "score"

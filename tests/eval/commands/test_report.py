@@ -155,17 +155,6 @@ def page_row(html: str, number: int) -> list[str]:
     return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
 
 
-def test_nothing_is_left_of_a_report_that_fails(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    inputs[1].write_text("4-1\n\n\n\n")
-    out = tmp_path / "report.html"
-    status, printed, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
-    assert (status, printed) == (1, "")
-    assert says(messages, "sentence 0 (line 1) … 3 source words in the records, but the gold links source word 3")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
-    status, _, messages = call("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path)
-    assert status == 1
-
-
 def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., Any]) -> None:
     done = align_eval(
         *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-"),
@@ -178,34 +167,3 @@ def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., An
     assert list(page.index["settings"]) == ["awi"]
     assert [entry["id"] for entry in page.index["sentences"]] == [0, 3]
     assert "|rule:shift-att|null:mask|" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "text"),
-    [
-        (["--max-sentences", "0"], 2, "max sentences 0"),
-        (["--kinds", "x"], 2, "unknown map kind 'x'"),
-    ],
-)
-def test_bad_options(
-    inputs: tuple[Path, Path],
-    tmp_path: Path,
-    call: Call,
-    options: list[str],
-    status: int,
-    text: str,
-) -> None:
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "report.html", *options)
-    got, printed, messages = call("report", *command)
-    assert (got, printed) == (status, "")
-    assert says(messages, text)
-    assert not (tmp_path / "report.html").exists()
-
-
-def test_maps_of_translations(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
-    signature = {"generation": {"beam": 5, "score_reference": False}}
-    records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
-    (tmp_path / "gold").write_text("0-0\n")
-    status, _, messages = call("report", records, "--gold", tmp_path / "gold", "-o", tmp_path / "r.html")
-    assert status == 1
-    assert "maps of the model's own translations" in messages

@@ -92,17 +92,6 @@ def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
     assert [line.split(":")[0] for line in err.splitlines()] == ["hyp", "empty"]
 
 
-def test_json_of_several_hypotheses(files: Files, call: Call) -> None:
-    files("empty", "\n\n")
-    status, out, _ = call("score", "--format", "json", *STATED, "empty")
-    results = [json.loads(line) for line in out.splitlines()]
-    assert status == 0
-    assert [(r["hypothesis"], r["aer"], r["precision"], r["recall"]) for r in results] == [
-        ("hyp", 1 - 5 / 8, 3 / 4, 1 / 2),
-        ("empty", 1.0, None, 0.0),
-    ]
-
-
 def test_per_sentence(files: Files, call: Call) -> None:
     files("other", "\n0-1 1-0\n")
     status, _, _ = call("score", *STATED, "other", "--per-sentence", "out.tsv")
@@ -118,26 +107,6 @@ def test_per_sentence(files: Files, call: Call) -> None:
     ]
 
 
-def test_signature_says_how_the_files_were_read(files: Files, call: Call) -> None:
-    files("naacl", "1 1 1 P\n2 2 1\n")
-    arguments = ("--gold-swap", "naacl", "--hyp-swap", "--hyp-allow-possible")
-    status, out, _ = call("score", "--format", "json", *GOLD_OPTIONS, *arguments)
-    assert status == 0
-    result = json.loads(out)
-    assert "|gold_base:1|gold_swap:yes|" in result["signature"]
-    assert "|hyp_format:naacl|hyp_base:1|hyp_swap:yes|hyp_possible:yes|" in result["signature"]
-    assert result["hypothesis_links_sure"] == 2
-
-
-def test_swapped_gold_and_hypothesis_score_as_before(files: Files, call: Call) -> None:
-    before = json.loads(call("score", "--format", "json", *STATED)[1])
-    files("turned", "0-0 2-2 3-3\n1-0\n")
-    after = json.loads(call("score", "--format", "json", *GOLD_OPTIONS, "turned", "--hyp-swap")[1])
-    assert [before[key] for key in ("aer", "precision", "recall")] == [
-        after[key] for key in ("aer", "precision", "recall")
-    ]
-
-
 def test_swapped_direction_is_a_warning(files: Files, call: Call) -> None:
     files("gold", "1-2 2-3 3-4 4-1\n")
     files("hyp", "1-0 2-1 3-2 0-3\n")
@@ -145,13 +114,6 @@ def test_swapped_direction_is_a_warning(files: Files, call: Call) -> None:
     assert (status, json.loads(out)["aer"]) == (0, 1.0)
     assert err.startswith("warning: hyp: AER of 1 sentences is 100.00 % with the links as they are and 0.00 % with ")
     assert err.endswith("if the direction is swapped, give --hyp-swap\n")
-
-
-def test_gold_without_links_is_a_warning(files: Files, call: Call) -> None:
-    files("gold", "\n\n")
-    status, out, err = call("score", "--format", "json", *STATED)
-    assert (status, json.loads(out)["recall"]) == (0, None)
-    assert err == "warning: gold: the gold has no links: AER says nothing\n"
 
 
 def test_confidence(files: Files, call: Call) -> None:
@@ -196,15 +158,9 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     [
         ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected the same number, a bl"),
         ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
-        ({"hyp": ""}, (), "hyp: the file is empty; expected one line … sentence (a blank"),
-        ({"hyp": b"0-0 \xe4\n\n"}, (), "not UTF-8 (byte 4) … UTF-8"),
-        ({"hyp": "0-0\n1p1\n"}, (), "hyp:2 … a possible link (p)"),
         ({"hyp": "0-0 x\n\n"}, (), "hyp:1: 'x' … i-j … ipj"),
         ({"gold": "0-0\n1-1\n"}, (), "gold:1 … index 0 … read as 1-based"),
-        ({"gold": "1-1\n" * 9}, ("--gold-base", "0"), "gold: … 9 sentences use index 1 … index 0"),
-        ({"gold": "1-1\n"}, ("--gold-base", "auto"), "no index is 0 … only 1 sentences use index 1"),
         ({}, ("nothing",), "nothing: no such file … check the path"),
-        ({"s": "a b c d\na\n", "t": "a\n"}, ("--source", "s", "--target", "t"), "s has 2 lines … t has 1"),
         (
             {"s": "a b c d\na\n", "t": "a b c d\na b\n"},
             ("--source", "s", "--target", "t"),
@@ -247,22 +203,6 @@ def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message
     status, out, err = call("score", *arguments)
     assert (status, out) == (2, "")
     assert says(err, message)
-
-
-def test_exit_status_of_the_process(files: Files, new_align_eval: Callable[..., Any]) -> None:
-    assert new_align_eval("score", *GOLD_OPTIONS, "nothing").returncode == 1
-    assert new_align_eval("score", *STATED, "--source", "s").returncode == 2
-
-
-def test_gold_in_naacl_and_hypothesis_in_output_of_fairseq(files: Files, call: Call) -> None:
-    files("gold", "1 1 1 S\n1 2 2 S\n1 3 3 P\n2 1 2\n2 2 1\n")
-    files("hyp", "H-1\t-0.5\tx\nA-1\t0-1\nA-0\t0-0 2-2 3-3\n")
-    status, out, err = call("score", "--format", "json", "--gold", "gold", "hyp")
-    result = json.loads(out)
-    assert (status, result["aer"], result["possible_links"]) == (0, 1 - 5 / 8, 1)
-    assert "|gold_format:naacl|gold_base:1|" in result["signature"]
-    assert "|hyp_format:fairseq|hyp_base:0|" in result["signature"]
-    assert says(err, "A- lines")
 
 
 #: Ten sentences, no two alike, that count from 1.
@@ -309,16 +249,6 @@ def test_where_a_line_is_missing(files: Files, call: Call) -> None:
     status, out, err = call("score", *STATED, "--hyp-base", "1", "--diagnose")
     assert (status, out) == (1, "")
     assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
-
-
-def test_words_that_differ_from_the_golds(files: Files, call: Call) -> None:
-    for name, text in (("s", "a b c d\na b c\n"), ("t", "a b c d\na b\n"), ("bpe", "a b@@ c d\na b c\n")):
-        files(name, text)
-    texts = ("--source", "s", "--target", "t", "--hyp-source", "bpe", "--hyp-target", "t")
-    status, out, _ = call("score", *STATED, *texts, "--diagnose", "--format", "json")
-    (words,) = json.loads(out)["diagnosis"]["words"]
-    assert status == 0
-    assert says(words, "bpe has other words than s in 1 of 2 lines … line 1")
 
 
 def test_a_name_with_a_tab_is_one_cell(files: Files, call: Call) -> None:

@@ -63,7 +63,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, call: Call) -> None:
     reason, warning, signature = messages.splitlines()
     assert f"; profile: {files / 'choice.json'}" in reason
     assert "3 of these 3 sentence pairs" in warning
-    scored = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, "--hyp", files / "dev.hyp")
+    scored = call("score", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "dev.hyp")
     assert json.loads(scored[1])["aer"] == choice.figure
     fields = f"|profile:gold|profile_text:{choice.text}|profile_gold:{choice.gold}|version:"
     assert fields in signature
@@ -151,50 +151,6 @@ def test_records_of_other_text(
     gold = ("--dev-gold", files / "gold", "--gold-base", 0)
     status, _, messages = call("select", files / "dev", "--reverse", files / "other", *gold)
     assert (status, text in messages) == (1, True), messages
-
-
-def test_records_of_translations_are_refused(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
-    signature = {"generation": {"score_reference": False}}
-    directory = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
-    (tmp_path / "gold").write_text("0-0\n")
-    status, _, messages = call("select", directory, "--dev-gold", tmp_path / "gold", "--gold-base", 0)
-    assert status == 1
-    assert "maps of the model's own translations" in messages
-
-
-def test_overwrite(files: Path, call: Call) -> None:
-    (files / "c").write_text("old")
-    arguments = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")
-    assert call(*arguments)[0] == 1
-    assert (files / "c").read_text() == "old"
-    assert call(*arguments, "--overwrite")[0] == 0
-    assert read_profile(files / "c").figure
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [({"heads": "5.2,0.1"}, "reads map 5.2 (LAYER.HEAD"), ({"kind": "alti"}, "map kind 'alti' … --norm-record-kinds")],
-)
-def test_a_choice_that_records_lack(files: Path, call: Call, change: dict[str, str], text: str) -> None:
-    assert call("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")[0] == 0
-    content = json.loads((files / "c").read_text())
-    content["streamed"]["forward"].update(change)
-    (files / "c").write_text(json.dumps(content))
-    status, out, messages = call("extract", files / "test", "--profile", files / "c")
-    assert (status, out) == (1, "")
-    assert says(messages, text)
-
-
-def test_skipped_sentences_count_as_empty(
-    files: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
-    sentences = [*run_of(DEV, make_sentence)[:2], make_sentence(2, status="too long")]
-    directory = make_records(files / "some", sentences)
-    status, _, messages = call("select", directory, "--dev-gold", files / "gold", "--gold-base", 0)
-    assert status == 0
-    assert "1 of 3 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)" in messages
 
 
 RULES = ("two-way=0.2", "two-way=0.4", "kobayashi2020")

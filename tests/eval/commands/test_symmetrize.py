@@ -78,15 +78,6 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
     )
 
 
-def test_a_few_symmetric_links_are_no_sign_of_the_direction(call: Call) -> None:
-    Path("fwd").write_text("0-0 1-2 2-1\n")
-    Path("rev").write_text("0-0 1-2\n")
-    assert "warning" not in call("symmetrize", "fwd", "rev", "--method", "union")[2]
-    Path("rev").write_text("0-0 2-3 3-4\n")
-    Path("fwd").write_text("0-0 3-2\n")  # one link common, two when exchanged
-    assert "warning" not in call("symmetrize", "fwd", "rev", "--method", "union")[2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
@@ -116,11 +107,6 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
     assert (status, out) == (expected, "")
     assert says(err, message)
     assert Path("rev").read_text() == REVERSE
-
-
-def test_overwrite(call: Call) -> None:
-    status, _, _ = call("symmetrize", "fwd", "rev", "--method", "intersection", "--output", "rev", "--overwrite")
-    assert (status, Path("rev").read_text()) == (0, "0-0\n\n0-1\n")
 
 
 METHODS = {

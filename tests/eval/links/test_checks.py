@@ -83,20 +83,9 @@ def test_undecidable_base(reader: Reader) -> None:
         reader(diagonals(30), 1, texts=lengths([9] * 30, [9] * 30))
 
 
-def test_gold_without_links_has_any_base(reader: Reader) -> None:
-    assert reader([[], []]).base == 0
-    assert reader.warnings == []
-
-
 def test_base_0_read_as_1(reader: Reader) -> None:
     with pytest.raises(InputError, match=facts(f"{reader.path}:2: … index 0 … 1-based … --gold-base 0")):
         reader([[(3, 3)], [(0, 1)]], base="1")
-
-
-def test_null_of_naacl(reader: Reader) -> None:
-    reader.path.write_text("1 1 1\n2 0 1\n")
-    with pytest.raises(InputError, match=facts("x: sentence 2: … index 0 … --gold-base 0 … NULL")):
-        read_gold(reader.path)
 
 
 @pytest.mark.parametrize(("read", "role"), [(read_gold, "gold"), (read_hypothesis, "hyp")])
@@ -145,14 +134,6 @@ def test_no_other_reading_is_advised_unless_all_links_fit_it(reader: Reader, lin
 def test_what_does_not_fit_from_1(reader: Reader, link: tuple[int, int], sizes: tuple[int, int]) -> None:
     with pytest.raises(InputError, match="give the texts that the alignment was made from"):
         reader([[link]], 0, read_hypothesis, base="0-unused", texts=lengths([sizes[0]], [sizes[1]]))
-
-
-@pytest.mark.parametrize("link", [(2, 1), (1, 2)])
-def test_both_words_must_fit_when_exchanged(reader: Reader, link: tuple[int, int]) -> None:
-    """Of 2 source and 2 target words one index is beyond the end, whichever way it is turned."""
-    with pytest.raises(InputError) as error:
-        reader([[link, (0, 0)]], 0, read_hypothesis, base="0", texts=lengths([2], [2]))
-    assert "exchanged" not in str(error.value)
 
 
 def test_link_outside_the_texts(reader: Reader) -> None:

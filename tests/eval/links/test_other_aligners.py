@@ -190,12 +190,6 @@ def test_the_documented_options_read_it(run: Run, case: Case) -> None:
     assert json.loads(out)["aer"] == pytest.approx(AER)
 
 
-@pytest.mark.parametrize("case", READ, ids=lambda case: case.file)
-def test_converted_they_are_all_the_same(run: Run, case: Case) -> None:
-    status, out, _ = run("convert", piped(case), "--to", "pharaoh", *options(case, "from"), *TEXTS)
-    assert (status, out) == (0, lines(*PHARAOH))
-
-
 def test_the_documented_commands_convert_it(run: Run) -> None:
     commands = [line for line in block("align-eval convert").splitlines() if not line.startswith("#")]
     assert len(commands) == 11
@@ -215,10 +209,6 @@ def test_links_and_probabilities_of_awesome_align(run: Run) -> None:
     assert (status, out, err) == (0, SCORED, "")
     status, out, _ = run("convert", "scored", "--to", "scored", "--min-confidence", "0.5")
     assert (status, len(out.split())) == (0, sum(i == j for links in LINKS for i, j in links))
-
-
-def test_fairseq_counts_tokens_which_is_said(run: Run) -> None:
-    assert says(score(run, "fairseq")[2], "A- lines link tokens … --source and --target")
 
 
 REFUSED = [
@@ -257,16 +247,3 @@ def test_forgotten_direction(run: Run, file: str) -> None:
     assert says(err, "exchanged all links are inside … give --from-swap")
     diagnosis = json.loads(score(run, file, "--diagnose")[1])["diagnosis"]
     assert diagnosis["explanation"] == ["give --hyp-swap or give --gold-swap"]
-
-
-@pytest.mark.parametrize("file", ["eflomal.r", "fast_align"])
-def test_the_reverse_direction_is_source_target(run: Run, file: str) -> None:
-    assert "omit --hyp-swap" in score(run, file, "--hyp-swap")[2]
-    status, _, err = score(run, file, "--hyp-swap", *TEXTS)
-    assert status == 1
-    assert "omit --hyp-swap" in err
-
-
-def test_every_option_is_in_the_documentation() -> None:
-    for option in ("--hyp-swap", "--hyp-base 1", "--from-", "--min-confidence"):
-        assert option in PAGE

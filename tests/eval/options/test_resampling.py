@@ -5,12 +5,7 @@ import argparse
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.options.resampling import (
-    add_resampling_arguments,
-    resampling_fields,
-    resampling_of,
-    warn_of_few,
-)
+from alignment_eval.options.alignments import add_resampling_arguments, resampling_fields, resampling_of, warn_of_few
 from alignment_eval.scoring.significance import Resampling
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options.alignments import add_text_arguments
-from alignment_eval.options.subwords import add_subword_arguments, subwords_of
+from alignment_eval.options.subwords import add_subword_arguments, subwords_of, word_lines
 from tests.facts import facts
 
 
@@ -28,16 +28,11 @@ def parse(tmp_path, monkeypatch):
 
 
 def test_both_texts(parse):
-    read = parse("--source-subwords", "s", "--target-subwords", "t")
-    assert (list(read.source), list(read.target)) == ([[[0, 1], [2]], []], [[[0]], [[0, 1]]])
-    assert (read.texts.source.tolist(), read.texts.target.tolist()) == ([2, 0], [1, 1])
-    assert (read.texts.source_name, read.texts.target_name) == ("s", "t")
+    mark, texts = parse("--source-subwords", "s", "--target-subwords", "t")
+    assert [list(word_lines(path, mark)) for path in "st"] == [[[[0, 1], [2]], []], [[[0]], [[0, 1]]]]
+    assert (texts.source.tolist(), texts.target.tolist()) == ([2, 0], [1, 1])
+    assert parse("--source-subwords", "s", "--target-subwords", "mixed", "--subword-mark", "none")[0] == "none"
     assert parse() is None
-
-
-def test_stated_mark(parse):
-    read = parse("--source-subwords", "s", "--target-subwords", "mixed", "--subword-mark", "none")
-    assert read.texts.source.tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_gold_of_other_text(make_sentence):
     sentences, gold = corpus(make_sentence, 1)
     with pytest.raises(InputError, match=facts("records have 4 sentences, the gold has 5")):
         choose_by_gold(sentences, [*gold, gold[0]])
-    with pytest.raises(InputError, match="the gold links target word 9"):
+    with pytest.raises(InputError, match="gold: link 0-9"):
         choose_by_gold(sentences, [GoldSentence(frozenset({(0, 9)})), *gold[1:]])
 
 

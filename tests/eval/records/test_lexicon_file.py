@@ -17,9 +17,6 @@ from tests.facts import facts
 
 METADATA = b"alignment_eval.lexicon"
 
-#: Of this module, since the garbage of an error may be freed after the test, and into a pool that is gone is a crash.
-COUNTED = pa.proxy_memory_pool(pa.default_memory_pool())
-
 
 def counted(pairs: int = 40) -> Lexicon:
     rng = np.random.default_rng(5)
@@ -43,24 +40,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_lexicon(tmp_path / "again", found, "kind:attn_n|lexicon:2")
     rows = [sorted(map(str, pq.read_table(tmp_path / name).to_pylist())) for name in ("lexicon", "again")]
     assert rows[0] == rows[1]
-
-
-def test_what_a_file_says(tmp_path: Path) -> None:
-    scores = np.array([[1.0, 1e-9], [1e-9, 1.0]])
-    write_lexicon(tmp_path / "lexicon", count_lexicon([((["a", "b"], ["x", "y"]), scores)], 1, 1)[0], "rule:x|…")
-    table = pq.read_table(tmp_path / "lexicon")
-    rows = {(row["source"], row["target"]): row["weight"] for row in table.to_pylist()}
-    assert rows == {
-        ("a", "x"): pytest.approx(1),
-        ("b", "y"): pytest.approx(1),
-        ("a", ""): 1,
-        ("b", ""): 1,
-        ("", "x"): 1,
-        ("", "y"): 1,
-    }
-    assert table.schema.remove_metadata() == SCHEMA
-    assert json.loads(table.schema.metadata[METADATA]) == {"version": 1, "pairs": 1, "signature": "rule:x|…"}
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_lexicon_of_nothing_is_not_written(tmp_path: Path) -> None:
@@ -89,16 +68,6 @@ def test_a_file_made_by_hand(tmp_path: Path) -> None:
     assert lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
 
 
-def test_rows_in_any_order(tmp_path: Path) -> None:
-    lexicon = counted()
-    write_lexicon(tmp_path / "lexicon", lexicon, "")
-    table = pq.read_table(tmp_path / "lexicon")
-    pq.write_table(table.take(np.random.default_rng(2).permutation(len(table))), tmp_path / "shuffled")
-    words, scores = (["a", "ß", "e", "c"], ["z", "漢", "w"]), np.ones((3, 4))
-    found = read_lexicon(tmp_path / "shuffled").reweight(words, scores, 1)
-    np.testing.assert_array_equal(found, lexicon.reweight(words, scores, 1))
-
-
 STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
 
 
@@ -106,16 +75,11 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
     ("columns", "message"),
     [
         ({"weight": [float("nan"), 3, 2]}, "column weight has the value nan"),
-        ({"weight": [float("inf"), 3, 2]}, "column weight has the value inf"),
         ({"weight": [-0.1, 3, 2]}, "column weight has the value -0.1: expected a finite number, 0 or more"),
-        ({"weight": [None, 3.0, 2.0]}, "null values"),
         ({"source": ["a", None, ""]}, "null values"),
         ({"source": ["a", "a", "a"], "target": ["x", "", "x"]}, "duplicate rows"),
-        ({"source": ["a"] * 3, "target": ["x", "", ""]}, "duplicate rows"),
         ({"weight": [0.5, 0.0, 2]}, "words without a count, .*whole number"),
-        ({"weight": [0.5, 2.5, 2]}, "words without a count"),
         ({"weight": [0.5, 1e300, 2]}, "words without a count"),
-        ({"source": ["a", "b", ""]}, "words without a count"),
         ({"source": ["a", "a", ""], "target": ["x", "", ""]}, "words without a count"),
         ({"source": [], "target": [], "weight": []}, "no rows"),
         (
@@ -123,23 +87,12 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
             "column 'weight' has type float: expected double",
         ),
         (
-            {"schema": pa.schema([*STRINGS, pa.field("weight", pa.string())]), "weight": ["1", "2", "3"]},
-            "column 'weight' has type string",
-        ),
-        ({"schema": pa.schema(STRINGS)}, "column 'weight' is missing"),
-        (
             {"schema": pa.schema([*SCHEMA, pa.field("x\x1b", pa.int8())]), "x\x1b": [1, 2, 3]},
             r"column 'x\\x1b' has type",
         ),
-        (
-            {"schema": pa.schema([pa.field("source", pa.binary()), *list(SCHEMA)[1:]])},
-            "column 'source' has type binary",
-        ),
         ({"about": None}, "truncated"),
         ({"about": {**ABOUT, "pairs": -1}}, "pairs is -1: expected int >= 0"),
-        ({"about": {"version": 1}}, "missing required field pairs"),
         ({"about": {**ABOUT, "version": 2}}, "version is 2: expected version 1"),
-        ({"about": {**ABOUT, "pairs": "seven"}}, "pairs is 'seven': expected int"),
     ],
     ids=str,
 )
@@ -177,16 +130,3 @@ def test_a_damaged_file(tmp_path: Path) -> None:
         (tmp_path / "lexicon").write_bytes(whole[:cut])
         with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
             read_lexicon(tmp_path / "lexicon")
-
-
-def test_a_word_that_is_repeated_is_in_memory_once(tmp_path: Path) -> None:
-    long = "a" * 2**16
-    path = written(tmp_path / "lexicon", source=[long] * 2**10, target=["x"] * 2**10, weight=[1.0] * 2**10)
-    usual = pa.default_memory_pool()
-    pa.set_memory_pool(COUNTED)
-    try:
-        with pytest.raises(InputError, match="duplicate rows"):
-            read_lexicon(path)
-    finally:
-        pa.set_memory_pool(usual)
-    assert 0 < COUNTED.max_memory() < 2**24  # all of them are 2**26

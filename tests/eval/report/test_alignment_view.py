@@ -94,7 +94,7 @@ def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) ->
     assert path.read_text() == "old"
     ALL.to_pharaoh(path, overwrite=True)
     assert path.read_text() == "0-0 1-1 2-0\n0-0 1-0\n\n\n"
-    sentences = read_hypothesis(path).links.to_sentences()
+    sentences = list(read_hypothesis(path))
     assert sentences == [GoldSentence(frozenset(alignment.links)) for alignment in ALL]
     ALL[:1].to_pharaoh(path, confidences=True, overwrite=True)
     assert path.read_text() == "0-0:0.5 1-1:1.0 2-0:0.0\n"

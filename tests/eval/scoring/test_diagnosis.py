@@ -10,7 +10,6 @@ from alignment_eval.errors import InputError
 from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
-from alignment_eval.scoring import diagnosis
 from alignment_eval.scoring.aer import Counts, count, score
 from alignment_eval.scoring.diagnosis import (
     best_start,
@@ -64,21 +63,6 @@ def test_few_links_beyond_the_gold_are_no_sign(tmp_path: Path, beyond: int, warn
     assert (direction_warning(hypothesis(tmp_path, [{(8, 1)}] * beyond), truth) is not None) == warned
 
 
-def test_small_gains_give_no_warning(tmp_path: Path) -> None:
-    """One link of ten the other way round is an error of the aligner, not of the reader."""
-    links = {(k, k) for k in range(9)}
-    truth = gold(tmp_path, [GoldSentence(frozenset({*links, (9, 10)}))])
-    assert direction_warning(hypothesis(tmp_path, [{*links, (10, 9)}]), truth) is None
-
-
-def test_only_the_first_sentences_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth = gold(tmp_path, [gold_sentence("0-1")] * 5)
-    mixed = hypothesis(tmp_path, [{(1, 0)}] * 2 + [{(0, 1)}] * 3)
-    assert direction_warning(mixed, truth) is None  # 40 % and 60 %
-    monkeypatch.setattr(diagnosis, "LOOKED_AT", 2)
-    assert direction_warning(mixed, truth) is not None
-
-
 @pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
 def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool) -> None:
     """Of 100 links so many are the other way round, the others are symmetric."""
@@ -86,16 +70,6 @@ def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool)
     truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
     turned = hypothesis(tmp_path, [transpose(links)])
     assert (direction_warning(turned, truth) is not None) == warned
-
-
-def test_links_beyond_the_gold_in_both_directions_are_no_sign(tmp_path: Path) -> None:
-    truth = gold(tmp_path, [gold_sentence("1-1")] * 20)
-    for links, warned in (([(0, 5)], False), ([(5, 0)], False), ([(5, 5)], False)):
-        assert (direction_warning(hypothesis(tmp_path, [links] * 20), truth) is not None) == warned
-    truth = gold(tmp_path, [gold_sentence("9-1")] * 20)
-    assert says(direction_warning(hypothesis(tmp_path, [[(1, 8)]] * 20), truth), "(20 and 0 links")
-    some = [[(1, 8)]] * 15 + [[(8, 8)]] * 5  # 20 as they are, 5 exchanged
-    assert direction_warning(hypothesis(tmp_path, some), truth) is None
 
 
 def counts(*rows: tuple[int, int]) -> Counts:
@@ -203,11 +177,6 @@ def test_a_poor_alignment_is_not_explained(tmp_path: Path) -> None:
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
     assert diagnose(poor, truth).explanation is None
     assert says(diagonal_warning(poor, truth), "is above … of a diagonal; --diagnose")
-
-
-def test_an_aer_equal_to_a_diagonals_is_no_warning(tmp_path: Path) -> None:
-    truth = gold(tmp_path, SENTENCES)
-    assert diagonal_warning(hypothesis(tmp_path, map(diagonal, SENTENCES)), truth) is None
 
 
 def test_few_sentences_explain_nothing(tmp_path: Path) -> None:

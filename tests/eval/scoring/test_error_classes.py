@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Links, transpose
-from alignment_eval.scoring.aer import Score, count
+from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.scoring.error_classes import (
     COLUMNS,
     CONFUSION_COLUMNS,
@@ -43,11 +42,6 @@ def tables(corpus: list[Sentence]) -> tuple[list[Links], list[Links], list[GoldS
     """Both hypotheses, gold and texts."""
     texts, *others = map(list, zip(*corpus))
     return (*others, [both[0] for both in texts], [both[1] for both in texts])  # type: ignore[return-value]
-
-
-def analysed(corpus: list[Sentence], **options: Any) -> pd.DataFrame:
-    hypothesis, _, gold, source, target = tables(corpus)
-    return error_table(hypothesis, gold, source, target, **options)
 
 
 def named(value: int, classes: str) -> str:
@@ -98,7 +92,8 @@ def oracle(
 def test_is_what_the_oracle_counts(
     corpus: list[Sentence], frequencies: tuple[dict[str, int], dict[str, int]] | None
 ) -> None:
-    table = analysed(corpus, frequencies=frequencies)
+    hypothesis, _, gold, source, target = tables(corpus)
+    table = error_table(hypothesis, gold, source, target, frequencies)
     expected = oracle(corpus, frequencies)
     assert list(table.columns) == list(COLUMNS)
     assert {(row["by"], row["side"], row["class"]) for row in table.to_dict("records")} == set(expected)
@@ -112,30 +107,6 @@ def test_is_what_the_oracle_counts(
         assert row["aer"] == pytest.approx(1 - (a_s + a_p) / (a + s) if a + s else 0)
         assert row["precision"] == pytest.approx(a_p / a if a else math.nan, nan_ok=True)
         assert row["recall"] == pytest.approx(a_s / s if s else math.nan, nan_ok=True)
-
-
-@given(CORPORA)
-@settings(deadline=None, max_examples=25)
-def test_classes_add_up_to_the_corpus(corpus: list[Sentence]) -> None:
-    hypothesis, _, gold, source, target = tables(corpus)
-    total = [int(array) for array in Score.of(count(hypothesis, gold)).counts.arrays()]
-    sums = error_table(hypothesis, gold, source, target).groupby(["by", "side"])[["words", *COUNTS]].sum()
-    for key, row in sums.iterrows():
-        assert row["words"] == sum(map(len, source if key[1] == "source" else target))
-        assert list(row[COUNTS]) == total
-
-
-@given(CORPORA)
-@settings(deadline=None, max_examples=25)
-def test_exchanging_the_sides(corpus: list[Sentence]) -> None:
-    turned = [
-        (texts[::-1], transpose(a), transpose(b), GoldSentence(transpose(gold.sure), transpose(gold.possible)))
-        for texts, a, b, gold in corpus
-    ]
-    there, back = analysed(corpus), analysed(turned)
-    for one, other in (SIDES, SIDES[::-1]):
-        rows = [table[table["side"] == side].drop(columns="side") for table, side in ((there, one), (back, other))]
-        pd.testing.assert_frame_equal(*(row.reset_index(drop=True) for row in rows))
 
 
 @given(CORPORA)
@@ -157,24 +128,6 @@ def test_confusion_is_what_the_oracle_counts(corpus: list[Sentence]) -> None:
         assert pd.isna(row["neither"]) if row["gold"] == "none" else row["neither"] == cells["neither"]
 
 
-def test_worked_example() -> None:
-    """Two sentences: ``das Haus .`` / ``the house .`` and ``ja`` / ``yes indeed``."""
-    gold = [GoldSentence(frozenset({(0, 0), (1, 1), (2, 2)})), GoldSentence(frozenset({(0, 0)}), frozenset({(0, 1)}))]
-    hypothesis = [frozenset({(0, 0), (2, 1)}), frozenset({(0, 1)})]
-    texts = [["das", "Haus", "."], ["ja"]], [["the", "house", "."], ["yes", "indeed"]]
-    table = error_table(hypothesis, gold, *texts).set_index(["by", "side", "class"])
-    # the wrong link joins the full stop and "house": an error at punctuation for the source, at a word for the target
-    wrong = table["wrong_links"]
-    assert wrong["word_type", "source", "punctuation"] == 1
-    assert wrong["word_type", "source", "word"] == 0
-    assert wrong["word_type", "target", "word"] == 1
-    assert wrong["word_type", "target", "punctuation"] == 0
-    assert table.loc[("fertility", "source", "2")]["words"] == 1  # "ja", by a sure and a possible link
-    assert table.loc[("all", "target", "all")]["null_hypothesis"] == 2 / 5  # "." and "yes"
-    assert table.loc[("all", "source", "all")]["null_gold"] == 0
-    assert math.isnan(table.loc[("word_type", "target", "punctuation")]["precision"])
-
-
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
@@ -184,12 +137,6 @@ def test_worked_example() -> None:
 )
 def test_punctuation(word: str, expected: bool) -> None:
     assert is_punctuation(word) == expected
-
-
-def test_no_words() -> None:
-    table = error_table([frozenset()], [GoldSentence(frozenset())], [[]], [[]])
-    assert list(table.columns) == list(COLUMNS)
-    assert table.empty
 
 
 def test_refused() -> None:

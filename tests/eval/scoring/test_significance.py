@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -14,7 +13,7 @@ from scipy import stats
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.scoring import significance
-from alignment_eval.scoring.aer import METRICS, Counts, Score
+from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence, group_size
 from tests.facts import facts
 
@@ -59,21 +58,6 @@ def statistic(name: str) -> Callable[..., NDArray[np.float64]]:
 
     def value(*arrays: Table, axis: int = -1) -> NDArray[np.float64]:
         return METRICS[name](Counts(*(array.sum(axis=axis) for array in arrays)))
-
-    return value
-
-
-def delta_by_number(name: str, first: Counts, second: Counts) -> Callable[..., NDArray[np.float64]]:
-    """The difference of a metric for scipy's tests of samples x, y: which system (0, 1) stands on either side."""
-    both = np.stack([table(first), table(second)])  # [2, 4, N]
-
-    def value(x: Table, y: Table, axis: int = -1) -> NDArray[np.float64]:
-        places = np.arange(both.shape[-1])
-        sides = []
-        for numbers in (np.moveaxis(x, axis, -1).astype(int), np.moveaxis(y, axis, -1).astype(int)):
-            chosen = both[numbers, :, places]  # [..., N, 4]
-            sides.append(METRICS[name](Counts(*np.moveaxis(chosen.sum(axis=-2), -1, 0))))
-        return sides[1] - sides[0]
 
     return value
 
@@ -149,25 +133,6 @@ def test_p_values_are_those_of_a_slow_computation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize("better", [0.01, 0.03])
-def test_randomisation_is_that_of_scipy(name: str, better: float) -> None:
-    first, second = synthetic(60, seed=2, better=better)
-    ours = compare(first, [second], Resampling(10_000))[0][name].p_randomisation
-    zeros = np.zeros(60)
-    theirs = stats.permutation_test(
-        (zeros, zeros + 1),
-        delta_by_number(name, first, second),
-        permutation_type="samples",
-        n_resamples=9_999,
-        vectorized=True,
-        random_state=np.random.default_rng(1),
-    ).pvalue
-    # two Monte Carlo estimates of one p: standard deviation of their difference at most sqrt(2 · 0.25 / 10,000)
-    assert ours is not None
-    assert ours == pytest.approx(theirs, abs=4 * np.sqrt(2 * theirs * (1 - theirs) / 10_000))
-
-
-@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("seed", range(4))
 def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> None:
     first, second = synthetic(9, seed)
@@ -178,12 +143,6 @@ def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> Non
         for x, y in [(np.where(swaps, b, a).sum(axis=1), np.where(swaps, a, b).sum(axis=1))]
     ]
     exact = np.mean(np.abs(delta) >= abs(delta[0]) - 1e-12)
-    numbers = np.zeros(9), np.ones(9)
-    value = delta_by_number(name, first, second)
-    scipys = stats.permutation_test(
-        numbers, value, permutation_type="samples", n_resamples=np.inf, vectorized=True
-    ).pvalue
-    assert scipys == pytest.approx(exact)
     ours = compare(first, [second], Resampling(20_000, seed))[0][name].p_randomisation
     assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
 
@@ -216,55 +175,11 @@ def test_exchanging_the_systems_turns_the_sign(pair: tuple[Counts, Counts]) -> N
             assert result.interval.high == pytest.approx(-other.interval.low, abs=1e-12)
 
 
-@given(CORPORA)
-@settings(deadline=None)
-def test_ranges(pair: tuple[Counts, Counts]) -> None:
-    for interval in confidence(pair[0], FEW).values():
-        assert interval is None or 0 <= interval.low <= interval.high <= 1
-    for result in compare(pair[0], [pair[1]], FEW)[0].values():
-        for p in (result.p_bootstrap, result.p_randomisation):
-            assert p is None or 1 / 201 <= p <= 1
-        if result.interval is not None:
-            assert -1 <= result.interval.low <= result.interval.high <= 1
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_interval_contains_the_point_estimate(seed: int) -> None:
-    first, second = synthetic(100, seed)
-    scored = Score.of(first)
-    for name, interval in confidence(first, Resampling(1000, seed)).items():
-        assert interval is not None
-        assert interval.low < getattr(scored, name) < interval.high
-    for result in compare(first, [second], Resampling(1000, seed))[0].values():
-        assert result.interval is not None
-        assert result.delta is not None
-        assert result.interval.low < result.delta < result.interval.high
-
-
-def test_a_clear_difference_and_none() -> None:
-    first, second = synthetic(200, better=0.15)
-    clear = compare(first, [second], Resampling(1000))[0]["aer"]
-    assert clear.p_bootstrap == clear.p_randomisation == 1 / 1001
-    assert clear.interval is not None
-    assert clear.interval.high < 0  # a lower error rate
-    unclear = compare(*(lambda a, b: (a, [b]))(*synthetic(200, seed=1, better=0)), Resampling(1000))[0]["aer"]
-    assert min(unclear.p_bootstrap or 0, unclear.p_randomisation or 0) > 0.05
-
-
 def test_tests_hold_their_level() -> None:
     """Of 300 pairs of equally good systems about 5 % have p ≤ 0.05 (binomial: 3 to 29 with probability 0.9998)."""
     small = [compare(first, [second], FEW)[0]["aer"] for first, second in (synthetic(60, s, 0) for s in range(300))]
     for name in ("p_bootstrap", "p_randomisation"):
         assert 3 <= sum(getattr(result, name) <= 0.05 for result in small) <= 29
-
-
-@given(CORPORA, st.randoms(use_true_random=False))
-@settings(deadline=None)
-def test_order_of_sentences_leaves_delta(pair: tuple[Counts, Counts], shuffle: random.Random) -> None:
-    order = shuffle.sample(range(pair[0].sure.size), pair[0].sure.size)
-    moved = [Counts(*(array[order] for array in counts.arrays())) for counts in pair]
-    before, after = compare(pair[0], [pair[1]], FEW)[0], compare(moved[0], [moved[1]], FEW)[0]
-    assert [result.delta for result in before.values()] == [result.delta for result in after.values()]
 
 
 def test_the_seed_decides() -> None:
@@ -278,14 +193,6 @@ def test_other_systems_change_nothing() -> None:
     third = synthetic(50, better=0.1)[1]
     both = compare(first, [second, third], FEW)
     assert both == [compare(first, [second], FEW)[0], compare(first, [third], FEW)[0]]
-
-
-def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = synthetic(50)
-    before = compare(first, [second], FEW)
-    for held in (1, 50 * 7):
-        monkeypatch.setattr(significance, "_WEIGHTS", held)
-        assert compare(first, [second], FEW) == before
 
 
 def test_undefined_in_some_resample() -> None:

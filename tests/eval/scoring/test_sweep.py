@@ -89,10 +89,3 @@ def test_a_head_without_links_has_no_precision(make_side: Callable[..., Sentence
     assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
     assert np.isnan(rows.loc[0, "precision"])
     assert rows.loc[1, ["aer", "precision", "recall", "links"]].tolist() == [0, 1, 1, 1]
-
-
-def test_a_skipped_sentence_counts_as_an_empty_hypothesis(make_sentence: Factory) -> None:
-    gold = [GoldSentence(frozenset({(0, 0)})), GoldSentence(frozenset({(30, 40)}))]
-    options = configurations(["attn_w"], ["awi"], ["kobayashi2020"])
-    table = sweep([make_sentence(0), make_sentence(1, status="skipped")], gold, options).table
-    assert (table["sure"] == 2).all()

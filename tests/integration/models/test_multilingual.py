@@ -199,7 +199,7 @@ def test_mbart_is_monitored(mbart, run, lines, tmp_path, caplog):
     path = mbart("watched", *watched, *special, updates=20)
     found = [json.loads(record.message) for record in caplog.records if record.name == "test"][-1]
     run("mbart", *SCORE, *special, "--norm-records", tmp_path / "r", path=path)
-    read = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    read = list(read_gold(gold, ReadOptions(base="1")))
     wanted = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
     table = sweep(Records(tmp_path / "r").best(), read, wanted).table
     layers = table[(table["level"] == "layer") & (table["null"] == "allow")]

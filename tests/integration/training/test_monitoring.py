@@ -38,7 +38,7 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
     found = logged("test")[-1]
     norm("--score-reference", "--gen-subset", "test", "--norm-records", tmp_path / "records", path=path)
     options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
-    links = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    links = list(read_gold(gold, ReadOptions(base="1")))
     table = sweep(Records(tmp_path / "records").best(), links, options).table
     layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
     assert len(layers) == 8
@@ -81,7 +81,7 @@ def test_the_figures_are_those_of_records_where_pieces_are_unknown(
     options = ["--score-reference", "--norm-records", tmp_path / "r"]
     options += ["--norm-source-text", source] if known else []
     norm(*options, path=path, data=unknown_data)
-    links = read_gold(gold, ReadOptions(base="1")).links.to_sentences()
+    links = list(read_gold(gold, ReadOptions(base="1")))
     result = sweep(Records(tmp_path / "r").best(), links, configurations(["attn_n"], ["awo"], ["kobayashi2020"]))
     assert (len(result.skipped) == 0) is known
     table = result.table[(result.table["level"] == "layer") & (result.table["null"] == "allow")]
@@ -283,7 +283,7 @@ def test_the_task_sees_how_validation_is_set_up(train_config):
         (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
         (lambda lines: ["0-1", *lines[1:]], r"gold.talp"),  # an index 0 under base 1
         (lambda lines: ["99-1", *lines[1:]],
-         r"subset test: sentence 0 \(line 1\) has \d source words .* but the gold links source word 98"),
+         r"subset test: link 98-0 .* outside sentence 0 \(line 1\)"),
         (lambda lines: ["1-", *lines[1:]], r"gold.talp:1: '1-' "),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from alignment_eval.options.lists import CommandParser, add_list
+from alignment_eval.options.common import CommandParser, add_list
 
 
 @pytest.fixture
@@ -24,22 +24,12 @@ def test_a_list(parser, words):
     assert (args.kinds, args.records, args.heads) == (("a", "b"), ["run"], None)
 
 
-def test_files_of_the_names_of_entries_change_nothing(parser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "b").mkdir()
-    assert parser.parse_args(["run", "--kinds", "a,b"]).kinds == ("a", "b")
-    assert parser.parse_args(["--kinds", "a", "run", "b"]).records == ["run", "b"]
-
-
-@pytest.mark.parametrize("present", [True, False])
-def test_entries_after_a_blank_are_refused(parser, tmp_path, monkeypatch, capsys, present):
-    monkeypatch.chdir(tmp_path)
-    if present:
-        (tmp_path / "b").touch()
+@pytest.mark.parametrize("words", [["run", "--kinds", "a", "b"], ["run", "--kind", "a"], ["run", "--head=1"]])
+def test_other_words_and_abbreviations_are_refused(parser, capsys, words):
     with pytest.raises(SystemExit) as ended:
-        parser.parse_args(["run", "--kinds", "a", "b"])
+        parser.parse_args(words)
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "p: unrecognized arguments: b; see p --help\n"
+    assert capsys.readouterr().err.startswith("p: unrecognized arguments: ")
 
 
 @pytest.mark.parametrize("value", ["", "a,", ",a", "a,,b"])

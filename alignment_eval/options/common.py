@@ -1,0 +1,103 @@
+"""What the options of all commands share: the parser, lists, numbers, output."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose description and examples keep their lines."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2, without the usage, which would fill a screen."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_list(
+    group: argparse._ActionsContainer,
+    option: str,
+    help: str,
+    *,
+    also: Sequence[str] = (),
+    metavar: str = "NAME",
+    default: Sequence[str] | None = None,
+    type: Callable[[str], Any] | None = None,
+) -> None:
+    """Declare an option that takes a list, ``a,b``.
+
+    Args:
+        group: where to declare it.
+        option: its name, with dashes.
+        help: what it is; how a list is given is added.
+        also: other names of the option.
+        metavar: what the help calls an entry.
+        default: the value where the option is not given.
+        type: from the text to the value; default: a tuple of the different entries.
+    """
+    metavar, help = f"{metavar},…", f"{help}; separated by commas"
+    group.add_argument(option, *also, default=default, type=type or names, metavar=metavar, help=help)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The different entries of ``a,b``, in their order."""
+    entries = [entry.strip() for entry in text.split(",")]
+    if not all(entries):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names, separated by commas")
+    return tuple(dict.fromkeys(entries))
+
+
+def finite_number(text: str) -> float:
+    """The value of an option that is a number, neither NaN nor infinite."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
+
+
+def positive_integer(text: str) -> int:
+    """The value of an option that is a whole number, 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number, 1 or more")
+    return int(text)
+
+
+def add_output(
+    group: argparse._ActionsContainer,
+    help: str,
+    *,
+    metavar: str = "FILE",
+    required: bool = False,
+    standard: bool = False,
+    also: Sequence[str] = (),
+) -> None:
+    """Declare ``-o``, ``--output`` and ``--overwrite``.
+
+    Args:
+        group: where to declare them.
+        help: what is written.
+        metavar: what the help calls it.
+        required: whether it must be given.
+        standard: whether it is the standard output where it is not given.
+        also: other names of the option.
+    """
+    default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
+    words = ("-o", "--output", *also)
+    group.add_argument(*words, dest="output", required=required, default=default, metavar=metavar, help=help)
+    add_overwrite(group)
+
+
+def add_overwrite(group: argparse._ActionsContainer) -> None:
+    """Declare ``--overwrite`` alone."""
+    group.add_argument("--overwrite", action="store_true", help="replace output that exists")
+
+
+def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> None:
+    """Declare ``--format``, of what is printed; a person reads ``text``."""
+    group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")
