@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import PairMap, SentenceLinks, WordLinks
+from alignment_eval.extraction.extract import PairMap, SentenceLinks
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import SentenceMaps
@@ -37,7 +37,7 @@ def join_maps(how: str, forward: PairMap, reverse: PairMap) -> PairMap:
     return PairMap(forward.sentence, scores)
 
 
-def join_links(both: BidirectionalOptions, forward: WordLinks, reverse: WordLinks) -> SentenceLinks:
+def join_links(both: BidirectionalOptions, forward: SentenceLinks, reverse: SentenceLinks) -> SentenceLinks:
     """Join the links of both directions.
 
     ``mutual`` keeps the links of both directions; with a rule that makes one choice per word, this is the mutual
@@ -49,9 +49,11 @@ def join_links(both: BidirectionalOptions, forward: WordLinks, reverse: WordLink
         reverse: the target → source links; ``linked`` is [target words, source words].
     """
     if both.join is not None:
+        assert forward.shares is not None
+        assert reverse.shares is not None
         shares = forward.shares.copy()
         shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
-        return WordLinks(forward.linked & reverse.linked.T, shares)
+        return SentenceLinks(forward.linked & reverse.linked.T, shares)
     exchanged = frozenset((j, i) for i, j in reverse.links)
     linked = np.zeros(forward.linked.shape, dtype=np.bool_)
     for link in symmetrize(forward.links, exchanged, str(both.method), both.variant):

@@ -25,9 +25,16 @@ from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known,
 
 @dataclass(frozen=True, eq=False)
 class SentenceLinks:
-    """Links of one sentence: ``linked`` is bool [source words, target words]."""
+    """Links of one sentence, with the map that their confidences come from.
+
+    Attributes:
+        linked: bool [source words, target words].
+        shares: float64 [target words, source words + 1]: the word map (null last), each row divided by its sum; None
+            for symmetrised links, which have no confidences.
+    """
 
     linked: NDArray[np.bool_]
+    shares: NDArray[np.float64] | None = None
 
     @property
     def links(self) -> Links:
@@ -35,25 +42,13 @@ class SentenceLinks:
         return links_of(self.linked)
 
     def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its confidence.
+        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``.
 
         Raises:
-            UsageError: these links, made by symmetrisation, have none.
+            UsageError: the links have no confidences.
         """
-        raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
-
-
-@dataclass(frozen=True, eq=False)
-class WordLinks(SentenceLinks):
-    """Links of one sentence, with the map that their confidences come from.
-
-    ``shares`` is float64 [target words, source words + 1]: the word map (null last), each row divided by its sum.
-    """
-
-    shares: NDArray[np.float64]
-
-    def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``."""
+        if self.shares is None:
+            raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
         return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
 
 
@@ -77,7 +72,7 @@ class PairMap:
         assert self.scores is not None
         return row_shares(self.scores)
 
-    def links(self, options: ExtractionOptions) -> WordLinks:
+    def links(self, options: ExtractionOptions) -> SentenceLinks:
         """The links that the rule of ``options`` makes; under every rule confidences are shares of the word map."""
         assert self.scores is not None
         units = self.subwords
@@ -86,7 +81,7 @@ class PairMap:
             units = UnitMap(self.scores, np.arange(targets), np.append(np.arange(columns - 1), -1))
         sentence = self.sentence
         linked = choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count)
-        return WordLinks(linked, self.shares)
+        return SentenceLinks(linked, self.shares)
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -104,7 +99,7 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
     return word_links(sentence, options).links
 
 
-def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> SentenceLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
     return pair_map(sentence, options).links(options)
 

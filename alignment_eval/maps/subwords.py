@@ -7,16 +7,20 @@ from 0, or -1 for a special token (``</s>``, language tags), which belongs to no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.links.sets import GoldSentence, Link, Links
 
 #: The subword markers.  ``@@`` joins a piece to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
 #: fairseq's token for a piece that is not in the dictionary.
 UNKNOWN = "<unk>"
+#: For each word of a sentence, the positions of its subwords.
+Pieces = Sequence[Sequence[int]]
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
 
@@ -110,3 +114,37 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
             bare = "" if token == "▁" else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
             spelled[int(word)] = spelled.get(int(word), "") + bare
     return [spelled[word] or "▁" for word in sorted(spelled)]
+
+
+def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:
+    """The positions of the subwords of each word, for a sentence in subwords, none of them special.
+
+    Raises:
+        InputError: ``mark`` is not one of :data:`MARKS`.
+    """
+    pieces: list[list[int]] = []
+    for position, word in enumerate(word_indices(tokens, mark).tolist()):
+        if word == len(pieces):
+            pieces.append([])
+        pieces[word].append(position)
+    return pieces
+
+
+def subword_links(links: GoldSentence, source: Pieces, target: Pieces) -> GoldSentence:
+    """The links between subwords: each subword of a word has all links of the word.
+
+    Args:
+        links: links between the words of a sentence; the links made of one have its confidence.
+        source: the subwords of the source words.
+        target: the subwords of the target words.
+    """
+    confidence = links.confidence
+    return GoldSentence(
+        _pairs(links.sure, source, target),
+        _pairs(links.possible, source, target),
+        confidence and {cell: p for link, p in confidence.items() for cell in _pairs([link], source, target)},
+    )
+
+
+def _pairs(links: Iterable[Link], source: Pieces, target: Pieces) -> Links:
+    return frozenset(pair for i, j in links for pair in product(source[i], target[j]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import check_same_text, join_links, join_maps, words_of
 from alignment_eval.extraction.corpus import align_pair
-from alignment_eval.extraction.extract import PairMap, WordLinks, extract, pair_map
+from alignment_eval.extraction.extract import PairMap, SentenceLinks, extract, pair_map
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.sets import transpose
@@ -31,10 +31,10 @@ def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[S
 
 def both(
     forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
-) -> tuple[WordLinks, WordLinks, WordLinks]:
+) -> tuple[SentenceLinks, SentenceLinks, SentenceLinks]:
     maps = pair_map(forward, options), pair_map(reverse, options)
     aligned = align_pair(maps, AlignmentMethod(options, options, BidirectionalOptions(how)))
-    assert isinstance(aligned.links, WordLinks)
+    assert isinstance(aligned.links, SentenceLinks)
     return aligned.links, maps[0].links(options), maps[1].links(options)
 
 
@@ -116,10 +116,10 @@ def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, 
 
 def test_by_hand() -> None:
     """Source a b, target x y: both x and y take a, but a takes y and b takes x."""
-    forward = WordLinks(
+    forward = SentenceLinks(
         np.array([[True, True], [False, False]]), np.array([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1]])
     )  # [source, target], [target, source + 1]
-    reverse = WordLinks(np.array([[False, True], [True, False]]), np.array([[0.0, 0.9, 0.1], [0.7, 0.2, 0.1]]))
+    reverse = SentenceLinks(np.array([[False, True], [True, False]]), np.array([[0.0, 0.9, 0.1], [0.7, 0.2, 0.1]]))
     s = SentenceMaps(
         0,
         SentenceSide(("a", "b"), np.array([0, 1], np.int32)),

@@ -10,7 +10,7 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.bidirectional import join_maps, words_of
 from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
-from alignment_eval.extraction.extract import PairMap, WordLinks, pair_map, word_links
+from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
@@ -41,7 +41,7 @@ def read(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[Dire
 
 def by_hand(
     sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
-) -> dict[int, WordLinks]:
+) -> dict[int, SentenceLinks]:
     """The first pairs by the lexicon that they make, each without its own cells, the others by its totals."""
     maps = {s.id: (s, words_of(s), word_links(s, options).shares[:, :-1]) for s in sentences if s.ok}
     counted = [id_ for id_ in maps if id_ < first]
@@ -53,12 +53,12 @@ def by_hand(
     return {k: PairMap(maps[k][0], np.pad(w, ((0, 0), (0, 1)))).links(options) for k, w in weighed.items()}
 
 
-def check(found: list[AlignedPair], expected: dict[int, WordLinks]) -> None:
+def check(found: list[AlignedPair], expected: dict[int, SentenceLinks]) -> None:
     for pair in found:
         if pair.id not in expected:
             assert (pair.links, pair.status) == (None, "too long")
             continue
-        assert isinstance(pair.links, WordLinks)
+        assert isinstance(pair.links, SentenceLinks)
         np.testing.assert_array_equal(pair.links.linked, expected[pair.id].linked)
         np.testing.assert_allclose(pair.links.shares, expected[pair.id].shares, rtol=1e-9)
 
@@ -84,7 +84,7 @@ def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list
     for pair, sentence in zip(align_corpus(read(shuffled, TWO_WAY), method), shuffled):
         assert pair.id == sentence.id
         if pair.links is not None:
-            assert isinstance(pair.links, WordLinks)
+            assert isinstance(pair.links, SentenceLinks)
             np.testing.assert_array_equal(pair.links.shares, expected[pair.id].links.shares)
 
 
@@ -114,8 +114,8 @@ def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) 
         if pair.links is None:
             assert alone.links is None
         else:
-            assert isinstance(alone.links, WordLinks)
-            assert isinstance(pair.links, WordLinks)
+            assert isinstance(alone.links, SentenceLinks)
+            assert isinstance(pair.links, SentenceLinks)
             np.testing.assert_array_equal(alone.links.shares, pair.links.shares)
             np.testing.assert_array_equal(alone.links.linked, pair.links.linked)
 

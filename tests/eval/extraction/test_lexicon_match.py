@@ -5,8 +5,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import PairWords
-from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
-from alignment_eval.extraction.lexicon_match import FEW_WORDS, check_match
+from alignment_eval.extraction.lexicon import FEW_WORDS, Lexicon, check_match, count_lexicon
 from tests.facts import facts
 
 GERMAN = [f"wort{number}" for number in range(50)]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import SentenceLinks, WordLinks
+from alignment_eval.extraction.extract import SentenceLinks
 from alignment_eval.extraction.lines import LineStyle
 from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
@@ -82,7 +82,7 @@ def test_scored_lines() -> None:
 
 
 LINKED = np.array([[True, False], [True, True]])
-WITH_SHARES = WordLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
+WITH_SHARES = SentenceLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
 
 
 @pytest.mark.parametrize(

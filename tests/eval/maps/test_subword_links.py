@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.subword_links import subword_links, word_pieces
+from alignment_eval.maps.subwords import subword_links, word_pieces
 from tests.eval.links.samples import gold
 
 
