@@ -12,8 +12,14 @@ from alignment_eval.extraction.bidirectional import words_of
 from alignment_eval.extraction.defaults import KIND, PAIRS
 from alignment_eval.extraction.options import MapName
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.chosen import AS_PROFILED, ChosenMethod, Overrides, chosen_method
-from alignment_eval.profiles.find import ProfileSource, find_profiles
+from alignment_eval.profiles.chosen import (
+    AS_PROFILED,
+    ChosenMethod,
+    Overrides,
+    ProfileSource,
+    chosen_method,
+    find_profiles,
+)
 from alignment_eval.profiles.profile import Profile, parse_profile
 from alignment_eval.profiles.shares import Calibration, calibration
 from alignment_eval.records.store import Records, RunInfo

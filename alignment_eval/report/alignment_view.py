@@ -11,6 +11,7 @@ import numpy as np
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import SentenceLinks
+from alignment_eval.figures.names import shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, write_lines
@@ -18,7 +19,6 @@ from alignment_eval.links.sets import Link
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.report.html import heat_table, text_of, text_table
-from alignment_eval.report.labels import shortened
 
 if TYPE_CHECKING:
     import pandas as pd

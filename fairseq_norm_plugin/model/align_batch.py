@@ -11,8 +11,7 @@ import torch
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.profiles.chosen import Overrides, chosen_method
-from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.lexicon_file import read_lexicon
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction

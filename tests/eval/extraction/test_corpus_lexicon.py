@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import join_maps, words_of
 from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
@@ -15,7 +15,6 @@ from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
-from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
@@ -134,24 +133,6 @@ def test_both_directions(make_sentence: Factory) -> None:
     pairs = [(read_direction(f, TWO_WAY), read_direction(r, PRODUCT)) for f, r in zip(forward, back)]
     expected = {k: PairMap(forward[k], np.pad(w, ((0, 0), (0, 1)))).links(TWO_WAY) for k, w in enumerate(scores)}
     check(list(align_corpus(pairs, method)), expected)
-
-
-def test_a_lexicon_of_other_text(make_sentence: Factory) -> None:
-    lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
-    sides = " ".join("b" * 50), " ".join("x" * 50)
-    pairs = read([make_sentence(k, source=f"{sides[0]} </s>", target=f"{sides[1]} </s>") for k in range(2)], TWO_WAY)
-    with pytest.raises(InputError, match=r"100 source words, 100 \(100%\) are not in the lexicon"):
-        next(align_corpus(pairs, AlignmentMethod(TWO_WAY), lexicon))  # before the first link
-    list(align_corpus(pairs[:1], AlignmentMethod(TWO_WAY), lexicon))  # 50 words say nothing
-
-
-def test_what_goes_with_no_lexicon(sentences: list[SentenceMaps]) -> None:
-    lexicon, _ = count_lexicon([], 1, 1)
-    method = AlignmentMethod(TWO_WAY, TWO_WAY, BidirectionalOptions(method="union"))
-    with pytest.raises(UsageError, match=facts("with --symmetrize")):
-        list(align_corpus(read(sentences, TWO_WAY), method, lexicon))
-    with pytest.raises(UsageError, match=facts("lexicon pairs 0 … 1 or more")):
-        AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=0)
 
 
 def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) -> None:

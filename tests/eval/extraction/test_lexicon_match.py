@@ -5,7 +5,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import PairWords
-from alignment_eval.extraction.lexicon import FEW_WORDS, Lexicon, check_match, count_lexicon
+from alignment_eval.extraction.lexicon import Lexicon, check_match, count_lexicon
 from tests.facts import facts
 
 GERMAN = [f"wort{number}" for number in range(50)]
@@ -32,11 +32,6 @@ def test_text_like_its_own(lexicon: Lexicon) -> None:
     check_match(lexicon, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
     few = ([word.upper() for word in GERMAN[:2]], [word.upper() for word in ENGLISH[:5]])
     check_match(lexicon, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])
-
-
-def test_too_few_words_to_say(lexicon: Lexicon) -> None:
-    strange: PairWords = (["?"] * (FEW_WORDS - 1), ["!"] * (FEW_WORDS - 1))
-    check_match(lexicon, [strange])
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,3 @@ def test_numbers_are_readable_in_print(layers: int, heads: int, width: float) ->
     assert figure.get_figwidth() == width
     assert len(figure.axes[0].texts) == layers * heads
     check_print(figure)
-
-
-def test_numbers_are_left_out_where_there_is_no_room() -> None:
-    figure = draw_heatmap(grid_of(np.ones((6, 16))), "", FigureOptions(width=3.0))
-    assert (figure.get_figwidth(), len(figure.axes[0].texts)) == (3.0, 0)

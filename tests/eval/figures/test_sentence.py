@@ -13,7 +13,6 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.sentence import (
-    NULL_LABEL,
     Panel,
     Picture,
     cells,
@@ -62,23 +61,6 @@ def test_cells_against_a_slow_loop(
     found = cells(links, source, target)
     assert set(found) == slow
     assert len(found) == len(slow)
-
-
-def test_sides_of_words(make_sentence: Factory) -> None:
-    source, target = sides_of(make_sentence(), "word")
-    assert source.tokens == ("ab", "c", ".", NULL_LABEL)
-    assert source.words.tolist() == [0, 1, 2, -1]
-    assert target.tokens == ("x", "yz", ".")
-    assert target.words.tolist() == [0, 1, 2]
-
-
-def test_sides_of_tokens(make_sentence: Factory) -> None:
-    """The target's special tokens have no rows of their own; those of the source are columns."""
-    source, target = sides_of(make_sentence(source="<de> a@@ b c </s>", target="<en> x y@@ z </s>"), "token")
-    assert source.tokens == ("<de>", "a@@", "b", "c", "</s>")
-    assert source.words.tolist() == [-1, 0, 0, 1, -1]
-    assert target.tokens == ("x", "y@@", "z")
-    assert target.words.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
@@ -136,10 +118,3 @@ def test_unknown_level(make_sentence: Factory) -> None:
 def test_bad_values(values: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=facts(message)):
         picture(values=values)
-
-
-def test_nothing_to_draw() -> None:
-    with pytest.raises(InputError, match=facts("a map of 0×2 cells")):
-        Picture("", plain("a b"), plain(""), ((Panel("", np.zeros((0, 2))),),))
-    with pytest.raises(InputError, match="a map of 1×1 cells"):
-        Picture("", plain("a"), plain("x"), ())

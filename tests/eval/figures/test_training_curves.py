@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
-from alignment_eval.figures.training_curves import draw_curves, is_share
+from alignment_eval.figures.training_curves import draw_curves
 from alignment_eval.figures.training_log import COLUMNS
 from tests.eval.figures.printed import check_print
 
@@ -88,9 +88,3 @@ def test_it_can_be_printed(names: list[str], width: float) -> None:
         check_print(figure, apart=False)
         lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
         assert figure.legends[0].get_window_extent().y1 <= lowest + 1
-
-
-def test_shares() -> None:
-    shares = ["aer", "aer_l11_n_awi", "aer_precision", "aer_recall", "mixing_encoder_self_l0_attnres_n"]
-    assert all(map(is_share, shares))
-    assert not any(map(is_share, ["aer_sentences", "nll_loss", "ppl", "best_aer"]))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.options import MapName
@@ -55,12 +54,6 @@ def test_the_reason_names_maps_and_profiles() -> None:
     assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json; the text is too short" in young
     other = chosen_method([FORWARD, YOUNG], NAMES, 100).reason
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
-
-
-@pytest.mark.parametrize("overrides", [{"lexicon_passes": -1}, {"lexicon_passes": 2, "lexicon_file": "x"}], ids=str)
-def test_lexicons_that_cannot_be(overrides: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"lexicon {overrides['lexicon_passes']}"):
-        Overrides(**overrides)
 
 
 def test_a_weak_model_is_told_of_the_lexicon() -> None:

@@ -57,12 +57,6 @@ def test_errors_of_the_reverse_name_it(runs: tuple[Records, Records]) -> None:
         list(directed_pairs(*runs, method, "word", None))
 
 
-def test_a_sentence_without_its_best_hypothesis(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    only_worse = [make_sentence(0), replace(make_sentence(1), rank=1)]
-    with pytest.raises(InputError, match="sentences 1 are missing"):
-        Records(make_records(tmp_path / "run", only_worse, nbest=2))
-
-
 def test_tokens_for_words(runs: tuple[Records, Records]) -> None:
     for word, token in zip(best_of_each(runs[0], OPTIONS, "word", None), best_of_each(runs[0], OPTIONS, "token", None)):
         assert token.source.word_count > word.source.word_count

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.links.read import read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from tests.drawn import meshes
-from tests.eval.report.view_pages import HOSTILE, check_page, tables
+from tests.eval.report.view_pages import check_page, tables
 from tests.eval.report.view_pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
 
 ONE = Alignment(("das", "haus", "das"), ("the", "house"), [(0, 0), (1, 1), (2, 0)], {(0, 0): 0.5, (1, 1): 1, (2, 0): 0})
@@ -68,12 +68,6 @@ def test_lines_and_repr() -> None:
     assert len(repr(Alignment(words, words, [(k, k) for k in range(90)]))) < 160
 
 
-def test_links_without_confidences_are_not_written_with_them(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no confidences"):
-        Alignments([ONE, SYMMETRIZED]).to_pharaoh(tmp_path / "hyp", confidences=True)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_sequence() -> None:
     assert len(ALL) == 4
     assert ALL[1] is SYMMETRIZED
@@ -108,13 +102,6 @@ def test_html_marks_the_links() -> None:
     assert tables(SYMMETRIZED._repr_html_())[0][1] == ["x", "●", "●"]
     check_page(EMPTY._repr_html_())
     assert "empty" in EMPTY._repr_html_()
-
-
-@pytest.mark.parametrize("token", HOSTILE)
-def test_html_of_hostile_tokens(token: str) -> None:
-    alignment = Alignment((token, "b"), ("x", token), [(0, 1)], {(0, 1): 0.5}, status="ok")
-    check_page(alignment._repr_html_())
-    check_page(Alignments([alignment, Alignment((token,), (), [], status=token)])._repr_html_())
 
 
 def test_html_of_many() -> None:

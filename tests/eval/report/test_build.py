@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
@@ -19,7 +18,6 @@ from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.significance import confidence
 from alignment_eval.scoring.sweep import sweep
 from tests.eval.report.pages import FAST, GOLD, Page
-from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 
@@ -148,23 +146,3 @@ def test_systems_beside_the_maps(corpus: list[SentenceMaps]) -> None:
         [[], []],
         [[[0, 1]], []],
     ]
-
-
-def test_a_link_outside_its_sentence(corpus: list[SentenceMaps]) -> None:
-    system = System("ours", "", {0: frozenset({(0, 9)})})
-    with pytest.raises(InputError, match=facts("ours:1: link 0-9 … sentence 0")):
-        build(corpus, GOLD, ReportOptions(resampling=FAST), systems=[system])
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"max_sentences": 0}, "max sentences 0 … 1 or more"),
-        ({"kinds": ("x",)}, "unknown map kind 'x'"),
-        ({"settings": ("x",)}, "unknown setting 'x'"),
-        ({"rule": "x"}, "unknown rule 'x'"),
-    ],
-)
-def test_bad_options(options: dict[str, object], text: str) -> None:
-    with pytest.raises(UsageError, match=facts(text)):
-        ReportOptions(**options)

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -16,10 +13,8 @@ from alignment_eval.report.encoding import (
     NORM_ERROR,
     STEPS,
     KindLayout,
-    encode_sentence,
     half,
     layout,
-    pack,
     quantise,
     upper,
 )
@@ -69,23 +64,3 @@ def test_layout(make_sentence: Factory) -> None:
         "attnres_w": KindLayout(heads=0, head_plane=0, layer_plane=10, normed=False),
     }
     assert layout(make_sentence(0), ["attnres_n"]) == {"attnres_n": KindLayout(0, 0, 0, False)}
-
-
-def test_layout_of_recorded_norms(make_sentence: Factory) -> None:
-    """Of an ensemble, whose head norms do not follow from weights and norms."""
-    sentence = make_sentence(0)
-    arrays = {"head_attn_w": sentence.arrays["head_attn_w"], "layer_attn_n": sentence.arrays["layer_attn_n"]}
-    arrays["head_attn_n"] = 2 * arrays["head_attn_w"]
-    sentence = make_sentence(0, arrays=arrays)
-    kinds = layout(sentence, ["attn_w", "attn_n"])
-    assert kinds["attn_n"] == KindLayout(heads=3, head_plane=6, layer_plane=12, normed=False)
-    T, S = 5, 5
-    links = np.zeros((16, 3, 3), dtype=np.bool_)
-    assert len(encode_sentence(sentence, kinds, links)) == 14 * T * 2 + 14 * T * S + 16 * 2
-
-
-@pytest.mark.parametrize("content", [b"", b"</script><!--", bytes(range(256))])
-def test_packed_text_ends_no_element(content: bytes) -> None:
-    text = pack(content)
-    assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
-    assert zlib.decompress(base64.b64decode(text)) == content

@@ -40,14 +40,6 @@ def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> No
     assert frame.loc[".#2", "(null)"] == frame.to_numpy()[3, 4]
 
 
-def test_frame_of_tokens(maps: DisplayMaps) -> None:
-    frame = maps.to_frame("attn_w", layer=0, level="token")
-    assert list(frame.columns) == ["a@@", "b", "c", "a", ".", "</s>"]
-    assert list(frame.index) == ["x", "y@@", "z", ".", ".#2"]
-    np.testing.assert_allclose(frame.to_numpy(), maps.layer_maps("attn_w")[0, :5], rtol=1e-6)
-    np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-6)
-
-
 def test_a_word_that_is_called_null_is_not_the_null_column(make_sentence: Factory) -> None:
     frame = DisplayMaps.of(make_sentence(0, "(null) b </s>", "x </s>")).to_frame(layer=0)
     assert list(frame.columns) == ["(null)#2", "b", "(null)"]
@@ -89,13 +81,6 @@ def test_a_plain_savefig_cuts_nothing_off(make_sentence: Factory, words: int, le
     axes = maps.plot(layer=1, level=level)
     check_nothing_is_cut_off(axes)
     check_labels_are_apart(axes)
-
-
-def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
-    figure = pyplot.figure(layout="constrained")
-    ax = figure.subfigures(1, 2)[1].subplots()
-    assert maps.plot(layer=0, ax=ax) is ax
-    check_nothing_is_cut_off(ax)
 
 
 def test_repr_is_short(make_sentence: Factory) -> None:

@@ -33,10 +33,6 @@ def test_a_formula_is_mathml():
     assert "arithmatex" not in block
 
 
-def test_a_reference_is_plain_code():
-    assert docs_site.on_page_content("by :func:<code>load</code>, a:b") == "by <code>load</code>, a:b"
-
-
 @pytest.mark.parametrize(
     "markup",
     [

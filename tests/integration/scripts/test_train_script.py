@@ -91,12 +91,6 @@ def test_another_scheduler_takes_its_own_options(config, scheduler, field, value
     assert found.optimization.lr == [5e-4]
 
 
-def test_an_unknown_setting_is_named(command):
-    result = command("bash", "scripts/train.sh", "nosuch", "data", "de", "en", "out", check=False)
-    assert result.returncode == 2
-    assert "no setting 'nosuch': choose of cpu, cpu-bf16, paper, europarl" in result.stderr
-
-
 def test_without_arguments_it_says_how_it_is_called(command):
     result = command("bash", "scripts/train.sh", check=False)
     assert result.returncode == 2
