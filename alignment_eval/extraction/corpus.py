@@ -53,11 +53,6 @@ def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> PairMa
 def align_pair(pair: DirectedPair, method: AlignmentMethod, lexicon: Lexicon | None = None) -> AlignedPair:
     """Align one sentence pair.
 
-    Args:
-        pair: the word maps of the directions that ``method`` reads.
-        method: how links are made.
-        lexicon: reweights the word map.
-
     Raises:
         InputError: the directions differ in the number of words.
     """

@@ -91,10 +91,7 @@ class Lexicon:
         sum of the two-way shares of u and v to the power of :data:`POWER`, ε is :data:`PRIOR`, and c is how often a
         word occurs in the text.  For unknown words n and c are 0.
 
-        Args:
-            words: source and target words.
-            scores: [target words, source words].
-            exponent: scores are multiplied by the association to this power.
+        ``scores`` are [target words, source words]; they are multiplied by the association to the power ``exponent``.
         """
         source, target = self.source.lookup(words[0]), self.target.lookup(words[1])
         sums = self._sums_of(cell_numbers(source, target, self.source))
@@ -131,10 +128,7 @@ def count_lexicon(
     pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
     :meth:`Lexicon.reweight`) is subtracted when it is reweighted.
 
-    Args:
-        pairs: words and word map, [target words, source words], of each pair.
-        passes: how often the lexicon is counted, 1 or more.
-        exponent: maps are multiplied by the association to this power.
+    Word maps are [target words, source words]; they are multiplied by the association to the power ``exponent``.
 
     Raises:
         UsageError: ``passes`` is less than 1.
@@ -171,9 +165,7 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def check_match(lexicon: Lexicon, pairs: Iterable[PairWords]) -> None:
     """Check that a lexicon has the languages and the preprocessing of a text.
 
-    Args:
-        lexicon: the lexicon.
-        pairs: words of the text; a side with fewer than :data:`FEW_WORDS` running words is not checked.
+    A side with fewer than :data:`FEW_WORDS` running words is not checked.
 
     Raises:
         InputError: it has not.

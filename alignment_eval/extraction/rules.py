@@ -77,11 +77,8 @@ class Choices:
 def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Choices:
     """The choices of the rows of ``units``.
 
-    Args:
-        rule: see :func:`rule_of`.
-        units: maps between the rule's units.
-        null: with ``mask``, null columns cannot be chosen.
-        final: the last target word takes the last source word only, and no other target word may take that one.
+    With ``null`` ``mask``, null columns cannot be chosen.  With ``final``, the last target word takes the last source
+    word only, and no other target word may take that one.
     """
     scores = units.scores.copy()
     if null == "mask":

@@ -30,10 +30,7 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
     ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins word 0 with or without
     the marker, and a lone ``▁`` begins a word that the next pieces continue.
 
-    Args:
-        tokens: the tokens of one sentence, special ones included.
-        mark: one of :data:`MARKS`.
-        special: true where a token is special; default: no token is.
+    ``special`` is true where a token is special; None: no token is.
 
     Returns:
         int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
@@ -103,10 +100,6 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
 
     This is for tests of characters, such as whether a word is punctuation.  A token that consists of a marker only is
     kept (``##`` may be a word); a lone ``▁`` before more pieces is dropped.
-
-    Args:
-        tokens: the tokens of one sentence, special ones included.
-        words: the word index of each token, -1 for special tokens (:func:`word_indices`).
     """
     spelled: dict[int, str] = {}
     for token, word in zip(tokens, words):
@@ -131,13 +124,7 @@ def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:
 
 
 def subword_links(links: GoldSentence, source: Pieces, target: Pieces) -> GoldSentence:
-    """The links between subwords: each subword of a word has all links of the word.
-
-    Args:
-        links: links between the words of a sentence; the links made of one have its confidence.
-        source: the subwords of the source words.
-        target: the subwords of the target words.
-    """
+    """The links between subwords: each subword of a word has all links of the word."""
     confidence = links.confidence
     return GoldSentence(
         _pairs(links.sure, source, target),

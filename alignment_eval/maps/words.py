@@ -94,10 +94,7 @@ def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSi
     The words of a target run have its row; those of a source run have equal parts of its column.  So a row keeps its
     sum.
 
-    Args:
-        merged: [..., target runs, source runs + 1].
-        source: the source tokens.
-        target: the target tokens.
+    ``merged`` is [..., target runs, source runs + 1].
     """
     if target.spans is not None:
         merged = np.repeat(merged, target.spans, axis=-2)

@@ -95,9 +95,8 @@ class ProfileSource:
 def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[list[Profile], list[str]]:
     """The profile of each model, and where it comes from.
 
-    Args:
-        sources: for the source-target model, and for the target-source model if there is one.
-        named: a profile's file; ``none``: choose on the text; None: first look for a profile that comes with the model.
+    ``sources`` are those of the source-target model, and of the target-source model if there is one.  ``named`` is a
+    profile's file; ``none``: choose on the text; None: first look for a profile that comes with the model.
 
     Raises:
         UsageError: a profile of one direction is named for two.
@@ -127,11 +126,8 @@ def chosen_method(
 ) -> ChosenMethod:
     """The method by profiles.
 
-    Args:
-        profiles: that of the source-target model, and of the target-source model if there is one.
-        names: the name of each profile, for a reader.
-        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
-        overrides: what is stated besides the profiles.
+    ``profiles`` are those of the source-target model, and of the target-source model if there is one.  ``pairs`` are
+    aligned together; None: unknown, or one by one.
 
     Raises:
         UsageError: the stated options contradict each other.
@@ -247,13 +243,7 @@ def few_pairs_warning(pairs: int) -> str | None:
 
 
 def seen_warning(profile: Profile | None, pairs: Iterable[PairWords], size: int) -> str | None:
-    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned.
-
-    Args:
-        profile: what the maps were chosen by, if it is a profile.
-        pairs: the words of each pair; read only if the choice was made by gold.
-        size: how many pairs there are.
-    """
+    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned."""
     seen = 0 if profile is None else profile.seen(pairs)
     if not seen:
         return None

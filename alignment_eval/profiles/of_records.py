@@ -36,11 +36,8 @@ def method_of_records(
 ) -> ChosenMethod:
     """The method by the profiles of runs, where no maps are named.
 
-    Args:
-        runs: the records of the source-target model, and of the target-source model if there are any.
-        named: a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
-        overrides: what is stated beside the profiles.
-        pair_by_pair: whether no lexicon is counted unless it is stated.
+    ``named`` is a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
+    With ``pair_by_pair`` no lexicon is counted unless it is stated.
 
     Raises:
         UsageError: what is stated does not go together; a profile of one direction is named for two; or the maps to
@@ -97,12 +94,6 @@ def _different(records: Records) -> Iterator[SentenceMaps]:
 
 def check_maps(name: str, maps: Sequence[MapName], info: RunInfo, directory: str | Path) -> None:
     """Check that the records of a run have the maps of a profile.
-
-    Args:
-        name: the profile, for messages.
-        maps: its maps of this direction.
-        info: the run.
-        directory: its records, for messages.
 
     Raises:
         InputError: they lack a layer or head.

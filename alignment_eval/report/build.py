@@ -175,12 +175,8 @@ def build(
 ) -> Report:
     """Score all maps of ``sentences`` and keep what the page shows.
 
-    Args:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry a sentence.
-        options: what to report.
-        texts: the lengths of the texts; with them every sentence must have the same number of words.
-        systems: alignments that are shown next to the maps.
+    ``sentences`` are the best hypotheses, in any order; id k belongs to ``gold[k]``.  With ``texts`` every sentence
+    must have the same number of words as its text.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
