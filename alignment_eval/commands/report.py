@@ -39,8 +39,7 @@ from alignment_eval.options.records import (
 )
 from alignment_eval.options.resampling import resampling_fields, warn_of_few
 from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
-from alignment_eval.profiles.of_records import method_of_records
-from alignment_eval.profiles.recorded_pairs import directed_pairs
+from alignment_eval.profiles.of_records import directed_pairs, method_of_records
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render

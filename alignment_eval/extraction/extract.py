@@ -19,6 +19,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.sets import Link, Links
+from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
 
@@ -50,6 +51,32 @@ class SentenceLinks:
         if self.shares is None:
             raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
         return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """What is written for each link that was extracted.
+
+    Attributes:
+        confidences: write ``i-j:p`` instead of ``i-j``.
+        min_confidence: omit links of a smaller confidence; None: write all.
+    """
+
+    confidences: bool = False
+    min_confidence: float | None = None
+
+    def line(self, links: SentenceLinks | None) -> str:
+        """The line of a sentence; empty if the sentence is not aligned.
+
+        Raises:
+            UsageError: the options need confidences, and the links have none.
+        """
+        if links is None:
+            return ""
+        if not self.confidences and self.min_confidence is None:
+            return format_pharaoh_line(links.links)
+        kept = links.confidences(self.min_confidence or 0)
+        return format_scored_line(kept) if self.confidences else format_pharaoh_line(kept)
 
 
 @dataclass(frozen=True, eq=False)

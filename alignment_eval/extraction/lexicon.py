@@ -96,7 +96,7 @@ class Lexicon:
         source, target = self.source.lookup(words[0]), self.target.lookup(words[1])
         sums = self._sums_of(cell_numbers(source, target, self.source))
         scale = _scale(self.source.counts[source], self.target.counts[target][:, None])
-        return scores * _association(sums, scale) ** exponent
+        return scores * ((sums + PRIOR) * scale) ** exponent
 
     def _sums_of(self, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
         if not len(self.cells):
@@ -113,10 +113,6 @@ def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: 
 def _scale(source_counts: NDArray[np.int64], target_counts: NDArray[np.int64]) -> NDArray[np.float64]:
     scale: NDArray[np.float64] = 1 / np.sqrt((source_counts + 1.0) * (target_counts + 1.0))
     return scale
-
-
-def _association(sums: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (sums + PRIOR) * scale
 
 
 def count_lexicon(
@@ -137,7 +133,8 @@ def count_lexicon(
         raise UsageError(f"lexicon passes {passes}: the number must be 1 or more")
     words = [sides for sides, scores in pairs if scores.size]
     source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
-    cells, entries = np.unique(_joined([_numbered(sides, source, target) for sides in words]), return_inverse=True)
+    numbered = [cell_numbers(source.lookup(s), target.lookup(t), source).ravel() for s, t in words]
+    cells, entries = np.unique(_joined(numbered), return_inverse=True)
     width = len(source.counts)
     scale = _scale(source.counts[cells % width], target.counts[cells // width])[entries]
 
@@ -148,14 +145,10 @@ def count_lexicon(
         added = _joined([two_way_shares(scores).ravel() for scores in weighed]) ** POWER
         sums = np.bincount(entries, weights=added, minlength=len(cells))
         # rounding may take a difference of equal sums below 0
-        association = _association(np.maximum(sums[entries] - added, 0), scale) ** exponent
+        association = ((np.maximum(sums[entries] - added, 0) + PRIOR) * scale) ** exponent
         weighed = [scores * of.reshape(scores.shape) for scores, of in zip(plain, np.split(association, ends))]
     kept = sums >= LEAST_SUM
     return Lexicon(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
-
-
-def _numbered(words: PairWords, source: Vocabulary, target: Vocabulary) -> NDArray[np.int64]:
-    return cell_numbers(source.lookup(words[0]), target.lookup(words[1]), source).ravel()
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

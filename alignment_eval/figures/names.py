@@ -70,11 +70,8 @@ def shortened(words: Sequence[str]) -> str:
 
 def visible(text: str) -> str:
     r"""``text`` with characters that are invisible, reorder text or break files written like ``\u200b`` in Python."""
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
     # Of the format characters only joiners shape letters; bidirectional overrides would reorder a label.
-    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
-        return character
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        c if c in " \u200c\u200d" or unicodedata.category(c)[0] not in "CZ" else c.encode("unicode_escape").decode()
+        for c in text
+    )

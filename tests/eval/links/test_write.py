@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import SentenceLinks
-from alignment_eval.extraction.lines import LineStyle
+from alignment_eval.extraction.extract import LineStyle, SentenceLinks
 from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
 from alignment_eval.links.write import (

@@ -11,7 +11,7 @@ from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.recorded_pairs import best_of_each, directed_pairs
+from alignment_eval.profiles.of_records import best_of_each, directed_pairs
 from alignment_eval.records.store import Records
 
 Factory = Callable[..., SentenceMaps]
