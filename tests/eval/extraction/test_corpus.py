@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -68,15 +68,3 @@ def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceM
             expected = symmetrize(extract(one, FORWARD), exchanged(other), how)
         assert found[id_] == expected
     assert any(found.values())
-
-
-def test_without_a_lexicon_pairs_stream(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:
-    taken = []
-
-    def watched() -> Iterator[DirectedPair]:
-        for pair in pairs_of(sentences, AlignmentMethod(FORWARD)):
-            taken.append(pair[0].sentence.id)
-            yield pair
-
-    for number, pair in enumerate(align_corpus(watched(), AlignmentMethod(FORWARD)), 1):
-        assert (len(taken), taken[-1]) == (number, pair.id)

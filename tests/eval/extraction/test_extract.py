@@ -261,13 +261,6 @@ def test_word_indices_that_do_not_count_up(make_side: SideFactory, side: str, wo
         links(s, "awo", rule)
 
 
-@pytest.mark.parametrize("rule", list(RULES))
-def test_map_of_another_shape_than_the_tokens(make_side: SideFactory, rule: str) -> None:
-    s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
-    with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
-        links(s, "awo", rule)
-
-
 def set_heads(sentence: SentenceMaps, layer: int, norms: Sequence[float]) -> None:
     """Give each head of ``layer`` one value of ‖αf‖ in all of its cells."""
     sentence.arrays["head_attn_w"][layer] = 0.25
@@ -300,3 +293,10 @@ def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
     s.arrays["transformed_norm"][0, 0, 0] = np.nan
     with pytest.raises(InputError, match=r"layer max-norm: the maps hold NaN or infinite values"):
         max_norm_layer([s], "awi")
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_map_of_another_shape_than_the_tokens(make_side: SideFactory, rule: str) -> None:
+    s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
+    with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
+        links(s, "awo", rule)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +8,9 @@ from hypothesis import strategies as st
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, grown, rule_of
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import UnitMap, balanced_shares, two_way_shares
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
 Pairs = set[tuple[int, int]]
 
 SHAPES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))

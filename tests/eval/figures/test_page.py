@@ -14,12 +14,11 @@ import pytest
 from matplotlib import pyplot
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.page import draw, draw_map, layout
-from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
+from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 from tests.facts import facts
@@ -87,13 +86,6 @@ def test_special_tokens_are_set_apart() -> None:
     places = axes.get_xticks()
     assert (places[1], places[2]) == pytest.approx((sides[1][0] + 0.5, sides[1][1] - 0.5))
     assert axes.lines[0].get_xdata()[0] == places[2]  # a mark stands on its word
-
-
-def test_marks_cover_all_tokens_of_a_word(make_sentence: Callable[..., SentenceMaps]) -> None:
-    sentence = make_sentence(source="a@@ b c </s>", target="x y@@ z </s>")
-    panel = panel_of(sentence, ExtractionOptions("attn_w", 0), "token", "", frozenset({(0, 1)}))
-    (line,) = draw(Picture("", *sides_of(sentence, "token"), ((panel,),))).axes[0].lines
-    assert sorted(zip(*line.get_data())) == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 def test_mathematics_is_not_parsed(tmp_path: Path) -> None:

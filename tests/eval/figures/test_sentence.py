@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.sentence import (
@@ -24,8 +23,6 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-HAN = "漢"
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
     lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
@@ -91,19 +88,6 @@ def test_predicted_links_are_those_of_extract(make_sentence: Factory, number: in
     for rule, null in (("kobayashi2020", "allow"), ("kobayashi2020", "mask"), ("threshold=0.3", None)):
         options = ExtractionOptions("attn_n", 0, None, setting, rule, null)
         assert panel_of(sentence, options, level, "").predicted == extract(sentence, options)
-
-
-def test_given_links_replace_those_of_the_rule(make_sentence: Factory) -> None:
-    given_ = frozenset({(0, 2)})
-    assert panel_of(make_sentence(), ExtractionOptions("attn_w", 0), "word", "", given_).predicted == given_
-
-
-def test_unknown_level(make_sentence: Factory) -> None:
-    expected = facts("unknown level 'byte' … one of word, token")
-    with pytest.raises(UsageError, match=expected):
-        sides_of(make_sentence(), "byte")
-    with pytest.raises(UsageError, match=expected):
-        panel_of(make_sentence(), ExtractionOptions("attn_w", 0), "byte", "")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,16 +65,6 @@ def test_runs_have_colours_where_no_metric_has_a_layer() -> None:
     colours, lines = ([getattr(line, f"get_{name}")() for line in above.lines] for name in ("color", "linestyle"))
     assert colours[0] == colours[1] != colours[2] == colours[3]
     assert lines[0] == lines[2] != lines[1] == lines[3]
-
-
-def test_gaps_points_ticks_and_odd_names() -> None:
-    table = runs(["$x_{$"], ["te$t"], ["aer"])
-    table.loc[1, "value"] = math.nan
-    (axes,) = draw_curves(table).axes
-    np.testing.assert_allclose(drawn(axes), [[10, np.nan, 10.2]])
-    assert axes.lines[0].get_marker() == "."
-    assert all(tick == int(tick) for tick in axes.get_xticks())  # a short run has no update 1.5
-    check_print(draw_curves(table))
 
 
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])

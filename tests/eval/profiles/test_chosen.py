@@ -11,8 +11,6 @@ from alignment_eval.extraction.options import MapName
 from alignment_eval.profiles.chosen import (
     Overrides,
     chosen_method,
-    few_pairs_warning,
-    seen_warning,
 )
 from alignment_eval.profiles.profile import Profile, calibrated
 from alignment_eval.profiles.search import Agreement
@@ -89,10 +87,3 @@ def test_two_directions() -> None:
     assert mutual.forward.rule == "balanced=0.25"
     average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method
     assert (average.forward.rule, average.reverse.rule) == ("grow=0.25", "grow=0.25")  # of the mean of both directions
-
-
-def test_warnings() -> None:
-    assert few_pairs_warning(FEWEST_PAIRS) is None
-    assert f"on {FEWEST_PAIRS - 1} sentence pairs" in str(few_pairs_warning(FEWEST_PAIRS - 1))
-    assert seen_warning(None, [], 0) is None
-    assert seen_warning(FORWARD, [], 0) is None  # not chosen by gold

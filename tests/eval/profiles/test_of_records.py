@@ -114,12 +114,3 @@ def test_a_profile_of_one_direction_for_two(directory: Path, call: Call) -> None
     assert (status, "--profile p.json: is of one direction, but two models are given" in messages) == (2, True)
     (directory / "p.json").write_text(TWO.to_json())
     assert call(*words)[0] == 0
-
-
-def test_a_profile_of_two_for_another_second_model(directory: Path, call: Call) -> None:
-    (directory / "p.json").write_text(replace(TWO, reverse_model="third").to_json())
-    status, messages = refused(
-        call, directory, "extract", "run", "--reverse", "back", "--profile", "p.json", "-o", "out"
-    )
-    assert status == 1
-    assert "p.json: was chosen for model third of the other direction, but that at hand is back" in messages

@@ -34,12 +34,6 @@ def ids(pairs: list[tuple[PairMap, PairMap | None]]) -> list[int]:
     return [forward.sentence.id for forward, _ in pairs]
 
 
-def test_the_order_is_that_of_the_records(runs: tuple[Records, Records]) -> None:
-    pairs = list(directed_pairs(runs[0], None, AlignmentMethod(OPTIONS), "word", None))
-    assert ids(pairs) == [3, 1, 0, 2]
-    assert all(reverse is None for _, reverse in pairs)
-
-
 def test_pairs_of_the_lexicon_come_first(runs: tuple[Records, Records]) -> None:
     method = AlignmentMethod(OPTIONS, lexicon_passes=1, lexicon_pairs=2)
     assert ids(list(directed_pairs(runs[0], None, method, "word", None))) == [1, 0, 3, 2]

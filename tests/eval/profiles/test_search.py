@@ -159,10 +159,3 @@ def test_the_choice_by_gold_is_that_of_the_slow_loop(make_sentence, seed, rules)
     assert choice.words == {s.id: words_of(s) for s in sentences if s.ok}
     pairs = [(read_direction(sentence, choice.maps), None) for sentence in sentences]
     assert aer_of_method(AlignmentMethod(choice.maps), pairs, gold) == choice.aer
-
-
-def test_a_model_of_one_layer_has_only_that(make_sentence):
-    sentences, gold = corpus(make_sentence, 1, layers=1)
-    choice = choose_by_gold(sentences, gold)
-    assert (choice.maps, len(choice.ranking)) == (upper_layers([0]), 1)
-    assert choice.aer == slow_aer(sentences, gold, choice.maps)

@@ -62,16 +62,6 @@ def test_no_other_share_expects_more(values: list[float]) -> None:
     assert slow_expected_f(values, found) == pytest.approx(best, rel=1e-9, abs=1e-300)
 
 
-def test_without_word_pairs() -> None:
-    for nothing in ([], [0.0, 0.0]):
-        with pytest.raises(InputError, match="no word pair has a share above 0"):
-            best_share(np.array(nothing))
-    with pytest.raises(InputError, match="no word pair"):
-        estimated_share([], FORMED.streamed)
-    with pytest.raises(UsageError, match="rule kobayashi2020 reads no two-way shares"):
-        estimated_share([], AlignmentMethod(FORMED.streamed.forward.with_rule("kobayashi2020")))
-
-
 def read(
     sharpness: float,
     pairs: int = FEWEST_WORDS // (2 * WORDS) + 1,
@@ -157,9 +147,11 @@ def both_of(one: Calibration, other: Calibration, share: float = 0.4) -> Alignme
     return both_directions(*maps, lexicon=False, share=share)
 
 
-def test_profiles_from_elsewhere_stay_as_they_are() -> None:
-    sharp = calibration(0.8).with_share()
-    assert profiles_together([sharp]) == [sharp.profile]
-    assert profiles_together([Calibration(FORMED), sharp]) == [FORMED, sharp.profile]
-    apart = Calibration(REVERSE, {9999: read(0.8)[0]})  # no pair that both can align
-    assert profiles_together([sharp, apart])[0].both == both_of(sharp, apart)
+def test_without_word_pairs() -> None:
+    for nothing in ([], [0.0, 0.0]):
+        with pytest.raises(InputError, match="no word pair has a share above 0"):
+            best_share(np.array(nothing))
+    with pytest.raises(InputError, match="no word pair"):
+        estimated_share([], FORMED.streamed)
+    with pytest.raises(UsageError, match="rule kobayashi2020 reads no two-way shares"):
+        estimated_share([], AlignmentMethod(FORMED.streamed.forward.with_rule("kobayashi2020")))

@@ -178,21 +178,6 @@ def test_filter_and_order(browser: Browser) -> None:
     browser.until_title(f"Sentence {first.text.split()[0]}:")
 
 
-def test_sliders_and_switches(browser: Browser) -> None:
-    browser.choose_map(0)
-    browser.until_title("attn_w, AWO, layer 0 (1st), head 0")
-    browser.find("#layer").send_keys("\ue014")  # arrow right
-    browser.until_title("layer 1 (2nd), head 0")
-    assert browser.find("#layer").get_attribute("aria-valuetext") == "layer 1 (2nd)"
-    browser.find("#head").send_keys("\ue010")  # end
-    browser.until_title("layer 1 (2nd), whole layer")
-    assert browser.text("#head-name") == "whole layer"
-    browser.find("#kind option[value=attn_n]").click()
-    browser.until_title("attn_n, AWO, layer 1 (2nd), whole layer")
-    browser.find("#setting option[value=awi]").click()
-    browser.until_title("attn_n, AWI, layer 1 (2nd), whole layer")
-
-
 def test_keys_in_the_map(browser: Browser) -> None:
     right, down, home, end = "\ue014", "\ue015", "\ue011", "\ue010"
     browser.choose_map(0)

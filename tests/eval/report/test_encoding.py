@@ -10,13 +10,11 @@ from hypothesis.extra import numpy as arrays
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.encoding import (
     ERROR,
-    NORM_ERROR,
     STEPS,
     KindLayout,
     half,
     layout,
     quantise,
-    upper,
 )
 
 Factory = Callable[..., SentenceMaps]
@@ -41,16 +39,6 @@ def test_a_value_is_off_by_a_share_of_its_row_also_times_norms(planes: np.ndarra
             normed = row * norms[0]
             assert (np.abs(stored * norms[0] - normed) <= ERROR * normed.max() * (1 + 1e-9)).all()
     assert not steps[planes == 0].any()
-
-
-@given(arrays.arrays(np.float64, 9, elements=VALUES))
-def test_half(values: np.ndarray) -> None:
-    up, near = half(values, 3), half(values, 5, np.rint)
-    assert ((up >= values) & (up <= values * (1 + 2**-3))).all()
-    assert (np.abs(near - values) <= NORM_ERROR * values).all()
-    for found in (up, near):  # which the upper half of a float32 holds
-        read = (np.frombuffer(upper(found), "<u2").astype("<u4") << 16).view("<f4")
-        np.testing.assert_array_equal(read, found)
 
 
 def test_layout(make_sentence: Factory) -> None:

@@ -37,12 +37,3 @@ def test_clean_removes_what_carries_the_mark(tmp_path, thesis):
     assert (thesis / "thesis.tex").exists()
     assert (tmp_path / "elsewhere" / ".mark").exists()
     assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [str(thesis), str(link)]
-
-
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_the_demo_replaces_no_directory_of_somebody_s(thesis, slash):
-    for out in (f"{thesis}{slash}", f"{thesis}/thesis.tex", f"{thesis.parent}{slash}"):
-        done = run("bash", "scripts/demo.sh", OUT=out)
-        assert done.returncode == 1
-        assert "already exists and is not of an earlier demo; choose another OUT or remove it" in done.stderr
-    assert (thesis / "thesis.tex").read_text() == "ten years"

@@ -13,7 +13,6 @@ DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 LANGUAGES = ("de", "en")
 PAIRS = 60
 LINK = re.compile(r"([1-9][0-9]*)([-p])([1-9][0-9]*)")
-FINAL_MARKS = {".", "?", "!"}
 
 
 def read_lines(path):
@@ -43,30 +42,10 @@ def letters(line):
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFC", line).lower())
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_text_has_the_form_that_the_model_was_trained_on(texts, language):
-    for line in texts[language]:
-        assert line == unicodedata.normalize("NFC", line)
-        assert line == line.lower()
-        assert line == " ".join(line.split())
-        assert 5 <= len(line.split()) <= 35, line
-        # Moses-like: a mark stands alone; within a token only hyphens, decimal marks, ordinals' dots, and 's
-        for token in line.split():
-            assert re.fullmatch(r"[.,?!]|'s|[0-9]+(?:[.,][0-9]+)*\.?|[^\W\d_]+(?:-[^\W\d_]+)*", token), (token, line)
-
-
 def test_links_lie_within_their_sentences(texts, links):
     for source, target, sentence in zip(texts["de"], texts["en"], links):
         assert max(i for i, _, _ in sentence) <= len(source.split()), source
         assert max(j for _, _, j in sentence) <= len(target.split()), target
-
-
-def test_final_marks_are_linked_to_each_other_only(texts, links):
-    for source, target, sentence in zip(texts["de"], texts["en"], links):
-        last = (len(source.split()), len(target.split()))
-        assert source.split()[-1] == target.split()[-1]
-        assert source.split()[-1] in FINAL_MARKS
-        assert [link for link in sentence if link[0] == last[0] or link[2] == last[1]] == [(last[0], "-", last[1])]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -20,7 +20,6 @@ import docs_site
 from mkdocs.exceptions import PluginError
 
 ROOT = Path(docs_site.__file__).parents[1]
-RESULTS = ".md-search-result__link"
 
 
 def test_a_formula_is_mathml():

@@ -105,16 +105,6 @@ def test_gold_usage_errors(gold, links, options, message):
     assert names(out) == []
 
 
-def test_gold_never_overwrites(gold, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "alignment.talp").write_text("mine")
-    done, out = gold(*GOOD, "--base", 1)
-    assert done.returncode == 1
-    assert f"prepare_gold.py: {out}/alignment.talp: already exists" in done.stderr
-    assert names(out) == ["alignment.talp"]
-    assert (out / "alignment.talp").read_text() == "mine"
-
-
 @pytest.mark.shared
 def test_gold_of_vilar_et_al(shared, tmp_path):
     encoding = "latin1"
