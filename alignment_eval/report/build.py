@@ -293,8 +293,8 @@ class _Collected:
             for head in (*range(self.kinds[option.kind].heads), None)
         ]
         scores = link_scores(counts, self._unaligned.tolist(), self.options.resampling)
-        for number, (place, figures) in enumerate(zip(places, scores)):
-            yield MapScore(*figures, number, *place)
+        for number, ((kind, setting, layer, head), figures) in enumerate(zip(places, scores)):
+            yield MapScore(*figures, number, kind, setting, layer, head)
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, systems: Sequence[Links]) -> dict[str, object]:

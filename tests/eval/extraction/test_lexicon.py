@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
 from alignment_eval.maps.words import two_way_shares
-from tests.facts import facts
 
 #: PairWords and word map, [target words, source words], of a sentence pair.
 Pair = tuple[PairWords, np.ndarray]
@@ -133,11 +131,6 @@ def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
     assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
     np.testing.assert_allclose(lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
     assert lexicon.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
-
-
-def test_a_lexicon_is_counted_at_least_once() -> None:
-    with pytest.raises(UsageError, match=facts("lexicon passes 0 … 1 or more")):
-        count_lexicon(random_text(1), 0, 1)
 
 
 def test_sums_below_a_thousandth_are_dropped() -> None:

@@ -138,25 +138,6 @@ def test_hostile_words_stay_text(browser: Browser) -> None:
     assert browser.driven.get_log("browser") == []
 
 
-def test_table_sorts(browser: Browser) -> None:
-    browser.run("document.querySelector('#sweep + details').open = true")
-    heading = browser.find("#sweep-table th:nth-child(5)")
-    before = browser.texts("#sweep-table tbody td:nth-child(5)")
-    heading.find_element("css selector", "button").click()
-    assert heading.get_attribute("aria-sort") == "ascending"
-    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float)
-    heading.find_element("css selector", "button").send_keys("\n")
-    assert heading.get_attribute("aria-sort") == "descending"
-    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float, reverse=True)
-    browser.find("#sweep-table th:nth-child(9) button").click()
-    links = browser.texts("#sweep-table tbody td:nth-child(9)")
-    assert links == sorted(links, key=int)
-    assert len(browser.texts("#sweep-table th[aria-sort]")) == 1
-    browser.find("#sweep-table tbody tr:first-child button").click()
-    kind, setting, layer = browser.texts("#sweep-table tbody tr:first-child td")[:3]
-    browser.until_title(kind, setting, f"layer {layer} ")
-
-
 def test_filter_and_order(browser: Browser) -> None:
     assert browser.text("#found") == "6 of 6"
     browser.find("#filter").send_keys("HAUS")
