@@ -22,7 +22,7 @@ from pymdownx.slugs import slugify
 BEYOND = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
     *("data/README.md", "data/demo/README.md", "data/demo/GUIDELINES.md"),
-    *("scripts/train.sh", "alignment_eval/files/__init__.py"),
+    *("scripts/train.sh", "alignment_eval/files.py"),
 )
 #: Markup that loads something from another server; links to follow are not meant.
 _REMOTE = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//|@import')
