@@ -10,7 +10,7 @@ from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.write import format_lines
-from alignment_eval.maps.subword_links import subword_links
+from alignment_eval.maps.subwords import subword_links
 from alignment_eval.options.alignments import (
     add_base,
     add_swap,

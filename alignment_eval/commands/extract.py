@@ -34,8 +34,7 @@ from alignment_eval.options.maps import (
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
-from alignment_eval.profiles.of_records import method_of_records
-from alignment_eval.profiles.recorded_pairs import directed_pairs, with_words
+from alignment_eval.profiles.of_records import directed_pairs, method_of_records, with_words
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.signature import signature

@@ -38,10 +38,8 @@ from alignment_eval.options.records import (
     warn_skipped,
     with_progress,
 )
-from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.profiles.find import NO_PROFILE
-from alignment_eval.profiles.of_records import method_of_records
-from alignment_eval.profiles.recorded_pairs import directed_pairs, with_words
+from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
+from alignment_eval.profiles.of_records import directed_pairs, method_of_records, with_words
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render

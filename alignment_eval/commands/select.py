@@ -31,7 +31,7 @@ from alignment_eval.options.records import (
     open_reverse,
     warn_skipped,
 )
-from alignment_eval.profiles.describe import described, description
+from alignment_eval.profiles.chosen import described, description
 from alignment_eval.profiles.of_records import calibrated_records, model_of
 from alignment_eval.profiles.profile import calibrated_by_gold
 from alignment_eval.profiles.search import GoldChoice, aer_of_method, choose_by_gold, exchanged_gold

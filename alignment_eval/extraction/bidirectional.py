@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import PairMap, SentenceLinks, WordLinks
+from alignment_eval.extraction.extract import PairMap, SentenceLinks
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import SentenceMaps
@@ -25,11 +25,6 @@ def join_maps(how: str, forward: PairMap, reverse: PairMap) -> PairMap:
     F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
     has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
     F ∘ Rᵀ, cell by cell, without null.
-
-    Args:
-        how: ``average`` or ``product``.
-        forward: the source → target map.
-        reverse: the target → source map, of the same words.
     """
     back = np.zeros(forward.shares.shape)
     back[:, :-1] = reverse.shares[:, :-1].T
@@ -37,21 +32,18 @@ def join_maps(how: str, forward: PairMap, reverse: PairMap) -> PairMap:
     return PairMap(forward.sentence, scores)
 
 
-def join_links(both: BidirectionalOptions, forward: WordLinks, reverse: WordLinks) -> SentenceLinks:
+def join_links(both: BidirectionalOptions, forward: SentenceLinks, reverse: SentenceLinks) -> SentenceLinks:
     """Join the links of both directions.
 
     ``mutual`` keeps the links of both directions; with a rule that makes one choice per word, this is the mutual
     argmax.  The share of a link is the smaller of its two shares.  Symmetrised links have no shares.
-
-    Args:
-        both: how.
-        forward: the source → target links.
-        reverse: the target → source links; ``linked`` is [target words, source words].
     """
     if both.join is not None:
+        assert forward.shares is not None
+        assert reverse.shares is not None
         shares = forward.shares.copy()
         shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
-        return WordLinks(forward.linked & reverse.linked.T, shares)
+        return SentenceLinks(forward.linked & reverse.linked.T, shares)
     exchanged = frozenset((j, i) for i, j in reverse.links)
     linked = np.zeros(forward.linked.shape, dtype=np.bool_)
     for link in symmetrize(forward.links, exchanged, str(both.method), both.variant):
@@ -84,9 +76,6 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
     """Check that both directions have the same sentence pairs.
 
     Unknown words and normalisation may change some words, so only a share of :data:`SAME_TEXT` must be equal.
-
-    Args:
-        pairs: the words of each sentence pair in the forward and in the reverse direction, the same number in both.
 
     Raises:
         InputError: a smaller share is equal.

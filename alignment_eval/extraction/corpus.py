@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.bidirectional import check_same_size, join_links, join_maps, words_of
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map
-from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
-from alignment_eval.extraction.lexicon_match import SAMPLE, check_match
+from alignment_eval.extraction.lexicon import SAMPLE, Lexicon, check_match, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
@@ -29,7 +28,7 @@ class AlignedPair:
 
     Attributes:
         id: the pair's number in the corpus, from 0.
-        links: its links; :class:`WordLinks`, with confidences, unless they were symmetrised.  None: not aligned.
+        links: its links; with confidences, unless they were symmetrised.  None: not aligned.
         status: ``ok``, or the reason why the pair is not aligned.
     """
 
@@ -53,11 +52,6 @@ def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> PairMa
 
 def align_pair(pair: DirectedPair, method: AlignmentMethod, lexicon: Lexicon | None = None) -> AlignedPair:
     """Align one sentence pair.
-
-    Args:
-        pair: the word maps of the directions that ``method`` reads.
-        method: how links are made.
-        lexicon: reweights the word map.
 
     Raises:
         InputError: the directions differ in the number of words.
@@ -99,10 +93,6 @@ def _aligned(whole: PairMap, pair: DirectedPair, method: AlignmentMethod) -> Ali
     return AlignedPair(id_, links, status)
 
 
-def _ignore(lexicon: Lexicon) -> None:
-    """Ignore the lexicon."""
-
-
 class CorpusAligner:
     """Aligns the sentence pairs of a corpus in the order in which they arrive.
 
@@ -124,7 +114,7 @@ class CorpusAligner:
         self,
         method: AlignmentMethod,
         lexicon: Lexicon | None = None,
-        on_count: Callable[[Lexicon], object] = _ignore,
+        on_count: Callable[[Lexicon], object] = lambda _: None,
         check: bool = True,
     ) -> None:
         if lexicon is not None:
@@ -154,7 +144,7 @@ class CorpusAligner:
         pairs, self._held, self._wanted = self._held, [], 0
         if self._lexicon is None:
             return self._counted(pairs)
-        check_match(self._lexicon, (words_of(one.sentence) for one, _ in pairs if one.scores is not None))
+        check_match(self._lexicon, (words_of(forward.sentence) for forward, _ in pairs if forward.scores is not None))
         return [align_pair(pair, self._method, self._lexicon) for pair in pairs]
 
     def _counted(self, pairs: Sequence[DirectedPair]) -> list[AlignedPair]:
@@ -162,25 +152,22 @@ class CorpusAligner:
         method = self._method
         whole = [one_map(pair, method) for pair in pairs]
         # the last digits of a sum depend on the order, so pairs are summed in the order of the corpus
-        maps = sorted((one for one in whole if one.scores is not None), key=lambda one: one.sentence.id)
+        maps = sorted((pair for pair in whole if pair.scores is not None), key=lambda pair: pair.sentence.id)
         self._lexicon, reweighted = count_lexicon(
-            [(words_of(one.sentence), one.shares[:, :-1]) for one in maps],
+            [(words_of(pair.sentence), pair.shares[:, :-1]) for pair in maps],
             method.lexicon_passes,
             method.lexicon_exponent,
         )
         self._on_count(self._lexicon)
-        scores = {one.sentence.id: of_pair for one, of_pair in zip(maps, reweighted)}
-        return [
-            _aligned(one if one.scores is None else _reweighted(one, scores[one.sentence.id]), pair, method)
-            for one, pair in zip(whole, pairs)
-        ]
+        scores = {pair.sentence.id: _reweighted(pair, new) for pair, new in zip(maps, reweighted)}
+        return [_aligned(scores.get(joined.sentence.id, joined), pair, method) for joined, pair in zip(whole, pairs)]
 
 
 def align_corpus(
     pairs: Iterable[DirectedPair],
     method: AlignmentMethod,
     lexicon: Lexicon | None = None,
-    on_count: Callable[[Lexicon], object] = _ignore,
+    on_count: Callable[[Lexicon], object] = lambda _: None,
 ) -> Iterator[AlignedPair]:
     """Align sentence pairs; arguments and errors as for :class:`CorpusAligner`."""
     aligner = CorpusAligner(method, lexicon, on_count)

@@ -74,11 +74,7 @@ def _share(options: ExtractionOptions) -> float | None:
 
 
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
-    """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming.
-
-    Args:
-        layers: the numbers of all layers.
-    """
+    """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming."""
     names = MapNames(MapName(layer) for layer in sorted(layers)[-2:])
     return ExtractionOptions(KIND, heads=names, setting="awo", rule=SINGLE_RULE, final_punctuation=True)
 

@@ -19,15 +19,23 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.sets import Link, Links
+from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceLinks:
-    """Links of one sentence: ``linked`` is bool [source words, target words]."""
+    """Links of one sentence, with the map that their confidences come from.
+
+    Attributes:
+        linked: bool [source words, target words].
+        shares: float64 [target words, source words + 1]: the word map (null last), each row divided by its sum; None
+            for symmetrised links, which have no confidences.
+    """
 
     linked: NDArray[np.bool_]
+    shares: NDArray[np.float64] | None = None
 
     @property
     def links(self) -> Links:
@@ -35,26 +43,40 @@ class SentenceLinks:
         return links_of(self.linked)
 
     def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its confidence.
+        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``.
 
         Raises:
-            UsageError: these links, made by symmetrisation, have none.
+            UsageError: the links have no confidences.
         """
-        raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
+        if self.shares is None:
+            raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
+        return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
 
 
-@dataclass(frozen=True, eq=False)
-class WordLinks(SentenceLinks):
-    """Links of one sentence, with the map that their confidences come from.
+@dataclass(frozen=True)
+class LineStyle:
+    """What is written for each link that was extracted.
 
-    ``shares`` is float64 [target words, source words + 1]: the word map (null last), each row divided by its sum.
+    Attributes:
+        confidences: write ``i-j:p`` instead of ``i-j``.
+        min_confidence: omit links of a smaller confidence; None: write all.
     """
 
-    shares: NDArray[np.float64]
+    confidences: bool = False
+    min_confidence: float | None = None
 
-    def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``."""
-        return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
+    def line(self, links: SentenceLinks | None) -> str:
+        """The line of a sentence; empty if the sentence is not aligned.
+
+        Raises:
+            UsageError: the options need confidences, and the links have none.
+        """
+        if links is None:
+            return ""
+        if not self.confidences and self.min_confidence is None:
+            return format_pharaoh_line(links.links)
+        kept = links.confidences(self.min_confidence or 0)
+        return format_scored_line(kept) if self.confidences else format_pharaoh_line(kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +99,7 @@ class PairMap:
         assert self.scores is not None
         return row_shares(self.scores)
 
-    def links(self, options: ExtractionOptions) -> WordLinks:
+    def links(self, options: ExtractionOptions) -> SentenceLinks:
         """The links that the rule of ``options`` makes; under every rule confidences are shares of the word map."""
         assert self.scores is not None
         units = self.subwords
@@ -86,7 +108,7 @@ class PairMap:
             units = UnitMap(self.scores, np.arange(targets), np.append(np.arange(columns - 1), -1))
         sentence = self.sentence
         linked = choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count)
-        return WordLinks(linked, self.shares)
+        return SentenceLinks(linked, self.shares)
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -104,7 +126,7 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
     return word_links(sentence, options).links
 
 
-def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> WordLinks:
+def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> SentenceLinks:
     """The links of one sentence with their confidences; errors as for :func:`extract`."""
     return pair_map(sentence, options).links(options)
 

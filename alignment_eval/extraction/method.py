@@ -17,46 +17,6 @@ LEXICON_PAIRS = 10_000
 JOINS = ("mutual", "average", "product")
 
 
-def check_join(how: str, options: ExtractionOptions) -> None:
-    """Check that the rule of ``options`` allows this way to join two directions.
-
-    Raises:
-        UsageError: ``how`` is unknown; or it joins word maps, which the rule does not read; or it is ``product``,
-            which has no null, and null may win.
-    """
-    require_known("join", how, JOINS)
-    if how == "mutual":
-        return
-    if rule_of(options.rule).units != "words":
-        raise UsageError(
-            f"join {how!r} does not work with rule {options.rule!r}, which reads maps between subwords; the two models "
-            f"may segment words differently; choose a rule for words, such as kobayashi2020, or join 'mutual'"
-        )
-    if how == "product" and options.null != "mask":
-        raise UsageError(
-            "join 'product' does not work with null 'allow', because the reverse model has no score for target words "
-            "and null; choose null 'mask'"
-        )
-
-
-def check_lexicon(options: ExtractionOptions, join: str | None) -> None:
-    """Check that links can be read from word maps that a lexicon has reweighted.
-
-    Raises:
-        UsageError: the rule does not read word maps, null may win, or ``join`` makes links before a lexicon applies.
-    """
-    if rule_of(options.rule).units != "words" or options.null != "mask":
-        raise UsageError(
-            f"a lexicon does not work with rule {options.rule!r} and null {options.null!r}: it reweights maps between "
-            f"words, without null; choose a rule for words and null 'mask', such as rule two-way=0.3"
-        )
-    if join == "mutual":
-        raise UsageError(
-            "a lexicon does not work with join 'mutual', which makes links before the lexicon applies; choose join "
-            "'average' or 'product'"
-        )
-
-
 @dataclass(frozen=True)
 class BidirectionalOptions:
     """How to combine the two directions of a sentence pair: either a join or a symmetrisation.
@@ -124,23 +84,42 @@ class AlignmentMethod:
             raise UsageError(f"lexicon passes {self.lexicon_passes}: the number must be 1 or more, or 0 for no lexicon")
         if self.lexicon_pairs < 1:
             raise UsageError(f"lexicon pairs {self.lexicon_pairs}: the number must be 1 or more")
-        if self.both is not None and self.both.join is not None:
-            check_join(self.both.join, self.forward)
+        join = None if self.both is None else self.both.join
+        if join in ("average", "product"):
+            self._check_joined(join)
         if self.lexicon_passes:
             self.check_lexicon()
+
+    def _check_joined(self, join: str) -> None:
+        if rule_of(self.forward.rule).units != "words":
+            raise UsageError(
+                f"join {join!r} does not work with rule {self.forward.rule!r}, which reads maps between subwords; the "
+                f"two models may segment words differently; choose a rule for words, such as kobayashi2020, or join "
+                f"'mutual'"
+            )
+        if join == "product" and self.forward.null != "mask":
+            raise UsageError(
+                "join 'product' does not work with null 'allow', because the reverse model has no score for target "
+                "words and null; choose null 'mask'"
+            )
 
     def check_lexicon(self) -> None:
         """Check that a lexicon, counted on this text or on another, can reweight the word maps.
 
         Raises:
-            UsageError: symmetrisation makes links before the lexicon applies, or see :func:`check_lexicon`.
+            UsageError: the rule does not read word maps, null may win, or links are made before the lexicon applies.
         """
-        if self.both is not None and self.both.method is not None:
+        if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
-                "a lexicon does not work with --symmetrize, which makes links before the lexicon applies; give "
-                "--join product"
+                f"a lexicon does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it reweights "
+                f"maps between words, without null; choose a rule for words and null 'mask', such as rule two-way=0.3"
             )
-        check_lexicon(self.forward, None if self.both is None else self.both.join)
+        if self.both is not None and not self.both.joins_maps:
+            way = "--symmetrize" if self.both.join is None else f"join {self.both.join!r}"
+            raise UsageError(
+                f"a lexicon does not work with {way}, which makes links before the lexicon applies; choose join "
+                f"'average' or 'product'"
+            )
 
     @property
     def lexicon_exponent(self) -> float:

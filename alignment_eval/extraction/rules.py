@@ -77,11 +77,8 @@ class Choices:
 def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Choices:
     """The choices of the rows of ``units``.
 
-    Args:
-        rule: see :func:`rule_of`.
-        units: maps between the rule's units.
-        null: with ``mask``, null columns cannot be chosen.
-        final: the last target word takes the last source word only, and no other target word may take that one.
+    With ``null`` ``mask``, null columns cannot be chosen.  With ``final``, the last target word takes the last source
+    word only, and no other target word may take that one.
     """
     scores = units.scores.copy()
     if null == "mask":
@@ -142,19 +139,6 @@ def pick_linked(scores: NDArray[np.float64], shares: Shares, linked: Linked) -> 
     return columns
 
 
-def _kobayashi2020() -> Rule:
-    """Kobayashi et al. 2020, section 5: each target word takes the source word of the largest score, or null."""
-    return Rule("kobayashi2020", "words", ("allow", "mask"), lambda scores: largest(scores, 1))
-
-
-def _shift_att() -> Rule:
-    """Chen et al. 2020: each target subword takes a source subword, never null; published with setting ``awi``.
-
-    A word pair is linked if any of its subword pairs is.
-    """
-    return Rule("shift-att", "subwords", ("mask",), lambda scores: largest(scores, 1))
-
-
 def _threshold(value: str) -> Rule:
     """Each target word takes all source words that have at least this share of its row.
 
@@ -165,27 +149,16 @@ def _threshold(value: str) -> Rule:
     return Rule(f"threshold={least!r}", "words", ("allow", "mask"), pick)
 
 
-def _two_way(value: str) -> Rule:
-    """Link words whose two-way share (:func:`alignment_eval.maps.words.two_way_shares`) is at least this large.
+def _by_two_way_shares(name: str, value: str) -> Rule:
+    """Link words by their two-way shares (:func:`alignment_eval.maps.words.two_way_shares`).
 
+    ``two-way`` links from this share on.  With ``grow`` shares that are not much larger need support (:func:`grown`).
+    ``balanced`` does the same by shares in which all source words weigh the same, for the maps of one direction.
     Null is always masked, because it has no share of a column.
     """
-    return _by_two_way_shares("two-way", value, at_least)
-
-
-def _grow(value: str) -> Rule:
-    """As :func:`_two_way`, but shares that are not much larger need support (:func:`grown`)."""
-    return _by_two_way_shares("grow", value, grown)
-
-
-def _balanced(value: str) -> Rule:
-    """As :func:`_grow`, by shares in which all source words weigh the same: for the maps of one direction."""
-    return _by_two_way_shares("balanced", value, grown, balanced=True)
-
-
-def _by_two_way_shares(name: str, value: str, linked: Callable[..., NDArray[np.bool_]], balanced: bool = False) -> Rule:
     least = _share(name, value)
-    shares = balanced_shares if balanced else two_way_shares
+    linked = at_least if name == "two-way" else grown
+    shares = balanced_shares if name == "balanced" else two_way_shares
     pick = partial(pick_linked, shares=shares, linked=partial(linked, least=least))
     return Rule(f"{name}={least!r}", "words", ("mask",), pick, shares)
 
@@ -206,16 +179,20 @@ def _top_k(value: str) -> Rule:
             f"rule {shown(f'top-k={value}')}: the value must be a number of words, 1 or more, such as top-k=2"
         )
     count = int(value)
-    return Rule(f"top-k={count}", "words", ("allow", "mask"), lambda scores: largest(scores, count))
+    return Rule(f"top-k={count}", "words", ("allow", "mask"), partial(largest, count=count))
 
 
-_PLAIN: dict[str, Callable[[], Rule]] = {"kobayashi2020": _kobayashi2020, "shift-att": _shift_att}
+_PLAIN = {
+    # Kobayashi et al. 2020, section 5: each target word takes the source word of the largest score, or null.
+    "kobayashi2020": Rule("kobayashi2020", "words", ("allow", "mask"), partial(largest, count=1)),
+    # Chen et al. 2020: each target subword takes a source subword, never null; published with setting ``awi``.
+    # A word pair is linked if any of its subword pairs is.
+    "shift-att": Rule("shift-att", "subwords", ("mask",), partial(largest, count=1)),
+}
 #: Rules with a value -> what the value is, and the rule of a value.
 _WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
     "threshold": ("SHARE", _threshold),
-    "two-way": ("SHARE", _two_way),
-    "grow": ("SHARE", _grow),
-    "balanced": ("SHARE", _balanced),
+    **{name: ("SHARE", partial(_by_two_way_shares, name)) for name in ("two-way", "grow", "balanced")},
     "top-k": ("COUNT", _top_k),
 }
 
@@ -223,7 +200,7 @@ _WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
 RULE_NAMES = (*_PLAIN, *(f"{name}={value}" for name, (value, _) in _WITH_VALUE.items()))
 
 #: The rules without a value -> the treatments of null that they support; the first is the default.
-RULES: dict[str, tuple[str, ...]] = {name: make().nulls for name, make in _PLAIN.items()}
+RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.items()}
 
 
 @cache
@@ -235,7 +212,7 @@ def rule_of(text: str) -> Rule:
     """
     name, equals, value = text.partition("=")
     if name in _PLAIN and not equals:
-        return _PLAIN[name]()
+        return _PLAIN[name]
     if name in _WITH_VALUE and equals:
         return _WITH_VALUE[name][1](value)
     if name in _PLAIN:

@@ -65,12 +65,6 @@ def save_heatmaps(
     ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
     lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
 
-    Args:
-        table: from :func:`alignment_eval.scoring.sweep.sweep`.
-        directory: an existing directory for the figures.
-        options: how the figures look.
-        formats: endings of the files of each figure.
-
     Returns:
         The paths written.
     """

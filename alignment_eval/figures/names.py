@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 #: Longest label, in characters.
 _LONGEST = 30
@@ -56,19 +57,21 @@ def layer_label(layer: int) -> str:
     return f"layer {layer} ({place}{ending})"
 
 
-def label_of(token: str) -> str:
-    """``token`` as it is shown (:func:`visible`), shortened if it is long."""
-    text = visible(token)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def label_of(text: str, longest: int = _LONGEST) -> str:
+    """``text`` as it is shown (:func:`visible`), shortened if it is long."""
+    text = visible(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def shortened(words: Sequence[str]) -> str:
+    """A sentence on one line, shortened if it is long."""
+    return label_of(" ".join(words), 40)
 
 
 def visible(text: str) -> str:
     r"""``text`` with characters that are invisible, reorder text or break files written like ``\u200b`` in Python."""
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
     # Of the format characters only joiners shape letters; bidirectional overrides would reorder a label.
-    if character in " \u200c\u200d" or unicodedata.category(character)[0] not in "CZ":
-        return character
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        c if c in " \u200c\u200d" or unicodedata.category(c)[0] not in "CZ" else c.encode("unicode_escape").decode()
+        for c in text
+    )

@@ -175,13 +175,8 @@ def draw_map(
 
     A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` does not crop it.
 
-    Args:
-        panel: the map, its title and its links.
-        source: the columns; a column of no word (-1) gets no marks.
-        target: the rows.
-        ax: the Axes to draw on; None: a new figure of ``matplotlib.pyplot``, one column of a paper wide or as wide as
-            the sentence needs.
-        colorbar: the label of a colour bar; None: no colour bar.
+    A new figure of ``matplotlib.pyplot`` is one column of a paper wide, or as wide as the sentence needs.  ``colorbar``
+    is the label of a colour bar; None: no colour bar.
 
     Returns:
         The Axes.
@@ -230,12 +225,7 @@ def column_places(source: SentenceSide) -> NDArray[np.float64]:
 def draw_panel(axes: Axes, picture: Picture, panel: Panel, cell: float, number: str | None = None) -> QuadMesh:
     """Draw a panel of ``picture`` on ``axes``, without labels.
 
-    Args:
-        axes: the Axes to draw on.
-        picture: gives the sides and the gold.
-        panel: what to draw.
-        cell: the side of a cell.
-        number: the end of the ids of the marks in SVG; None: no ids.
+    ``cell`` is the side of a cell; ``number`` the end of the ids of the marks in SVG; None: no ids.
 
     Returns:
         The cells of the first columns, for a colour bar.

@@ -90,12 +90,7 @@ def panel_of(
 ) -> Panel:
     """The panel of the map that ``options`` name.
 
-    Args:
-        sentence: a sentence that has maps.
-        options: kind, layer, head and setting of the map; the rule gives the links.
-        level: one of :data:`~alignment_eval.maps.words.LEVELS`.
-        title: the title of the panel.
-        predicted: links to show instead of the rule's links.
+    ``predicted`` are links to show instead of those of the rule.
 
     Raises:
         InputError: as for :func:`alignment_eval.extraction.extract.extract`.

@@ -216,11 +216,8 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.  A warning
     names characters that no font has.
 
-    Args:
-        figure: the figure.
-        path: the file; an existing one is replaced.
-        description: is stored in the file's metadata.
-        dpi: dots per inch of a bitmap, also of one within a vector file.
+    An existing file is replaced.  ``description`` is stored in the file's metadata; ``dpi`` is also that of a bitmap
+    within a vector file.
 
     Raises:
         UsageError: the ending is unknown.

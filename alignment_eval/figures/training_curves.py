@@ -43,9 +43,7 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
     are metrics of layers, each run has a column and each layer a colour; else each run has a colour.  Lines show subset
     and map.
 
-    Args:
-        table: columns of :data:`~alignment_eval.figures.training_log.COLUMNS`, at least one row.
-        options: how the figure looks.
+    ``table`` has the columns :data:`~alignment_eval.figures.training_log.COLUMNS`, and at least one row.
     """
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator

@@ -34,10 +34,7 @@ def read_training_log(path: str | Path, run: str, warn: Callable[[str], None]) -
     If the number of updates goes back, as after resuming from an earlier checkpoint, the values from that update on are
     dropped and the following lines count.  Of two values of a metric at an update, the later one counts.
 
-    Args:
-        path: a file, ``-`` for standard input; lines without statistics are ignored.
-        run: the name of the run in the table.
-        warn: called with a sentence about everything that is dropped.
+    Lines without statistics are ignored.  ``warn`` is called with a sentence about everything that is dropped.
 
     Returns:
         A table with :data:`COLUMNS`, in the order of the log; and the short hash of the content.

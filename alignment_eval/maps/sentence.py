@@ -86,16 +86,7 @@ class SentenceSide:
     @cached_property
     def runs(self) -> NDArray[np.intp]:
         """The starts of runs of tokens of the same word (or of special tokens)."""
-        starts = np.ones(len(self.words), dtype=np.bool_)
-        np.not_equal(self.words[1:], self.words[:-1], out=starts[1:])
-        return np.flatnonzero(starts)
-
-    @cached_property
-    def run_words(self) -> NDArray[np.int32]:
-        """The words of :attr:`runs`, without special tokens: 0, 1, 2, … unless the numbers are damaged."""
-        words = self.words[self.runs]
-        found: NDArray[np.int32] = words[words >= 0]
-        return found
+        return np.flatnonzero(np.diff(self.words, prepend=-2))
 
     @cached_property
     def word_count(self) -> int:
@@ -179,12 +170,13 @@ class SentenceMaps:
         """
         self._require(kind)
         if f"head_{kind}" in self.arrays:
-            return self._array(f"head_{kind}")
+            return self.arrays[f"head_{kind}"]
         if kind != "attn_n":
             layers = self.layer_maps(kind)
             return np.empty((len(layers), 0, *layers.shape[1:]), dtype=layers.dtype)
-        norms = self._array("transformed_norm").astype(np.promote_types(self._array("transformed_norm").dtype, "f4"))
-        product: Array = self._array("head_attn_w") * norms[..., None, :]  # a product in float16 could overflow
+        norms = self.arrays["transformed_norm"]
+        norms = norms.astype(np.promote_types(norms.dtype, "f4"))
+        product: Array = self.arrays["head_attn_w"] * norms[..., None, :]  # a product in float16 could overflow
         return product
 
     def layer_maps(self, kind: str) -> Array:
@@ -198,8 +190,8 @@ class SentenceMaps:
         name = name or f"layer_{kind}"
         self._require(kind, name)
         if name != "head_attn_w":
-            return self._array(name)
-        mean: Array = self._array(name).mean(axis=1, dtype=np.float64)
+            return self.arrays[name]
+        mean: Array = self.arrays[name].mean(axis=1, dtype=np.float64)
         return mean if kind == "attn_w" else 0.5 * mean
 
     def layer_index(self, layer: int) -> int:
@@ -249,6 +241,3 @@ class SentenceMaps:
                 f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}); "
                 f"record it with --norm-record-kinds"
             )
-
-    def _array(self, name: str) -> Array:
-        return self.arrays[name]

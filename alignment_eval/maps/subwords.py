@@ -7,16 +7,20 @@ from 0, or -1 for a special token (``</s>``, language tags), which belongs to no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.links.sets import GoldSentence, Link, Links
 
 #: The subword markers.  ``@@`` joins a piece to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
 #: fairseq's token for a piece that is not in the dictionary.
 UNKNOWN = "<unk>"
+#: For each word of a sentence, the positions of its subwords.
+Pieces = Sequence[Sequence[int]]
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
 
@@ -26,10 +30,7 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
     ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins word 0 with or without
     the marker, and a lone ``▁`` begins a word that the next pieces continue.
 
-    Args:
-        tokens: the tokens of one sentence, special ones included.
-        mark: one of :data:`MARKS`.
-        special: true where a token is special; default: no token is.
+    ``special`` is true where a token is special; None: no token is.
 
     Returns:
         int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
@@ -99,10 +100,6 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
 
     This is for tests of characters, such as whether a word is punctuation.  A token that consists of a marker only is
     kept (``##`` may be a word); a lone ``▁`` before more pieces is dropped.
-
-    Args:
-        tokens: the tokens of one sentence, special ones included.
-        words: the word index of each token, -1 for special tokens (:func:`word_indices`).
     """
     spelled: dict[int, str] = {}
     for token, word in zip(tokens, words):
@@ -110,3 +107,31 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
             bare = "" if token == "▁" else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
             spelled[int(word)] = spelled.get(int(word), "") + bare
     return [spelled[word] or "▁" for word in sorted(spelled)]
+
+
+def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:
+    """The positions of the subwords of each word, for a sentence in subwords, none of them special.
+
+    Raises:
+        InputError: ``mark`` is not one of :data:`MARKS`.
+    """
+    pieces: list[list[int]] = []
+    for position, word in enumerate(word_indices(tokens, mark).tolist()):
+        if word == len(pieces):
+            pieces.append([])
+        pieces[word].append(position)
+    return pieces
+
+
+def subword_links(links: GoldSentence, source: Pieces, target: Pieces) -> GoldSentence:
+    """The links between subwords: each subword of a word has all links of the word."""
+    confidence = links.confidence
+    return GoldSentence(
+        _pairs(links.sure, source, target),
+        _pairs(links.possible, source, target),
+        confidence and {cell: p for link, p in confidence.items() for cell in _pairs([link], source, target)},
+    )
+
+
+def _pairs(links: Iterable[Link], source: Pieces, target: Pieces) -> Links:
+    return frozenset(pair for i, j in links for pair in product(source[i], target[j]))

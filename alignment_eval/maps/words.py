@@ -83,7 +83,8 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     null = np.add.reduce(pieces[..., special], axis=-1, keepdims=True)
     columns = np.concatenate([pieces[..., ~special], null], axis=-1)[..., rows, :]
     words = target.words[~target.special]
-    merged: NDArray[np.float64] = np.add.reduceat(columns, run_starts(words), axis=-2) / np.bincount(words)[:, None]
+    starts = np.flatnonzero(np.diff(words, prepend=-1))
+    merged: NDArray[np.float64] = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
     return spread(merged, source, target)
 
 
@@ -93,10 +94,7 @@ def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSi
     The words of a target run have its row; those of a source run have equal parts of its column.  So a row keeps its
     sum.
 
-    Args:
-        merged: [..., target runs, source runs + 1].
-        source: the source tokens.
-        target: the target tokens.
+    ``merged`` is [..., target runs, source runs + 1].
     """
     if target.spans is not None:
         merged = np.repeat(merged, target.spans, axis=-2)
@@ -163,11 +161,7 @@ def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
     require_known("combination", how, COMBINATIONS)
-    return terms_of(row_shares(scores), how)
-
-
-def terms_of(shares: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """The terms that :func:`combine` adds, from row shares."""
+    shares = row_shares(scores)
     return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
 
 
@@ -217,16 +211,10 @@ def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
             f"{len(target.tokens)}×{len(source.tokens)} target × source tokens; the records are damaged, record again"
         )
     for side in (source, target):
-        runs = side.run_words
+        words = side.words[side.runs]
+        runs = words[words >= 0]
         if not np.array_equal(runs, np.arange(len(runs))):
             raise InputError(
                 f"the word indices of the tokens are {' '.join(map(str, runs))}, not 0, 1, 2, …; the records are "
                 f"damaged, record again"
             )
-
-
-def run_starts(words: Array) -> NDArray[np.intp]:
-    """The starts of runs of the same word index (or of -1)."""
-    starts = np.ones(len(words), dtype=np.bool_)
-    np.not_equal(words[1:], words[:-1], out=starts[1:])
-    return np.flatnonzero(starts)

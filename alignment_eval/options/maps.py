@@ -6,7 +6,7 @@ import argparse
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import KIND, default_rule
-from alignment_eval.extraction.lines import LineStyle
+from alignment_eval.extraction.extract import LineStyle
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES

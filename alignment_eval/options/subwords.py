@@ -10,8 +10,7 @@ import numpy as np
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.text import token_lines
-from alignment_eval.maps.subword_links import word_pieces
-from alignment_eval.maps.subwords import MARKS, detect_mark
+from alignment_eval.maps.subwords import MARKS, detect_mark, word_pieces
 
 
 def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:

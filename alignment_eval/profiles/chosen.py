@@ -1,17 +1,20 @@
-"""The method of a text when no maps are named: by the profiles of one model or two."""
+"""The method of a text when no maps are named: by the profiles of one model or two, which are found here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import PairWords
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, WEAK, joined, with_lexicon
+from alignment_eval.extraction.defaults import ALONE, FEWEST_PAIRS, PRODUCT, WEAK, joined, with_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import Value
-from alignment_eval.profiles.describe import described
-from alignment_eval.profiles.profile import Profile
+from alignment_eval.extraction.options import ExtractionOptions, Value
+from alignment_eval.profiles.profile import Profile, read_profile
+from alignment_eval.profiles.shares import Calibration, profiles_together
+
+#: The value of ``--profile`` that ignores the profile of a model.
+NO_PROFILE = "none"
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,57 @@ def by_options(method: AlignmentMethod) -> ChosenMethod:
     return ChosenMethod(method, "maps by the options", {})
 
 
+@dataclass(frozen=True)
+class ProfileSource:
+    """Where the profile of one model may come from.
+
+    Attributes:
+        model: hash of the model.
+        carried: gives the profile that comes with the model, and its name for a reader; None: there is none.
+        calibrate: chooses maps on the text or on its recorded maps; gives the choice, and where it was made.
+    """
+
+    model: str
+    carried: Callable[[], tuple[Profile, str] | None]
+    calibrate: Callable[[], tuple[Calibration, str]]
+
+
+def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[list[Profile], list[str]]:
+    """The profile of each model, and where it comes from.
+
+    ``sources`` are those of the source-target model, and of the target-source model if there is one.  ``named`` is a
+    profile's file; ``none``: choose on the text; None: first look for a profile that comes with the model.
+
+    Raises:
+        UsageError: a profile of one direction is named for two.
+        InputError: a profile cannot be used.
+    """
+    if named is not None and named != NO_PROFILE:
+        profile = read_profile(named, sources[0].model)
+        if len(sources) == 1:
+            return [profile], [named]
+        if profile.both is None:
+            raise UsageError(
+                f"--profile {named}: is of one direction, but two models are given: expected a profile of both; "
+                f"run norm-align calibrate with --reverse-path"
+            )
+        return [profile, profile.of_reverse(sources[1].model, named)], [named, named]
+    calibrations, names = [], []
+    for source in sources:
+        carried = source.carried() if named is None else None
+        calibration, name = source.calibrate() if carried is None else (Calibration(carried[0]), carried[1])
+        calibrations.append(calibration)
+        names.append(name)
+    return profiles_together(calibrations), names
+
+
 def chosen_method(
     profiles: Sequence[Profile], names: Sequence[str], pairs: int | None, overrides: Overrides = AS_PROFILED
 ) -> ChosenMethod:
     """The method by profiles.
 
-    Args:
-        profiles: that of the source-target model, and of the target-source model if there is one.
-        names: the name of each profile, for a reader.
-        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
-        overrides: what is stated besides the profiles.
+    ``profiles`` are those of the source-target model, and of the target-source model if there is one.  ``pairs`` are
+    aligned together; None: unknown, or one by one.
 
     Raises:
         UsageError: the stated options contradict each other.
@@ -147,6 +191,47 @@ def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides, f
     return "these maps agree little: --lexicon 2 may help" if weak else ""
 
 
+def described(options: ExtractionOptions) -> str:
+    """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
+    names = []
+    for name in options.maps:
+        what = "layer" if name.head is None else "head"
+        names.append(f"{what} {replace(name, setting=None)} ({(name.setting or options.setting).upper()})")
+    if len(names) > 1 and options.combine == "mean":
+        return f"the mean of {' and '.join(names)}"
+    return " × ".join(names)
+
+
+def description(profile: Profile) -> str:
+    """What a profile reads, how that was chosen, and by which shares words are linked."""
+    maps = described(profile.streamed.forward)
+    if profile.chosen_by == "training":
+        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
+    else:
+        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
+    rules = f"rule {_rule(profile.streamed, ALONE)}"
+    if profile.alone.lexicon_passes:
+        rules += f", with a lexicon {profile.alone.forward.rule}"
+    if profile.both is not None:
+        rules += f", both models {_rule(profile.both, PRODUCT)}"
+    return f"{maps}, {chosen}; {rules}"
+
+
+def _figure(profile: Profile) -> str:
+    if profile.figure is None:
+        return "no two maps could be compared"
+    if profile.chosen_by == "gold":
+        return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
+    return f"{100 * profile.figure:.1f} % agreement"
+
+
+def _rule(method: AlignmentMethod, default: float) -> str:
+    name, _, value = method.forward.rule.partition("=")
+    if name not in ("balanced", "grow"):
+        return method.forward.rule
+    return f"{name}={value} ({'default' if value == str(default) else f'estimated; default {default}'})"
+
+
 def few_pairs_warning(pairs: int) -> str | None:
     """What to warn of if a lexicon was counted on ``pairs`` sentence pairs; None: they are enough."""
     if pairs >= FEWEST_PAIRS:
@@ -158,13 +243,7 @@ def few_pairs_warning(pairs: int) -> str | None:
 
 
 def seen_warning(profile: Profile | None, pairs: Iterable[PairWords], size: int) -> str | None:
-    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned.
-
-    Args:
-        profile: what the maps were chosen by, if it is a profile.
-        pairs: the words of each pair; read only if the choice was made by gold.
-        size: how many pairs there are.
-    """
+    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned."""
     seen = 0 if profile is None else profile.seen(pairs)
     if not seen:
         return None

@@ -1,22 +1,32 @@
-"""Profiles of recorded runs: a named file, the profile in the records, or a choice on the recorded maps."""
+"""Recorded runs: the method by their profiles, and their sentence pairs in one direction or in two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import words_of
+from alignment_eval.extraction.bidirectional import PairWords, words_of
+from alignment_eval.extraction.corpus import read_direction
 from alignment_eval.extraction.defaults import KIND, PAIRS
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.extract import PairMap
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.links.checks import Texts
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.chosen import AS_PROFILED, ChosenMethod, Overrides, chosen_method
-from alignment_eval.profiles.find import ProfileSource, find_profiles
+from alignment_eval.profiles.chosen import (
+    AS_PROFILED,
+    ChosenMethod,
+    Overrides,
+    ProfileSource,
+    chosen_method,
+    find_profiles,
+)
 from alignment_eval.profiles.profile import Profile, parse_profile
 from alignment_eval.profiles.shares import Calibration, calibration
 from alignment_eval.records.store import Records, RunInfo
+from alignment_eval.scoring.gold_corpus import confirmed
 
 
 def model_of(info: RunInfo) -> str | None:
@@ -30,11 +40,8 @@ def method_of_records(
 ) -> ChosenMethod:
     """The method by the profiles of runs, where no maps are named.
 
-    Args:
-        runs: the records of the source-target model, and of the target-source model if there are any.
-        named: a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
-        overrides: what is stated beside the profiles.
-        pair_by_pair: whether no lexicon is counted unless it is stated.
+    ``named`` is a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
+    With ``pair_by_pair`` no lexicon is counted unless it is stated.
 
     Raises:
         UsageError: what is stated does not go together; a profile of one direction is named for two; or the maps to
@@ -49,8 +56,15 @@ def method_of_records(
         profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
     chosen = chosen_method(profiles, names, runs[0].info.size, overrides)
     for run, name, options in zip(runs, names, (chosen.method.forward, chosen.method.reverse)):
-        if options is not None:
-            check_maps(name, options.maps, run.info, run.directory)
+        for chosen_map in () if options is None else options.maps:
+            if chosen_map.layer not in run.info.layers or (
+                chosen_map.head is not None and chosen_map.head >= run.info.heads
+            ):
+                raise InputError(
+                    f"{name}: reads map {chosen_map} (LAYER.HEAD, or LAYER for a whole one), but {run.directory} holds "
+                    f"layers {', '.join(map(str, run.info.layers))} of {run.info.heads} heads, counted from 0: "
+                    f"expected records with those layers"
+                )
     return chosen
 
 
@@ -89,22 +103,53 @@ def _different(records: Records) -> Iterator[SentenceMaps]:
             return
 
 
-def check_maps(name: str, maps: Sequence[MapName], info: RunInfo, directory: str | Path) -> None:
-    """Check that the records of a run have the maps of a profile.
+def directed_pairs(
+    records: Records, reverse: Records | None, method: AlignmentMethod, level: str, texts: Texts | None
+) -> Iterator[tuple[PairMap, PairMap | None]]:
+    """What the maps of one run or of two say of each sentence pair.
 
-    Args:
-        name: the profile, for messages.
-        maps: its maps of this direction.
-        info: the run.
-        directory: its records, for messages.
+    The pairs that a lexicon is counted on come first; if there are others, the records are read twice.  Otherwise the
+    order is that of the first run.
 
     Raises:
-        InputError: they lack a layer or head.
+        InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
     """
-    for chosen in maps:
-        if chosen.layer not in info.layers or (chosen.head is not None and chosen.head >= info.heads):
-            raise InputError(
-                f"{name}: reads map {chosen} (LAYER.HEAD, or LAYER for a whole one), but {directory} holds layers "
-                f"{', '.join(map(str, info.layers))} of {info.heads} heads, counted from 0: expected records with "
-                f"those layers"
-            )
+    back: dict[int, PairMap] = {}
+    if reverse is not None and method.reverse is not None:
+        try:
+            exchanged = None if texts is None else texts.exchanged
+            sentences = best_of_each(reverse, method.reverse, level, exchanged)
+            back = {sentence.id: read_direction(sentence, method.reverse) for sentence in sentences}
+        except InputError as error:
+            raise InputError(f"{reverse.directory}: {error}") from error
+    first = method.lexicon_pairs if method.lexicon_passes else records.info.size
+    for ids in (range(first), range(first, records.info.size)):
+        for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
+            if sentence.id in ids:
+                yield read_direction(sentence, method.forward), back.get(sentence.id)
+
+
+def best_of_each(
+    records: Records, options: ExtractionOptions, level: str, texts: Texts | None
+) -> Iterator[SentenceMaps]:
+    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
+
+    Raises:
+        InputError: a sentence has other words than its ``texts``, or the records lack a layer that is to be read.
+    """
+    for sentence in records.best():
+        for name in options.maps:
+            sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
+        checked = sentence if texts is None else confirmed(sentence, texts)
+        yield checked.by_tokens() if level == "token" else checked
+
+
+def with_words(
+    pairs: Iterable[tuple[PairMap, PairMap | None]], words: dict[int, tuple[PairWords, PairWords | None]]
+) -> Iterator[tuple[PairMap, PairMap | None]]:
+    """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
+    for forward, reverse in pairs:
+        if forward.scores is not None and (reverse is None or reverse.scores is not None):
+            other = None if reverse is None else words_of(reverse.sentence)
+            words[forward.sentence.id] = words_of(forward.sentence), other
+        yield forward, reverse

@@ -93,10 +93,6 @@ class Profile:
     def of_reverse(self, model: str, name: str) -> Profile:
         """The profile of the model of the other direction, as far as this one of two knows it.
 
-        Args:
-            model: hash of that model.
-            name: this profile's file, for messages.
-
         Raises:
             InputError: it was chosen for another model.
         """
@@ -143,8 +139,8 @@ def calibrated(
         agreement: the two maps that agree most; None where no two could be compared.
         layers: the numbers of all decoder layers.
         model: hash of the model.
-        text: hash of the words of the sentence pairs that were compared.
-        pairs: how many there were.
+        text: hash of the words of the ``pairs`` that were compared.
+        pairs: their number.
         guided: the maps that the model was trained to align with, in AWI and in AWO; empty if it was not.
     """
     chosen_by: ChosenBy = "upper-layers"
@@ -166,13 +162,7 @@ def calibrated(
 
 
 def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
-    """The profile of a model by its maps of the lowest AER on a development gold.
-
-    Args:
-        choice: what was compared.
-        model: hash of the model.
-        gold: hash of the gold.
-    """
+    """The profile of a model by its maps of the lowest AER on a development gold."""
     alone = streamed = AlignmentMethod(choice.maps)
     if choice.maps.rule == SINGLE_RULE:
         alone, streamed = by_default(choice.maps)
@@ -190,12 +180,7 @@ def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
 
 
 def by_default(maps: ExtractionOptions, share: float = ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
-    """The default methods for one model's maps: for texts of enough pairs, and for single pairs.
-
-    Args:
-        maps: the maps.
-        share: the two-way share without a lexicon.
-    """
+    """The default methods for one model's maps: for texts of enough pairs, and for single pairs."""
     return one_direction(maps, wants_lexicon([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
 
 
@@ -230,9 +215,7 @@ def profile_path(checkpoint: str | Path) -> Path:
 def read_profile(path: str | Path, model: str | None = None) -> Profile:
     """Read a profile file.
 
-    Args:
-        path: the file.
-        model: hash of the model that it is to be used with; None: not checked.
+    If ``model`` is given, it is the hash of the model that the profile is to be used with.
 
     Raises:
         InputError: it cannot be read, is no profile, or is of a later version or of another model.

@@ -147,10 +147,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
 
     Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
 
-    Args:
-        sentences: the maps of all layers of one model; those without maps are skipped.
-        kind: a map kind.
-        pairs: how many sentences with maps are read, from the first on.
+    ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
     Returns:
         None if the model has one layer only, or if no two maps share a link.
@@ -193,12 +190,8 @@ def choose_by_gold(
     Of equal ones the first: by kind, by rule, then by layer and head of the AWO map, then of the AWI map; a whole layer
     comes after its heads, and the upper layers come last.
 
-    Args:
-        sentences: the maps of all layers of one model, in any order; id k belongs to ``gold[k]``.  They are read once
-            for each kind and rule.
-        gold: the gold, one entry a sentence; report AER on another one.
-        kinds: map kinds.
-        rules: extraction rules; each has its default treatment of null.
+    ``sentences`` have the maps of all layers of one model, in any order; id k belongs to ``gold[k]``.  They are read
+    once for each kind and rule; each rule has its default treatment of null.
 
     Raises:
         InputError: as :class:`alignment_eval.scoring.gold_corpus.GoldCorpus`, or a map is damaged.
@@ -261,10 +254,7 @@ class _GoldCounts:
 def aer_of_method(method: AlignmentMethod, pairs: Sequence[DirectedPair], gold: Sequence[GoldSentence]) -> float:
     """The AER of the links of a method; a sentence without maps counts as an empty hypothesis.
 
-    Args:
-        method: how links are made.
-        pairs: the sentence pairs as their maps were read; id k belongs to ``gold[k]``.
-        gold: the gold, one entry a sentence.
+    Pair k, as its maps were read, belongs to ``gold[k]``.
     """
     sentences = {forward.sentence.id: forward.sentence for forward, _ in pairs}
     hits = np.zeros(3, dtype=np.int64)

@@ -55,9 +55,6 @@ def best_share(shares: NDArray[np.float64]) -> float:
     That is because one more cell of share a raises F exactly if a > F / (1 + β²) (for β = 1: Lipton et al. 2014,
     Optimal Thresholding of Classifiers to Maximize F1 Measure, theorem 1).  So t is at most 1 / (1 + β²).
 
-    Args:
-        shares: two-way shares of any word pairs, from 0 to 1.
-
     Raises:
         InputError: none is above 0.
     """
@@ -71,10 +68,6 @@ def best_share(shares: NDArray[np.float64]) -> float:
 
 def estimated_share(pairs: Iterable[DirectedPair], method: AlignmentMethod) -> float:
     """:func:`best_share` of the word maps that a method reads its links from; the share of its rule is not read.
-
-    Args:
-        pairs: sentence pairs as :func:`alignment_eval.extraction.corpus.align_pair` takes them.
-        method: reads word maps by a rule of two-way shares.
 
     Raises:
         InputError: as that function and :func:`best_share`.
@@ -158,11 +151,8 @@ def calibration(
 
     If the sentence pairs are too few to compare maps on, it reads the upper layers.
 
-    Args:
-        sentences: the maps of all layers, of different sentence pairs.
-        layers: the numbers of all decoder layers.
-        model: hash of the model.
-        guided: the maps that the model was trained to align with; empty if it was not.
+    ``sentences`` are different pairs with the maps of all layers; ``layers`` are all decoder layers; ``guided`` are the
+    maps that the model was trained to align with.
     """
     if len(sentences) < FEWEST_PAIRS:
         return Calibration(calibrated(None, layers, model, "", len(sentences), guided))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import SentenceLinks, WordLinks
+from alignment_eval.extraction.extract import SentenceLinks
+from alignment_eval.figures.names import shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, write_lines
@@ -18,7 +19,6 @@ from alignment_eval.links.sets import Link
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.report.html import heat_table, text_of, text_table
-from alignment_eval.report.labels import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ class Alignment:
         """The alignment that was extracted for these words; if ``links`` is None, ``status`` says why."""
         if links is None:
             return cls(tuple(source), tuple(target), [], status=status)
-        confidences = links.confidences() if isinstance(links, WordLinks) else {}
+        confidences = {} if links.shares is None else links.confidences()
         return cls(tuple(source), tuple(target), sorted(links.links), confidences, status)
 
     @property

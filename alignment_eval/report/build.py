@@ -175,12 +175,8 @@ def build(
 ) -> Report:
     """Score all maps of ``sentences`` and keep what the page shows.
 
-    Args:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry a sentence.
-        options: what to report.
-        texts: the lengths of the texts; with them every sentence must have the same number of words.
-        systems: alignments that are shown next to the maps.
+    ``sentences`` are the best hypotheses, in any order; id k belongs to ``gold[k]``.  With ``texts`` every sentence
+    must have the same number of words as its text.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
@@ -193,7 +189,9 @@ def build(
     unaligned = np.zeros(len(systems), dtype=np.int64)
     for sentence, matrix in corpus:
         links = collected.add(sentence, matrix)
-        beside = [inside(system, sentence) for system in systems]
+        beside = [system.links.get(sentence.id, frozenset()) for system in systems]
+        for system, chosen in zip(systems, beside):
+            check_links(chosen, sentence, f"{system.name}:{sentence.id + 1}")
         linked = np.array([len({j for _, j in chosen}) for chosen in beside], dtype=np.int64)
         unaligned += sentence.target.word_count - linked
         if (place := shown.get(sentence.id)) is not None:
@@ -208,7 +206,10 @@ def build(
         "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
         "settings": {name: SETTINGS[name] for name in options.settings},
         "steps": STEPS,
-        "maps": [_place(entry, collected.layers) for entry in maps],
+        "maps": [  # the layer is its place among the layers
+            {"kind": m.kind, "setting": m.setting, "layer": collected.layers.index(m.layer), "head": m.head}
+            for m in maps
+        ],
         "best": lowest(maps).number,
         "systems": [system.name for system in systems],
         "sentences": entries,
@@ -230,17 +231,6 @@ def build(
     )
 
 
-def inside(system: System, sentence: SentenceMaps) -> Links:
-    """The links of ``system`` in a sentence.
-
-    Raises:
-        InputError: one is outside the sentence.
-    """
-    links = system.links.get(sentence.id, frozenset())
-    check_links(links, sentence, f"{system.name}:{sentence.id + 1}")
-    return links
-
-
 def system_scores(
     systems: Sequence[System], gold: Sequence[GoldSentence], unaligned: Sequence[int], resampling: Resampling
 ) -> Iterator[SystemScore]:
@@ -250,17 +240,19 @@ def system_scores(
     links = [[system.links.get(id_, frozenset()) for id_ in range(len(gold))] for system in systems]
     rows = [[(len(a), len(g.sure), len(a & g.sure), len(a & g.possible)) for a, g in zip(of, gold)] for of in links]
     counts = Counts(*np.moveaxis(np.array(rows, dtype=np.int64), -1, 0))
-    for system, score in zip(systems, link_scores(counts, unaligned, resampling)):
-        yield SystemScore(score.score, score.interval, score.unaligned, system.name, system.description)
+    for system, figures in zip(systems, link_scores(counts, unaligned, resampling)):
+        yield SystemScore(*figures, system.name, system.description)
 
 
-def link_scores(counts: Counts, unaligned: Sequence[int], resampling: Resampling) -> Iterator[LinkScore]:
-    """The score and interval of each of the ``counts`` [maps, sentences]."""
+def link_scores(
+    counts: Counts, unaligned: Sequence[int], resampling: Resampling
+) -> Iterator[tuple[Score, Interval, int]]:
+    """The fields of a :class:`LinkScore` for each of the ``counts`` [maps, sentences]."""
     for number, sampled in enumerate(confidence_each(counts, resampling)):
         interval = sampled["aer"]
         assert interval is not None  # AER is always defined
         score = Score.of(Counts(*(values[number] for values in counts.arrays())))
-        yield LinkScore(score, interval, int(unaligned[number]))
+        yield score, interval, int(unaligned[number])
 
 
 class _Collected:
@@ -277,7 +269,8 @@ class _Collected:
         """Count a sentence, and return the links of every map: [maps, source words, target words]."""
         if not self.layers:
             self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
-        links = predicted(sentence, self.options)
+        linked = linked_maps(sentence, self.options.extraction())
+        links = np.concatenate([kind.reshape(math.prod(kind.shape[:2]), *kind.shape[2:]) for kind in linked])
         self._counts[sentence.id] = gold.hits(links).T
         self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
         return links
@@ -299,26 +292,9 @@ class _Collected:
             for layer in self.layers
             for head in (*range(self.kinds[option.kind].heads), None)
         ]
-        for number, (place, links) in enumerate(
-            zip(places, link_scores(counts, self._unaligned.tolist(), self.options.resampling))
-        ):
-            yield MapScore(links.score, links.interval, links.unaligned, number, *place)
-
-
-def predicted(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
-    """The links of every map of a sentence: [maps, source words, target words]."""
-    linked = linked_maps(sentence, options.extraction())
-    return np.concatenate([links.reshape(math.prod(links.shape[:2]), *links.shape[2:]) for links in linked])
-
-
-def _place(entry: MapScore, layers: Sequence[int]) -> dict[str, object]:
-    """A map for the page; ``layer`` is the place among the layers."""
-    return {
-        "kind": entry.kind,
-        "setting": entry.setting,
-        "layer": layers.index(entry.layer),
-        "head": entry.head,
-    }
+        scores = link_scores(counts, self._unaligned.tolist(), self.options.resampling)
+        for number, ((kind, setting, layer, head), figures) in enumerate(zip(places, scores)):
+            yield MapScore(*figures, number, kind, setting, layer, head)
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, systems: Sequence[Links]) -> dict[str, object]:

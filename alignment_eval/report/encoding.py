@@ -78,10 +78,7 @@ def layout(sentence: SentenceMaps, kinds: Sequence[str]) -> dict[str, KindLayout
 def encode_sentence(sentence: SentenceMaps, kinds: dict[str, KindLayout], links: NDArray[np.bool_]) -> bytes:
     """The block of a sentence (see above).
 
-    Args:
-        sentence: a sentence that has maps.
-        kinds: from :func:`layout`.
-        links: [maps, source words, target words].
+    ``links`` are [maps, source words, target words].
     """
     planes = np.concatenate([plane.reshape(-1, *plane.shape[-2:]) for plane in _planes(sentence, kinds)])
     norms = np.empty((0, 1))

@@ -28,11 +28,7 @@ def heat_table(
 ) -> str:
     """A table with source words as columns and target words as rows, or a note that it would be too large.
 
-    Args:
-        columns: the source words.
-        rows: the target words.
-        strengths: opacity of each cell's colour, from 0 to 1, [rows, columns].
-        texts: the text of each cell, [rows, columns].
+    ``strengths`` are the opacities of the cells' colour, from 0 to 1; they and ``texts`` are [rows, columns].
     """
     if len(columns) * len(rows) > _MOST_CELLS:
         size = f"{len(rows)} × {len(columns)}"

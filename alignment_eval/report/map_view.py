@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.figures.names import kind_name, layer_label
+from alignment_eval.figures.names import kind_name, layer_label, shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import row_shares
 from alignment_eval.report.html import heat_table, text_of
-from alignment_eval.report.labels import distinct, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 
 #: The kind that a notebook cell shows if it was recorded.
 _SHOWN = "attn_n"
+
+
+def distinct(words: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Make words distinct by numbering repeated ones: ``the``, ``cat``, ``the#2``; no word gets a reserved name."""
+    taken = set(reserved)
+    names = []
+    counts: Counter[str] = Counter()
+    for word in words:
+        counts[word] += 1
+        name = word if counts[word] == 1 else f"{word}#{counts[word]}"
+        while name in taken:
+            counts[word] += 1
+            name = f"{word}#{counts[word]}"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 @dataclass(frozen=True, repr=False, eq=False)

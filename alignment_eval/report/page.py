@@ -31,11 +31,7 @@ MISSING = "–"
 def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any]) -> str:
     """The HTML of a report.
 
-    Args:
-        report: from :func:`alignment_eval.report.build.build`.
-        title: the title of the page.
-        signature: the signature of the scores.
-        provenance: other information on the records, shown as JSON.
+    ``provenance`` is other information on the records, shown as JSON.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import Optional
 
-from alignment_eval.profiles.find import ProfileSource, find_profiles
+from alignment_eval.profiles.chosen import ProfileSource, find_profiles
 from alignment_eval.profiles.profile import Profile, read_profile
 from alignment_eval.profiles.shares import Calibration
 from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
@@ -21,7 +21,7 @@ def profiles_of(
     named: Optional[str] = None,
     max_tokens: int = 4000,
 ) -> tuple[list[Profile], list[str]]:
-    """The profile of each model and its name (:func:`alignment_eval.profiles.find.find_profiles`).
+    """The profile of each model and its name (:func:`alignment_eval.profiles.chosen.find_profiles`).
 
     Args:
         directions: the source-target model, and the target-source model if there is one.

@@ -10,10 +10,8 @@ import torch
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import AlignedPair
-from alignment_eval.extraction.extract import WordLinks
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.profiles.chosen import Overrides, chosen_method
-from alignment_eval.profiles.find import NO_PROFILE
+from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.lexicon_file import read_lexicon
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -126,4 +124,4 @@ def _check_profile(direction: Direction) -> None:
 
 
 def _confidences(pair: AlignedPair) -> list[float]:
-    return list(pair.links.confidences().values()) if isinstance(pair.links, WordLinks) else []
+    return [] if pair.links is None or pair.links.shares is None else list(pair.links.confidences().values())

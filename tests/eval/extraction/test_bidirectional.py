@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_text, join_links, join_maps, words_of
+from alignment_eval.extraction.bidirectional import check_same_text, words_of
 from alignment_eval.extraction.corpus import align_pair
-from alignment_eval.extraction.extract import PairMap, WordLinks, extract, pair_map
+from alignment_eval.extraction.extract import SentenceLinks, extract, pair_map
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.links.sets import transpose
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
@@ -31,10 +31,10 @@ def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[S
 
 def both(
     forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
-) -> tuple[WordLinks, WordLinks, WordLinks]:
+) -> tuple[SentenceLinks, SentenceLinks, SentenceLinks]:
     maps = pair_map(forward, options), pair_map(reverse, options)
     aligned = align_pair(maps, AlignmentMethod(options, options, BidirectionalOptions(how)))
-    assert isinstance(aligned.links, WordLinks)
+    assert isinstance(aligned.links, SentenceLinks)
     return aligned.links, maps[0].links(options), maps[1].links(options)
 
 
@@ -62,20 +62,6 @@ def test_mutual_is_what_both_directions_have(
     # a smallest confidence may be asked for before or after
     least = 0.25
     assert set(found.confidences(least)) == set(one.confidences(least)) & transpose(other.confidences(least))
-
-
-@given(**CASES)
-def test_mutual_argmax_cell_by_cell(
-    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str
-) -> None:
-    forward, reverse = pair(make_sentence, source, target, seed)
-    found, one, other = both(forward, reverse, "mutual", ExtractionOptions("attn_w", 0, 1, setting, null=null))
-    expected = set()
-    for i, j in np.ndindex(one.linked.shape):
-        columns = slice(None) if null == "allow" else slice(-1)
-        if one.shares[j, columns].argmax() == i and other.shares[i, columns].argmax() == j:
-            expected.add((i, j))
-    assert found.links == expected
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
@@ -112,26 +98,6 @@ def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, 
         shares = [value / sum(products) if sum(products) else 0.0 for value in products]
         assert {i for i, k in found.links if k == j} == {i for i, share in enumerate(shares) if share >= 0.2}
         np.testing.assert_allclose(found.shares[j], [*shares, 0], rtol=1e-12)
-
-
-def test_by_hand() -> None:
-    """Source a b, target x y: both x and y take a, but a takes y and b takes x."""
-    forward = WordLinks(
-        np.array([[True, True], [False, False]]), np.array([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1]])
-    )  # [source, target], [target, source + 1]
-    reverse = WordLinks(np.array([[False, True], [True, False]]), np.array([[0.0, 0.9, 0.1], [0.7, 0.2, 0.1]]))
-    s = SentenceMaps(
-        0,
-        SentenceSide(("a", "b"), np.array([0, 1], np.int32)),
-        SentenceSide(("x", "y"), np.array([0, 1], np.int32)),
-        (0,),
-    )
-    mutual = join_links(BidirectionalOptions("mutual"), forward, reverse)
-    assert mutual.confidences() == {(0, 1): 0.8}  # y takes a with 0.8, a takes y with 0.9
-    joined = join_maps("average", PairMap(s, forward.shares), PairMap(s, reverse.shares))
-    average = joined.links(ExtractionOptions("attn_w", 0))
-    # row x: (0.6 + 0) / 2, (0.3 + 0.7) / 2, null 0.1 / 2; row y: (0.8 + 0.9) / 2, (0.1 + 0.2) / 2, null 0.1 / 2
-    assert average.confidences() == {(1, 0): pytest.approx(0.5 / 0.85), (0, 1): pytest.approx(0.85 / 1.05)}
 
 
 def test_refusals(make_sentence: Factory) -> None:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import words_of
 from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
@@ -14,7 +12,6 @@ from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.links.sets import Link
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import SentenceMaps
-from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 Pairs = list[DirectedPair]
@@ -71,38 +68,3 @@ def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceM
             expected = symmetrize(extract(one, FORWARD), exchanged(other), how)
         assert found[id_] == expected
     assert any(found.values())
-
-
-def test_without_a_lexicon_pairs_stream(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:
-    taken = []
-
-    def watched() -> Iterator[DirectedPair]:
-        for pair in pairs_of(sentences, AlignmentMethod(FORWARD)):
-            taken.append(pair[0].sentence.id)
-            yield pair
-
-    for number, pair in enumerate(align_corpus(watched(), AlignmentMethod(FORWARD)), 1):
-        assert (len(taken), taken[-1]) == (number, pair.id)
-
-
-def test_maps_are_let_go(make_sentence: Factory) -> None:
-    read = read_direction(make_sentence(3), FORWARD)
-    assert not read.sentence.arrays
-    assert words_of(read.sentence) == words_of(make_sentence(3))
-
-
-def test_symmetrised_links_have_no_confidences(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]]) -> None:
-    method = AlignmentMethod(FORWARD, REVERSE, BidirectionalOptions(method="union"))
-    first = next(align_corpus(pairs_of(sentences, method), method))
-    assert first.links is not None
-    with pytest.raises(UsageError, match="no confidences"):
-        first.links.confidences()
-
-
-@pytest.mark.parametrize("both", [BidirectionalOptions("mutual"), BidirectionalOptions(method="union")], ids=str)
-def test_other_words_in_the_other_direction(make_sentence: Factory, both: BidirectionalOptions) -> None:
-    method = AlignmentMethod(FORWARD, REVERSE, both)
-    one = make_sentence(3, source="a b </s>", target="x </s>")
-    other = replace(make_sentence(4, source="x y </s>", target="a b </s>"), id=3)
-    with pytest.raises(InputError, match=facts("sentence 3 (line 4) … 2 source and 1 target words")):
-        list(align_corpus(pairs_of({3: (one, other)}, method), method))

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import join_maps, words_of
 from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
-from alignment_eval.extraction.extract import PairMap, WordLinks, pair_map, word_links
+from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
-from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
@@ -41,7 +40,7 @@ def read(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[Dire
 
 def by_hand(
     sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
-) -> dict[int, WordLinks]:
+) -> dict[int, SentenceLinks]:
     """The first pairs by the lexicon that they make, each without its own cells, the others by its totals."""
     maps = {s.id: (s, words_of(s), word_links(s, options).shares[:, :-1]) for s in sentences if s.ok}
     counted = [id_ for id_ in maps if id_ < first]
@@ -53,12 +52,12 @@ def by_hand(
     return {k: PairMap(maps[k][0], np.pad(w, ((0, 0), (0, 1)))).links(options) for k, w in weighed.items()}
 
 
-def check(found: list[AlignedPair], expected: dict[int, WordLinks]) -> None:
+def check(found: list[AlignedPair], expected: dict[int, SentenceLinks]) -> None:
     for pair in found:
         if pair.id not in expected:
             assert (pair.links, pair.status) == (None, "too long")
             continue
-        assert isinstance(pair.links, WordLinks)
+        assert isinstance(pair.links, SentenceLinks)
         np.testing.assert_array_equal(pair.links.linked, expected[pair.id].linked)
         np.testing.assert_allclose(pair.links.shares, expected[pair.id].shares, rtol=1e-9)
 
@@ -75,17 +74,6 @@ def test_the_first_pairs_are_counted(
     assert [pair.id for pair in found] == list(range(SIZE))
     check(found, by_hand(sentences, options, exponent, first))
     assert [lexicon.pairs for lexicon in counted] == [min(first, SIZE) - (first > 2)]
-
-
-def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list[SentenceMaps]) -> None:
-    method = AlignmentMethod(TWO_WAY, lexicon_passes=2, lexicon_pairs=5)
-    expected = {pair.id: pair for pair in align_corpus(read(sentences, TWO_WAY), method)}
-    shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
-    for pair, sentence in zip(align_corpus(read(shuffled, TWO_WAY), method), shuffled):
-        assert pair.id == sentence.id
-        if pair.links is not None:
-            assert isinstance(pair.links, WordLinks)
-            np.testing.assert_array_equal(pair.links.shares, expected[pair.id].links.shares)
 
 
 def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences: list[SentenceMaps]) -> None:
@@ -114,8 +102,8 @@ def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) 
         if pair.links is None:
             assert alone.links is None
         else:
-            assert isinstance(alone.links, WordLinks)
-            assert isinstance(pair.links, WordLinks)
+            assert isinstance(alone.links, SentenceLinks)
+            assert isinstance(pair.links, SentenceLinks)
             np.testing.assert_array_equal(alone.links.shares, pair.links.shares)
             np.testing.assert_array_equal(alone.links.linked, pair.links.linked)
 
@@ -134,24 +122,6 @@ def test_both_directions(make_sentence: Factory) -> None:
     pairs = [(read_direction(f, TWO_WAY), read_direction(r, PRODUCT)) for f, r in zip(forward, back)]
     expected = {k: PairMap(forward[k], np.pad(w, ((0, 0), (0, 1)))).links(TWO_WAY) for k, w in enumerate(scores)}
     check(list(align_corpus(pairs, method)), expected)
-
-
-def test_a_lexicon_of_other_text(make_sentence: Factory) -> None:
-    lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
-    sides = " ".join("b" * 50), " ".join("x" * 50)
-    pairs = read([make_sentence(k, source=f"{sides[0]} </s>", target=f"{sides[1]} </s>") for k in range(2)], TWO_WAY)
-    with pytest.raises(InputError, match=r"100 source words, 100 \(100%\) are not in the lexicon"):
-        next(align_corpus(pairs, AlignmentMethod(TWO_WAY), lexicon))  # before the first link
-    list(align_corpus(pairs[:1], AlignmentMethod(TWO_WAY), lexicon))  # 50 words say nothing
-
-
-def test_what_goes_with_no_lexicon(sentences: list[SentenceMaps]) -> None:
-    lexicon, _ = count_lexicon([], 1, 1)
-    method = AlignmentMethod(TWO_WAY, TWO_WAY, BidirectionalOptions(method="union"))
-    with pytest.raises(UsageError, match=facts("with --symmetrize")):
-        list(align_corpus(read(sentences, TWO_WAY), method, lexicon))
-    with pytest.raises(UsageError, match=facts("lexicon pairs 0 … 1 or more")):
-        AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=0)
 
 
 def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) -> None:
@@ -173,3 +143,14 @@ def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) ->
         else:
             next(aligned)
         assert len(taken) == 1000
+
+
+def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list[SentenceMaps]) -> None:
+    method = AlignmentMethod(TWO_WAY, lexicon_passes=2, lexicon_pairs=5)
+    expected = {pair.id: pair for pair in align_corpus(read(sentences, TWO_WAY), method)}
+    shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
+    for pair, sentence in zip(align_corpus(read(shuffled, TWO_WAY), method), shuffled):
+        assert pair.id == sentence.id
+        if pair.links is not None:
+            assert isinstance(pair.links, SentenceLinks)
+            np.testing.assert_array_equal(pair.links.shares, expected[pair.id].links.shares)

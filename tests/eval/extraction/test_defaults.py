@@ -65,11 +65,6 @@ def test_other_shares_stay_with_a_lexicon(method):
     assert with_lexicon(method) == method
 
 
-def test_shares_do_not_depend_on_what_was_given_before():
-    again = both_directions(FORMED.with_rule("two-way=0.9"), UPPER, lexicon=False)
-    assert again == both_directions(FORMED, UPPER, lexicon=False)
-
-
 def test_a_stated_share():
     assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "balanced=0.4"
     assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "balanced=0.45"

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
 from alignment_eval.maps.words import two_way_shares
-from tests.facts import facts
 
 #: PairWords and word map, [target words, source words], of a sentence pair.
 Pair = tuple[PairWords, np.ndarray]
@@ -125,14 +123,6 @@ def test_a_pair_of_words_that_meets_again_wins() -> None:
     assert unknown[1, 1] == pytest.approx(math.sqrt(PRIOR / math.sqrt(3)))
 
 
-def test_small_sums_are_left_out() -> None:
-    scores = np.array([[1.0, 1e-6], [1e-6, 1.0]])
-    lexicon, _ = count_lexicon([((["a", "b"], ["x", "y"]), scores)], 1, 1)
-    assert len(lexicon.cells) == len(lexicon.sums) == 2
-    assert (lexicon.sums >= LEAST_SUM).all()
-    assert list(lexicon.source.counts) == [1, 1, 0]
-
-
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
 def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
     lexicon, found = count_lexicon(pairs, 2, 1)
@@ -141,18 +131,6 @@ def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
     assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
     np.testing.assert_allclose(lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
     assert lexicon.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
-
-
-def test_only_one_sentence_keeps_its_order() -> None:
-    """Words that stand nowhere else are weighed alike."""
-    scores = np.random.default_rng(3).random((3, 4))
-    _, (found,) = count_lexicon([((list("abcd"), list("xyz")), scores)], 1, 1)
-    np.testing.assert_allclose(found / scores, PRIOR / 2)
-
-
-def test_a_lexicon_is_counted_at_least_once() -> None:
-    with pytest.raises(UsageError, match=facts("lexicon passes 0 … 1 or more")):
-        count_lexicon(random_text(1), 0, 1)
 
 
 def test_sums_below_a_thousandth_are_dropped() -> None:

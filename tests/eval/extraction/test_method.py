@@ -30,16 +30,6 @@ def test_a_method_survives_json(method: AlignmentMethod) -> None:
     assert msgspec.convert(stored, AlignmentMethod, dec_hook=lambda type_, value: type_(value)) == method
 
 
-def test_fields_say_what_changes_links() -> None:
-    single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
-    assert single == KOBAYASHI.fields()
-    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2, "lexicon_pairs": 10000}
-    assert list(joined)[-4:] == ["join", "reverse_heads", "lexicon", "lexicon_pairs"]
-    assert joined["reverse_heads"] == "2"
-    assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
-    assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it
-
-
 def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied() -> None:
     mean = ExtractionOptions("attn_n", heads=parse_maps("0,1,2"), setting="awo", rule="two-way=.3")
     single = ExtractionOptions("attn_n", 1, combine="product", setting="awo", rule="two-way=.3")
@@ -89,3 +79,13 @@ def test_options_that_do_not_go_together(options: dict[str, Any], text: str) -> 
 def test_one_known_way_for_two_directions(options: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError, match=facts(text)):
         BidirectionalOptions(**options)
+
+
+def test_fields_say_what_changes_links() -> None:
+    single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
+    assert single == KOBAYASHI.fields()
+    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2, "lexicon_pairs": 10000}
+    assert list(joined)[-4:] == ["join", "reverse_heads", "lexicon", "lexicon_pairs"]
+    assert joined["reverse_heads"] == "2"
+    assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
+    assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from alignment_eval.figures.heatmap import Grid, draw_heatmap, save_heatmaps, summary
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
+from alignment_eval.figures.style import COLUMN, PAGE
 from tests.eval.figures.printed import check_print
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -43,17 +43,6 @@ def test_one_figure_a_configuration_and_a_summary(tmp_path: Path) -> None:
     assert {"layer 2", "layer 5", "head", "AER %"} <= set(shown)
     cells = [text for text in shown if re.fullmatch(r"\d\d\.\d", text)]
     assert cells == ["16.0", "17.0", "18.0", "19.0", "20.0", "21.0"]  # no 99.0: whole layers are left out
-
-
-def test_formats_and_options(tmp_path: Path) -> None:
-    save_heatmaps(table(), tmp_path, FigureOptions(title="Ours", width=3.0), ["svg"])
-    assert {path.suffix for path in tmp_path.iterdir()} == {".svg"}
-    for path in tmp_path.glob("*.svg"):
-        assert "Ours" in texts(path)
-        assert 'width="216pt"' in path.read_text(encoding="utf-8")
-    (tmp_path / "plain").mkdir()
-    paths = save_heatmaps(table(), tmp_path / "plain", FigureOptions(title=""), ["svg"])
-    assert not any("Heads" in text or "layers" in text for path in paths for text in texts(path))
 
 
 def test_summary_is_of_the_rule_with_the_lowest_layer() -> None:
@@ -95,8 +84,3 @@ def test_numbers_are_readable_in_print(layers: int, heads: int, width: float) ->
     assert figure.get_figwidth() == width
     assert len(figure.axes[0].texts) == layers * heads
     check_print(figure)
-
-
-def test_numbers_are_left_out_where_there_is_no_room() -> None:
-    figure = draw_heatmap(grid_of(np.ones((6, 16))), "", FigureOptions(width=3.0))
-    assert (figure.get_figwidth(), len(figure.axes[0].texts)) == (3.0, 0)

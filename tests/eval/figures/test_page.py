@@ -12,15 +12,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.page import draw, draw_map, layout
-from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure, styled
+from alignment_eval.figures.sentence import Panel, Picture
+from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 from tests.facts import facts
@@ -90,19 +88,6 @@ def test_special_tokens_are_set_apart() -> None:
     assert axes.lines[0].get_xdata()[0] == places[2]  # a mark stands on its word
 
 
-def test_marks_cover_all_tokens_of_a_word(make_sentence: Callable[..., SentenceMaps]) -> None:
-    sentence = make_sentence(source="a@@ b c </s>", target="x y@@ z </s>")
-    panel = panel_of(sentence, ExtractionOptions("attn_w", 0), "token", "", frozenset({(0, 1)}))
-    (line,) = draw(Picture("", *sides_of(sentence, "token"), ((panel,),))).axes[0].lines
-    assert sorted(zip(*line.get_data())) == [(0, 1), (0, 2), (1, 1), (1, 2)]
-
-
-def test_a_map_of_zeros_is_light() -> None:
-    (image,) = meshes(draw(picture(values=np.zeros((3, 2)))).axes[0])
-    colours = {tuple(colour) for colour in image.to_rgba(image.get_array(), bytes=True).reshape(-1, 4).tolist()}
-    assert colours == {(247, 251, 255, 255)}
-
-
 def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
     tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
     shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("$", np.ones((1, 6))),),))
@@ -162,20 +147,6 @@ def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fi
         draw(two(30), FigureOptions(width=2.0))
     needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
     check_print(draw(two(30), FigureOptions(width=needed)))
-
-
-def test_a_heading_is_inside_at_every_resolution() -> None:
-    """Text that is hinted is wider at some resolutions than measured: a heading was cut off in PDF."""
-    heading = "Sentence 12, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null allowed"
-    side = plain("a b c")
-    figure = draw(Picture(heading, side, side, ((Panel("", np.ones((3, 3))),),)))
-
-    @styled  # as it is saved
-    def right(dpi: int) -> float:
-        figure.set_dpi(dpi)
-        return float(figure.texts[0].get_window_extent(FigureCanvasAgg(figure).get_renderer()).x1 / dpi)
-
-    assert max(map(right, (72, 110, 150, 300, 720))) <= figure.get_figwidth()
 
 
 def test_a_map_on_axes(make_side: Callable[..., SentenceSide]) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.figures.sentence import (
-    NULL_LABEL,
     Panel,
     Picture,
     cells,
@@ -25,8 +23,6 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-HAN = "漢"
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
     lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
@@ -64,23 +60,6 @@ def test_cells_against_a_slow_loop(
     assert len(found) == len(slow)
 
 
-def test_sides_of_words(make_sentence: Factory) -> None:
-    source, target = sides_of(make_sentence(), "word")
-    assert source.tokens == ("ab", "c", ".", NULL_LABEL)
-    assert source.words.tolist() == [0, 1, 2, -1]
-    assert target.tokens == ("x", "yz", ".")
-    assert target.words.tolist() == [0, 1, 2]
-
-
-def test_sides_of_tokens(make_sentence: Factory) -> None:
-    """The target's special tokens have no rows of their own; those of the source are columns."""
-    source, target = sides_of(make_sentence(source="<de> a@@ b c </s>", target="<en> x y@@ z </s>"), "token")
-    assert source.tokens == ("<de>", "a@@", "b", "c", "</s>")
-    assert source.words.tolist() == [-1, 0, 0, 1, -1]
-    assert target.tokens == ("x", "y@@", "z")
-    assert target.words.tolist() == [0, 1, 1]
-
-
 @pytest.mark.parametrize("setting", ["awo", "awi"])
 @pytest.mark.parametrize("head", [0, 2, None])
 @pytest.mark.parametrize("level", ["word", "token"])
@@ -111,19 +90,6 @@ def test_predicted_links_are_those_of_extract(make_sentence: Factory, number: in
         assert panel_of(sentence, options, level, "").predicted == extract(sentence, options)
 
 
-def test_given_links_replace_those_of_the_rule(make_sentence: Factory) -> None:
-    given_ = frozenset({(0, 2)})
-    assert panel_of(make_sentence(), ExtractionOptions("attn_w", 0), "word", "", given_).predicted == given_
-
-
-def test_unknown_level(make_sentence: Factory) -> None:
-    expected = facts("unknown level 'byte' … one of word, token")
-    with pytest.raises(UsageError, match=expected):
-        sides_of(make_sentence(), "byte")
-    with pytest.raises(UsageError, match=expected):
-        panel_of(make_sentence(), ExtractionOptions("attn_w", 0), "byte", "")
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -136,10 +102,3 @@ def test_unknown_level(make_sentence: Factory) -> None:
 def test_bad_values(values: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=facts(message)):
         picture(values=values)
-
-
-def test_nothing_to_draw() -> None:
-    with pytest.raises(InputError, match=facts("a map of 0×2 cells")):
-        Picture("", plain("a b"), plain(""), ((Panel("", np.zeros((0, 2))),),))
-    with pytest.raises(InputError, match="a map of 1×1 cells"):
-        Picture("", plain("a"), plain("x"), ())

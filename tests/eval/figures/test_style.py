@@ -2,80 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 import pytest
-from matplotlib import colormaps, font_manager
-from matplotlib.colors import to_rgb
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.style import (
-    COLOURS,
-    COLUMN,
     ENDINGS,
     FONT,
-    LAYER_COLOURS,
-    MAP_COLOURS,
-    MARKERS,
-    PAGE,
-    SCORE_COLOURS,
-    FigureOptions,
-    contrasting,
-    layer_colours,
     save_figure,
     styled,
-    text_width,
     use_fonts_for,
-    wrapped,
 )
 from tests.facts import facts
 
 HAN = "漢"
-
-
-def luminance(colour: object) -> float:
-    """Of WCAG 2, written out."""
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-@pytest.mark.parametrize("name", [MAP_COLOURS, SCORE_COLOURS, LAYER_COLOURS])
-def test_colour_maps_rise_or_fall_steadily_in_grey_and_numbers_can_be_read_on_them(name: str) -> None:
-    steps = np.diff([luminance(colormaps[name](share)) for share in np.linspace(0, 1, 20)])
-    assert (steps > 0).all() or (steps < 0).all()
-    for share in np.linspace(0, 1, 20):
-        back, text = (luminance(c) for c in (colormaps[name](share), contrasting(colormaps[name], share)))
-        assert (max(back, text) + 0.05) / (min(back, text) + 0.05) >= 4.5  # WCAG 2, AA
-
-
-def test_series_differ_in_marker_and_neighbours_in_grey() -> None:
-    assert len(set(MARKERS)) == len(MARKERS) > len(set(COLOURS)) == len(COLOURS)
-    first = [luminance(colour) for colour in COLOURS[:4]]
-    assert all(abs(a - b) > 0.1 for a, b in itertools.pairwise(first))
-    assert len(set(layer_colours(range(6)).values())) == 6
-    assert layer_colours([3])[3] == layer_colours(range(6))[0]
-
-
-def test_options() -> None:
-    assert [FigureOptions().width_for(needed) for needed in (2, 5)] == [COLUMN, PAGE]
-    assert FigureOptions(width=4.0).width_for(2) == 4.0
-    assert [FigureOptions(title=title).heading_of("own") for title in (None, "mine", "")] == ["own", "mine", ""]
-
-
-@styled
-def test_text_is_wrapped_at_blanks() -> None:
-    text = "Sentence 12, layer 1 (2nd), AWO; predicted: rule kobayashi2020"
-    lines = wrapped(text, 1.5).split("\n")
-    assert " ".join(lines) == text
-    assert len(lines) > 2
-    assert max(text_width([line]) for line in lines) <= 1.5
-    assert wrapped(wrapped(text, 1.5), 1.5) == wrapped(text, 1.5)
 
 
 def figure(text: str = "some text", **style: object) -> Figure:
@@ -114,14 +60,6 @@ def test_description_text_and_size(tmp_path: Path) -> None:
     assert b"/MediaBox [ 0 0 144 72 ]" in pdf
     assert b"CreationDate" not in pdf
     assert b"/Type3" not in pdf  # which some publishers refuse
-
-
-def test_huge_bitmaps_are_coarser(tmp_path: Path) -> None:
-    huge = Figure(figsize=(400, 0.5))
-    huge.add_axes((0, 0, 1, 1))
-    save_figure(huge, tmp_path / "a.png")
-    with Image.open(tmp_path / "a.png") as image:
-        assert 11_000 < image.width < 13_000
 
 
 @pytest.mark.parametrize(("name", "ending"), [("a", ""), ("a.jpg", "jpg"), ("a.png.gz", "gz")])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
-from alignment_eval.figures.training_curves import draw_curves, is_share
+from alignment_eval.figures.training_curves import draw_curves
 from alignment_eval.figures.training_log import COLUMNS
 from tests.eval.figures.printed import check_print
 
@@ -69,16 +67,6 @@ def test_runs_have_colours_where_no_metric_has_a_layer() -> None:
     assert lines[0] == lines[2] != lines[1] == lines[3]
 
 
-def test_gaps_points_ticks_and_odd_names() -> None:
-    table = runs(["$x_{$"], ["te$t"], ["aer"])
-    table.loc[1, "value"] = math.nan
-    (axes,) = draw_curves(table).axes
-    np.testing.assert_allclose(drawn(axes), [[10, np.nan, 10.2]])
-    assert axes.lines[0].get_marker() == "."
-    assert all(tick == int(tick) for tick in axes.get_xticks())  # a short run has no update 1.5
-    check_print(draw_curves(table))
-
-
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
 def test_it_can_be_printed(names: list[str], width: float) -> None:
     for metrics in (["aer", "nll_loss"], ["aer", *MAPS]):
@@ -88,9 +76,3 @@ def test_it_can_be_printed(names: list[str], width: float) -> None:
         check_print(figure, apart=False)
         lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
         assert figure.legends[0].get_window_extent().y1 <= lowest + 1
-
-
-def test_shares() -> None:
-    shares = ["aer", "aer_l11_n_awi", "aer_precision", "aer_recall", "mixing_encoder_self_l0_attnres_n"]
-    assert all(map(is_share, shares))
-    assert not any(map(is_share, ["aer_sentences", "nll_loss", "ppl", "best_aer"]))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import SentenceLinks, WordLinks
-from alignment_eval.extraction.lines import LineStyle
+from alignment_eval.extraction.extract import LineStyle, SentenceLinks
 from alignment_eval.links.write import (
     format_lines,
     format_naacl_lines,
@@ -36,7 +35,7 @@ def test_scored_lines() -> None:
 
 
 LINKED = np.array([[True, False], [True, True]])
-WITH_SHARES = WordLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
+WITH_SHARES = SentenceLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide, status_of
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, status_of
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
-
-
-def test_side(make_side: Callable[..., SentenceSide]) -> None:
-    side = make_side("<de> a@@ b c </s>")
-    assert side.word_count == 2
-    assert side.special.tolist() == [True, False, False, False, True]
-    assert make_side("</s>").word_count == 0
-    assert make_side("").word_count == 0
 
 
 def test_kinds_are_derived_as_the_slow_loop(make_sentence: Factory) -> None:
@@ -43,13 +35,6 @@ def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> Non
     s = replace(s, arrays={"head_attn_n": own, "layer_attn_n": s.arrays["layer_attn_n"]})
     assert s.kinds == ("attn_n", "attnres_n")
     np.testing.assert_array_equal(s.head_maps("attn_n"), own)
-
-
-def test_layer_numbers_need_not_begin_at_0(make_sentence: Factory) -> None:
-    s = replace(make_sentence(), layers=(2, 5))
-    assert s.layer_index(5) == 1
-    with pytest.raises(InputError, match=facts("layer 0 … (counted from 0)")):
-        s.layer_index(0)
 
 
 def test_errors(make_sentence: Factory) -> None:

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.subword_links import subword_links, word_pieces
+from alignment_eval.maps.subwords import subword_links, word_pieces
 from tests.eval.links.samples import gold
 
 
@@ -38,8 +37,3 @@ def test_as_by_obvious_loops(source, target, data):
     ]
     made = subword_links(GoldSentence(links), *sides)
     assert made == GoldSentence(frozenset((a, b) for i, j in links for a in sides[0][i] for b in sides[1][j]))
-
-
-def test_unknown_mark():
-    with pytest.raises(InputError, match="@@"):
-        word_pieces(["a"], "@")

@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, row_shares, unit_map, word_map
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
@@ -53,28 +53,8 @@ def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int
     assert FLOOR == 1e-6
 
 
-@given(shape=MAPS)
-def test_rows_sum_to_1_unless_they_are_zero(shape: tuple[int, int, int, int]) -> None:
-    maps = random_maps(shape)
-    sums = row_shares(maps).sum(axis=-1)
-    np.testing.assert_allclose(sums, np.where(maps.sum(axis=-1) > 0, 1, 0), rtol=1e-12)
-    alone = [row_shares(m) for m in maps]
-    np.testing.assert_array_equal(row_shares(maps), np.stack(alone))  # exactly what each has alone
-
-
 def options(names: str, **fields: object) -> ExtractionOptions:
     return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
-
-
-@pytest.mark.parametrize("how", COMBINATIONS)
-@pytest.mark.parametrize("rule", ["kobayashi2020", "shift-att", "threshold=0.3", "top-k=2"])
-def test_the_combination_of_one_map_is_that_map(make_sentence: Factory, rule: str, how: str) -> None:
-    for id_ in range(5):
-        s = make_sentence(id_)
-        for name, layer, head in (("1.2", 1, 2), ("0", 0, None)):
-            alone = ExtractionOptions("attn_n", layer, head, "awi", rule)
-            assert extract(s, options(name, rule=rule, combine=how)) == extract(s, alone)
-    assert options("1.2") == ExtractionOptions("attn_n", 1, 2)
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)
@@ -100,13 +80,6 @@ def test_several_maps(make_sentence: Factory, rule: str, how: str, own: str) -> 
     np.testing.assert_allclose(found.shares, shares, rtol=1e-12)
     assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
     assert set(found.confidences(0.3)) == {(i, j) for i, j in expected if shares[j, i] >= 0.3}
-
-
-def test_a_product_forgets_a_map_that_forbids_a_link_least_of_all() -> None:
-    """A zero costs no more than the floor: two maps that agree win over one that forbids."""
-    maps = np.array([[[0.9, 0.1]], [[0.9, 0.1]], [[0.0, 1.0]]])
-    product = combine(maps, "product")
-    np.testing.assert_allclose(product, [[(0.81e-6) ** (1 / 3), 0.01 ** (1 / 3)]])
 
 
 def test_maps_that_are_not_there(make_sentence: Factory) -> None:

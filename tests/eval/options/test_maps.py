@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.lines import LineStyle
+from alignment_eval.extraction.extract import LineStyle
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.options.maps import add_line_arguments, add_map_arguments, line_style, stated_method, states_maps

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.options import MapName
 from alignment_eval.profiles.chosen import (
     Overrides,
     chosen_method,
-    few_pairs_warning,
-    seen_warning,
 )
 from alignment_eval.profiles.profile import Profile, calibrated
 from alignment_eval.profiles.search import Agreement
@@ -57,12 +54,6 @@ def test_the_reason_names_maps_and_profiles() -> None:
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
 
 
-@pytest.mark.parametrize("overrides", [{"lexicon_passes": -1}, {"lexicon_passes": 2, "lexicon_file": "x"}], ids=str)
-def test_lexicons_that_cannot_be(overrides: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"lexicon {overrides['lexicon_passes']}"):
-        Overrides(**overrides)
-
-
 def test_a_weak_model_is_told_of_the_lexicon() -> None:
     def told(profiles: list[Profile], passes: int | None = None) -> bool:
         chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(lexicon_passes=passes))
@@ -96,10 +87,3 @@ def test_two_directions() -> None:
     assert mutual.forward.rule == "balanced=0.25"
     average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method
     assert (average.forward.rule, average.reverse.rule) == ("grow=0.25", "grow=0.25")  # of the mean of both directions
-
-
-def test_warnings() -> None:
-    assert few_pairs_warning(FEWEST_PAIRS) is None
-    assert f"on {FEWEST_PAIRS - 1} sentence pairs" in str(few_pairs_warning(FEWEST_PAIRS - 1))
-    assert seen_warning(None, [], 0) is None
-    assert seen_warning(FORWARD, [], 0) is None  # not chosen by gold

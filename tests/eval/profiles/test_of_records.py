@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,22 +24,10 @@ ONE = calibrated(AGREEMENT, (0, 1), "synthetic", "t", 99)
 TWO = together(ONE, calibrated(AGREEMENT, (0, 1), "back", "t", 99))
 
 
-def changed(**fields: Any) -> str:
-    return json.dumps({**json.loads(ONE.to_json()), **fields})
-
-
-#: Content of a profile, and what is said of it.
+#: Content of a profile, and what is reported of it; tests of read_profile have more.
 BAD = {
     "another model": (replace(ONE, model="other").to_json(), "is the profile of model other, but the model at hand is"),
-    "a later version": (changed(profile=2), "damaged, or not a profile (profile is 2: expected version 1"),
     "cut": (ONE.to_json()[:-30], "damaged, or not a profile (Input data was truncated"),
-    "empty": ("", "damaged, or not a profile (Input data was truncated"),
-    "a list": ("[]", "damaged, or not a profile (the content is []"),
-    "no method": (changed(alone=None), "damaged, or not a profile (alone is None"),
-    "an unknown rule": (
-        changed(streamed={**ONE.streamed.to_dict(), "forward": {**ONE.streamed.forward.to_dict(), "rule": "best"}}),
-        "damaged, or not a profile (streamed.forward: unknown rule 'best'",
-    ),
     "other layers": (
         replace(calibrated(None, (8, 9), "synthetic", "t", 99)).to_json(),
         "reads map 8 (LAYER.HEAD, or LAYER for a whole one), but",
@@ -87,16 +74,14 @@ def test_a_named_profile(directory: Path, call: Call, command: tuple[object, ...
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-@pytest.mark.parametrize(("content", "text"), [BAD[name] for name in ("a later version", "cut", "no method")])
 def test_a_profile_that_the_records_carry(
     directory: Path,
     make_sentence: Factory,
     make_records: Writer,
     call: Call,
     command: tuple[Any, ...],
-    content: str,
-    text: str,
 ) -> None:
+    content, text = BAD["cut"]
     made = [make_sentence(k, "a b c . </s>", "x y z . </s>") for k in range(PAIRS)]
     make_records(directory / "carrying", made, profile=content)
     status, messages = refused(call, directory, command[0], "carrying", *command[2:])
@@ -129,41 +114,3 @@ def test_a_profile_of_one_direction_for_two(directory: Path, call: Call) -> None
     assert (status, "--profile p.json: is of one direction, but two models are given" in messages) == (2, True)
     (directory / "p.json").write_text(TWO.to_json())
     assert call(*words)[0] == 0
-
-
-def test_a_profile_of_two_for_another_second_model(directory: Path, call: Call) -> None:
-    (directory / "p.json").write_text(replace(TWO, reverse_model="third").to_json())
-    status, messages = refused(
-        call, directory, "extract", "run", "--reverse", "back", "--profile", "p.json", "-o", "out"
-    )
-    assert status == 1
-    assert "p.json: was chosen for model third of the other direction, but that at hand is back" in messages
-
-
-WORDS = [f"{letter}{number}" for letter in "abcdefgh" for number in range(10)]
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (lambda word: word.replace("a", "A"), "are in the lexicon in another case only"),
-        (lambda word: f"{word}-", "are not in the lexicon"),
-    ],
-    ids=["case", "tokenisation"],
-)
-def test_a_lexicon_of_other_preprocessing(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call, change: Callable[[str], str], text: str
-) -> None:
-    def sentences(changed: Callable[[str], str]) -> list[SentenceMaps]:
-        sides = (" ".join(map(changed, WORDS[k : k + 5])) for k in range(40))
-        return [make_sentence(k, f"{side} </s>", f"{side} </s>") for k, side in enumerate(sides)]
-
-    make_records(tmp_path / "mine", sentences(str))
-    make_records(tmp_path / "other", sentences(change))
-    rule = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
-    lexicon = tmp_path / "lexicon"
-    assert call("extract", tmp_path / "other", *rule, "--lexicon", 1, "--save-lexicon", lexicon)[0] == 0
-    status, messages = refused(call, tmp_path, "extract", tmp_path / "mine", *rule, "--lexicon-file", lexicon)
-    assert status == 1
-    assert str(lexicon) in messages
-    assert text in messages

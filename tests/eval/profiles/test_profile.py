@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS
 from alignment_eval.extraction.options import MapName
-from alignment_eval.profiles.profile import calibrated, parse_profile, profile_path, read_profile, together
+from alignment_eval.profiles.profile import calibrated, parse_profile, read_profile, together
 from alignment_eval.profiles.search import Agreement
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
@@ -69,19 +69,9 @@ def test_two_models():
     assert chosen.method_with(replace(REVERSE, model="other"), FEWEST_PAIRS) == default  # not the one it is for
 
 
-def test_beside_the_checkpoint():
-    assert str(profile_path("a/b.pt")) == "a/b.pt.align.json"
-
-
 def test_another_model_is_refused(write):
     with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
         read_profile(write(FORWARD.to_json()), "m2")
-
-
-def test_a_later_version_is_refused(write):
-    content = {**json.loads(FORWARD.to_json()), "profile": 2}
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*profile is 2.*version 1"):
-        read_profile(write(content))
 
 
 def without(*names):
@@ -97,37 +87,20 @@ def forward(**changes):
     ("content", "problem"),
     [
         ("", "truncated"),
-        ("[", "truncated"),
-        ("[" * 100_000, "recursion"),
-        (json.dumps({"profile": json.loads("[" * 200 + "]" * 200)}), "expected int"),
+        ({"profile": 2}, "profile is 2: expected version 1"),
         ("[]", r"the content is \[\]: expected object"),
-        ("3", "the content is 3"),
         ("{}", "no version"),
         ('{"profile": NaN}', "malformed"),
-        ('{"profile": 1e999}', "out of range"),
-        (json.dumps({"profile": "\ud800"}), "truncated"),
         (without("alone"), "missing required field alone"),
-        (without("model"), "missing required field model"),
         ({**without(), "more": 1}, "keys are missing or unknown"),
-        ({**without(), "x\x1b" * 99: 1}, "keys are missing or unknown"),
         ({**without(), "alone": None}, "alone is None: expected object"),
-        ({**without(), "alone": 3}, "alone is 3"),
-        ({**without(), "chosen_by": "luck"}, "chosen_by is 'luck'"),
         ({**without(), "chosen_by": "\x1b[31m" * 99}, r"chosen_by is '\\x1b\[31m"),
         ({**without(), "figure": 1.5}, "figure is 1.5: expected float <= 1.0"),
-        ({**without(), "figure": "NaN"}, "figure is 'NaN'"),
         ({**without(), "pairs": True}, "pairs is True"),
-        ({**without(), "pairs": 10**30}, "pairs is 10{30}"),
-        ({**without(), "sentences": ["a", 3]}, r"sentences\[1\] is 3: expected str"),
         ({**without(), "reverse_model": "m2"}, "reverse model"),
         ({**without(), "alone": {**without()["alone"], "lexicon_passes": -1}}, "alone: lexicon passes -1"),
-        ({**without(), "profile": None}, "no version"),
         (forward(more=1), "keys are missing or unknown"),
-        (without("gold"), "keys are missing or unknown"),
         (forward(heads="x"), "alone.forward.heads: cannot read heads 'x'"),
-        (forward(heads="x" * 999), "'xxx"),
-        (forward(heads=3), "alone.forward.heads"),
-        (forward(rule="y" * 999), "'yyy"),
     ],
 )
 def test_a_damaged_file_is_named(write, content, problem):
@@ -135,14 +108,6 @@ def test_a_damaged_file_is_named(write, content, problem):
         read_profile(write(content))
     assert len(str(error.value)) < 450
     assert str(error.value).isprintable()
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"none\.json: cannot be read"):
-        read_profile(tmp_path / "none.json")
-    (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"binary\.json: .*not a profile"):
-        read_profile(tmp_path / "binary.json")
 
 
 json_values = st.recursive(

@@ -11,7 +11,7 @@ from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.recorded_pairs import best_of_each, directed_pairs
+from alignment_eval.profiles.of_records import best_of_each, directed_pairs
 from alignment_eval.records.store import Records
 
 Factory = Callable[..., SentenceMaps]
@@ -34,12 +34,6 @@ def ids(pairs: list[tuple[PairMap, PairMap | None]]) -> list[int]:
     return [forward.sentence.id for forward, _ in pairs]
 
 
-def test_the_order_is_that_of_the_records(runs: tuple[Records, Records]) -> None:
-    pairs = list(directed_pairs(runs[0], None, AlignmentMethod(OPTIONS), "word", None))
-    assert ids(pairs) == [3, 1, 0, 2]
-    assert all(reverse is None for _, reverse in pairs)
-
-
 def test_pairs_of_the_lexicon_come_first(runs: tuple[Records, Records]) -> None:
     method = AlignmentMethod(OPTIONS, lexicon_passes=1, lexicon_pairs=2)
     assert ids(list(directed_pairs(runs[0], None, method, "word", None))) == [1, 0, 3, 2]
@@ -55,12 +49,6 @@ def test_errors_of_the_reverse_name_it(runs: tuple[Records, Records]) -> None:
     method = AlignmentMethod(OPTIONS, replace(OPTIONS, layer=7), BOTH)
     with pytest.raises(InputError, match=r"back: .*layer 7"):
         list(directed_pairs(*runs, method, "word", None))
-
-
-def test_a_sentence_without_its_best_hypothesis(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    only_worse = [make_sentence(0), replace(make_sentence(1), rank=1)]
-    with pytest.raises(InputError, match="sentences 1 are missing"):
-        Records(make_records(tmp_path / "run", only_worse, nbest=2))
 
 
 def test_tokens_for_words(runs: tuple[Records, Records]) -> None:

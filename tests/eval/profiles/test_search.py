@@ -21,11 +21,9 @@ from alignment_eval.profiles.search import (
     aer_of_method,
     choose_by_agreement,
     choose_by_gold,
-    exchanged_gold,
     map_names,
 )
 from alignment_eval.scoring.aer import score
-from tests.facts import facts
 
 SOURCE, TARGET = "a@@ b c d e . </s>", "v w@@ x y z . </s>"
 #: The aligned word of each target word.
@@ -92,12 +90,6 @@ def test_the_agreement_is_that_of_the_slow_loop(make_sentence, kind, seed):
 
 def test_an_alignment_has_formed_from_an_agreement_of_0_4_on():
     assert [Agreement(MapName(0), MapName(1), dice, 99).formed for dice in (0.39, 0.4)] == [False, True]
-
-
-def test_maps_of_the_upper_layer_are_never_read_in_awi(make_sentence):
-    choice = choose_by_agreement(planted(make_sentence, awi=(1, 1), awo=(0, 2)))
-    assert (choice.awi.layer, choice.awo.layer) == (0, 1)
-    assert not choice.formed
 
 
 def test_only_the_first_sentences_with_maps_are_compared(make_sentence):

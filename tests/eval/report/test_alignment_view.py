@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.links.read import read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from tests.drawn import meshes
-from tests.eval.report.view_pages import HOSTILE, check_page, tables
+from tests.eval.report.view_pages import check_page, tables
 from tests.eval.report.view_pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
 
 ONE = Alignment(("das", "haus", "das"), ("the", "house"), [(0, 0), (1, 1), (2, 0)], {(0, 0): 0.5, (1, 1): 1, (2, 0): 0})
@@ -68,24 +68,6 @@ def test_lines_and_repr() -> None:
     assert len(repr(Alignment(words, words, [(k, k) for k in range(90)]))) < 160
 
 
-def test_links_without_confidences_are_not_written_with_them(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no confidences"):
-        Alignments([ONE, SYMMETRIZED]).to_pharaoh(tmp_path / "hyp", confidences=True)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_sequence() -> None:
-    assert len(ALL) == 4
-    assert ALL[1] is SYMMETRIZED
-    assert ALL[-1] is EMPTY
-    assert list(ALL) == [ONE, SYMMETRIZED, NONE, EMPTY]
-    assert isinstance(ALL[1:3], Alignments)
-    assert list(ALL[1:3]) == [SYMMETRIZED, NONE]
-    assert repr(ALL) == "Alignments(4 pairs, 5 links, not aligned: 1)"
-    with pytest.raises(IndexError):
-        ALL[4]
-
-
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "hyp.pharaoh"
     path.write_text("old")
@@ -108,21 +90,3 @@ def test_html_marks_the_links() -> None:
     assert tables(SYMMETRIZED._repr_html_())[0][1] == ["x", "●", "●"]
     check_page(EMPTY._repr_html_())
     assert "empty" in EMPTY._repr_html_()
-
-
-@pytest.mark.parametrize("token", HOSTILE)
-def test_html_of_hostile_tokens(token: str) -> None:
-    alignment = Alignment((token, "b"), ("x", token), [(0, 1)], {(0, 1): 0.5}, status="ok")
-    check_page(alignment._repr_html_())
-    check_page(Alignments([alignment, Alignment((token,), (), [], status=token)])._repr_html_())
-
-
-def test_html_of_many() -> None:
-    page = Alignments([ONE] * 12 + [EMPTY])._repr_html_()
-    check_page(page)
-    ((heads, *rows),) = tables(page)
-    assert heads == ["", "source", "target", "links"]
-    assert rows[9] == ["9", "das haus das", "the house", "0-0 1-1 2-0"]
-    assert len(rows) == 10
-    assert "and 3 more" in page
-    check_page(Alignments([])._repr_html_())

@@ -5,7 +5,6 @@ Skipped with a reason where there is no browser (fixture ``chromium``).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
 from alignment_eval.report.encoding import ERROR, NORM_ERROR
-from tests.eval.browser import requested
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
 
@@ -57,17 +55,6 @@ def browser(chromium: Any, report: Path) -> Browser:
     browser = Browser(chromium)
     browser.open(report)
     return browser
-
-
-def test_loads_without_messages_and_without_network(browser: Browser, report: Path) -> None:
-    for number in range(0, 32, 5):
-        browser.choose_map(number)
-    for place in range(6):
-        browser.choose_sentence(place)
-    browser.until_title("Sentence 5")
-    assert browser.driven.get_log("browser") == []
-    assert requested(browser.driven) == {report.as_uri()}
-    assert browser.text("#problem") == ""
 
 
 def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> None:
@@ -137,17 +124,6 @@ def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) ->
             assert browser.text("#summary").startswith(aer)
 
 
-def test_sentences_without_maps_or_words(browser: Browser) -> None:
-    browser.choose_sentence(3)
-    browser.until_title("Sentence 3")
-    assert browser.text("#summary") == "No maps: too long."
-    assert browser.texts("#map td") == []
-    browser.choose_sentence(4)
-    browser.until_title("Sentence 4")
-    assert browser.texts("#map thead th") == ["null"]
-    assert browser.texts("#map tbody th") == ["nothing"]
-
-
 def test_hostile_words_stay_text(browser: Browser) -> None:
     browser.choose_sentence(1)
     browser.until_title("Sentence 1")
@@ -160,25 +136,6 @@ def test_hostile_words_stay_text(browser: Browser) -> None:
     assert browser.run("return document.images.length") == 0
     assert browser.run("return document.scripts.length") == len(browser.texts("script"))
     assert browser.driven.get_log("browser") == []
-
-
-def test_table_sorts(browser: Browser) -> None:
-    browser.run("document.querySelector('#sweep + details').open = true")
-    heading = browser.find("#sweep-table th:nth-child(5)")
-    before = browser.texts("#sweep-table tbody td:nth-child(5)")
-    heading.find_element("css selector", "button").click()
-    assert heading.get_attribute("aria-sort") == "ascending"
-    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float)
-    heading.find_element("css selector", "button").send_keys("\n")
-    assert heading.get_attribute("aria-sort") == "descending"
-    assert browser.texts("#sweep-table tbody td:nth-child(5)") == sorted(before, key=float, reverse=True)
-    browser.find("#sweep-table th:nth-child(9) button").click()
-    links = browser.texts("#sweep-table tbody td:nth-child(9)")
-    assert links == sorted(links, key=int)
-    assert len(browser.texts("#sweep-table th[aria-sort]")) == 1
-    browser.find("#sweep-table tbody tr:first-child button").click()
-    kind, setting, layer = browser.texts("#sweep-table tbody tr:first-child td")[:3]
-    browser.until_title(kind, setting, f"layer {layer} ")
 
 
 def test_filter_and_order(browser: Browser) -> None:
@@ -200,31 +157,6 @@ def test_filter_and_order(browser: Browser) -> None:
     first = browser.find("#sentences option")
     first.click()
     browser.until_title(f"Sentence {first.text.split()[0]}:")
-
-
-def test_cell_opens_its_map(browser: Browser) -> None:
-    cell = browser.find("table.heat:nth-of-type(2) tbody tr:nth-child(2) td:nth-child(4) button")
-    cell.click()
-    browser.until_title("attn_w, AWI, layer 1 (2nd), head 2")
-    assert cell.get_attribute("aria-current") == "true"
-    assert browser.run("return document.activeElement.id") == "sentence-title"
-    values = [browser.run("return document.getElementById(arguments[0]).value", name) for name in ("kind", "setting")]
-    assert values == ["attn_w", "awi"]
-
-
-def test_sliders_and_switches(browser: Browser) -> None:
-    browser.choose_map(0)
-    browser.until_title("attn_w, AWO, layer 0 (1st), head 0")
-    browser.find("#layer").send_keys("\ue014")  # arrow right
-    browser.until_title("layer 1 (2nd), head 0")
-    assert browser.find("#layer").get_attribute("aria-valuetext") == "layer 1 (2nd)"
-    browser.find("#head").send_keys("\ue010")  # end
-    browser.until_title("layer 1 (2nd), whole layer")
-    assert browser.text("#head-name") == "whole layer"
-    browser.find("#kind option[value=attn_n]").click()
-    browser.until_title("attn_n, AWO, layer 1 (2nd), whole layer")
-    browser.find("#setting option[value=awi]").click()
-    browser.until_title("attn_n, AWI, layer 1 (2nd), whole layer")
 
 
 def test_keys_in_the_map(browser: Browser) -> None:
@@ -261,32 +193,3 @@ def test_keys_in_the_map(browser: Browser) -> None:
         browser.press(keys)
         browser.until(lambda title=title: browser.text("#sentence-title") == title)
         browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
-
-
-def test_names_for_a_screen_reader(browser: Browser) -> None:
-    """Chromium's accessibility tree: every control, table and map cell has a name; headings come in order."""
-    nodes = browser.driven.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    named = {
-        "button",
-        "combobox",
-        "slider",
-        "searchbox",
-        "listbox",
-        "grid",
-        "gridcell",
-        "region",
-        "link",
-        "columnheader",
-    }
-    found: dict[str, list[str]] = {}
-    for node in nodes:
-        if not node.get("ignored"):
-            found.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
-    assert {"button", "combobox", "slider", "searchbox", "listbox", "grid", "gridcell"} <= set(found)
-    empty_corner = 1
-    for role in named & set(found):
-        assert found[role].count("") <= (empty_corner if role == "gridcell" else 0), role
-    levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].map((h) => Number(h.tagName[1]))")
-    assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
-    assert browser.run("return document.documentElement.lang") == "en"

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.report.build import Report, ReportOptions, System, build, shown_ids
+from alignment_eval.report.build import Report, ReportOptions, System, build
 from alignment_eval.report.encoding import ERROR, NORM_ERROR
 from alignment_eval.report.page import render
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.significance import confidence
 from alignment_eval.scoring.sweep import sweep
 from tests.eval.report.pages import FAST, GOLD, Page
-from tests.facts import facts
-
-Factory = Callable[..., SentenceMaps]
 
 
 def page_of(report: Report) -> Page:
@@ -76,43 +70,6 @@ def test_page_holds_what_extract_and_sweep_find(corpus: list[SentenceMaps], kind
         assert m.unaligned == words - linked
 
 
-def test_values_are_close_for_every_row(make_sentence: Factory) -> None:
-    """Weights and layers: each within the stated bound of its own row."""
-    sentence = make_sentence(7, source=" ".join("abcdefghij") + " </s>")
-    page = page_of(build([make_sentence(0), sentence_at(sentence, 1)], GOLD[2:4], ReportOptions(resampling=FAST)))
-    _, maps, _ = page.sentence(1)
-    exact = {kind: stacked_maps(sentence, kind) for kind in ("attn_w", "attn_n")}
-    for number, place in enumerate(page.index["maps"]):
-        if place["head"] is None and place["kind"] == "attn_w":
-            continue  # a mean of several rows
-        want = exact[place["kind"]][place["layer"], -1 if place["head"] is None else place["head"]]
-        of_norm = NORM_ERROR if place["kind"] == "attn_n" and place["head"] is not None else 0
-        bound = (ERROR * (1 + of_norm) + of_norm) * want.max(axis=-1, keepdims=True)
-        assert (np.abs(maps[number] - want) <= bound * (1 + 1e-6)).all()
-
-
-def sentence_at(sentence: SentenceMaps, id_: int) -> SentenceMaps:
-    from dataclasses import replace
-
-    return replace(sentence, id=id_)
-
-
-@pytest.mark.parametrize(
-    ("size", "limit", "expected"),
-    [
-        (5, None, (0, 1, 2, 3, 4)),
-        (5, 9, (0, 1, 2, 3, 4)),
-        (5, 3, (0, 2, 4)),
-        (10, 4, (0, 3, 6, 9)),
-        (508, 2, (0, 507)),
-        (5, 1, (0,)),
-    ],
-)
-def test_shown_ids(size: int, limit: int | None, expected: Sequence[int]) -> None:
-    assert shown_ids(size, limit) == expected
-    assert len(shown_ids(508, 300)) == len(set(shown_ids(508, 300))) == 300
-
-
 def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]) -> None:
     every = build(corpus, GOLD, ReportOptions(resampling=FAST))
     some = build(corpus, GOLD, ReportOptions(resampling=FAST, max_sentences=3))
@@ -148,23 +105,3 @@ def test_systems_beside_the_maps(corpus: list[SentenceMaps]) -> None:
         [[], []],
         [[[0, 1]], []],
     ]
-
-
-def test_a_link_outside_its_sentence(corpus: list[SentenceMaps]) -> None:
-    system = System("ours", "", {0: frozenset({(0, 9)})})
-    with pytest.raises(InputError, match=facts("ours:1: link 0-9 … sentence 0")):
-        build(corpus, GOLD, ReportOptions(resampling=FAST), systems=[system])
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"max_sentences": 0}, "max sentences 0 … 1 or more"),
-        ({"kinds": ("x",)}, "unknown map kind 'x'"),
-        ({"settings": ("x",)}, "unknown setting 'x'"),
-        ({"rule": "x"}, "unknown rule 'x'"),
-    ],
-)
-def test_bad_options(options: dict[str, object], text: str) -> None:
-    with pytest.raises(UsageError, match=facts(text)):
-        ReportOptions(**options)

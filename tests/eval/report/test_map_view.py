@@ -40,19 +40,6 @@ def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> No
     assert frame.loc[".#2", "(null)"] == frame.to_numpy()[3, 4]
 
 
-def test_frame_of_tokens(maps: DisplayMaps) -> None:
-    frame = maps.to_frame("attn_w", layer=0, level="token")
-    assert list(frame.columns) == ["a@@", "b", "c", "a", ".", "</s>"]
-    assert list(frame.index) == ["x", "y@@", "z", ".", ".#2"]
-    np.testing.assert_allclose(frame.to_numpy(), maps.layer_maps("attn_w")[0, :5], rtol=1e-6)
-    np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-6)
-
-
-def test_a_word_that_is_called_null_is_not_the_null_column(make_sentence: Factory) -> None:
-    frame = DisplayMaps.of(make_sentence(0, "(null) b </s>", "x </s>")).to_frame(layer=0)
-    assert list(frame.columns) == ["(null)#2", "b", "(null)"]
-
-
 def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> None:
     with pytest.raises(UsageError, match="unknown map kind 'attn'"):
         maps.to_frame("attn", layer=0)
@@ -91,20 +78,6 @@ def test_a_plain_savefig_cuts_nothing_off(make_sentence: Factory, words: int, le
     check_labels_are_apart(axes)
 
 
-def test_axes_on_a_subfigure(maps: DisplayMaps) -> None:
-    figure = pyplot.figure(layout="constrained")
-    ax = figure.subfigures(1, 2)[1].subplots()
-    assert maps.plot(layer=0, ax=ax) is ax
-    check_nothing_is_cut_off(ax)
-
-
-def test_repr_is_short(make_sentence: Factory) -> None:
-    maps = DisplayMaps.of(make_sentence(0, "wir@@ sind " * 50 + "</s>", "we are </s>"))
-    assert len(repr(maps)) < 160
-    assert all(part in repr(maps) for part in ("wirsind", "we are", "attn_w,attn_n", "layers=0,1"))
-    assert "too long" in repr(DisplayMaps.of(make_sentence(0, status="too long")))
-
-
 def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None:
     page = maps._repr_html_()
     check_page(page)
@@ -123,12 +96,3 @@ def test_html_of_hostile_tokens(make_sentence: Factory, token: str) -> None:
     check_page(page)
     ((heads, *_),) = tables(page)
     assert len(heads) == 4
-
-
-def test_html_where_there_is_nothing_to_show(make_sentence: Factory) -> None:
-    page = DisplayMaps.of(make_sentence(0, status="<b>too long"))._repr_html_()
-    check_page(page)
-    assert "&lt;b&gt;too long" in page
-    page = DisplayMaps.of(make_sentence(0, "a " * 60 + "</s>", "b " * 60 + "</s>"))._repr_html_()
-    assert "60 × 61" in page
-    assert len(page) < 1000

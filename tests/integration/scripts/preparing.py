@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+
+import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SCRIPTS = REPOSITORY / "scripts"
@@ -15,10 +20,19 @@ LANGUAGES = ("--source-lang", "de", "--target-lang", "en")
 
 
 def run(script: str, *args: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script, or a script of Python in this process."""
+    words = [str(SCRIPTS / script), *map(str, args)]
+    if script.endswith(".py"):
+        out, messages = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(messages):
+            patch.setattr(sys, "argv", words)
+            patch.syspath_prepend(SCRIPTS)
+            with pytest.raises(SystemExit) as ended:
+                runpy.run_path(words[0], run_name="__main__")
+        return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), messages.getvalue())
     path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable] if script.endswith(".py") else ["bash"]
     return subprocess.run(
-        [*command, str(SCRIPTS / script), *map(str, args)],
+        ["bash", *words],
         capture_output=True,
         text=True,
         encoding="utf-8",

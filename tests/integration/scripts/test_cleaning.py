@@ -37,34 +37,3 @@ def test_clean_removes_what_carries_the_mark(tmp_path, thesis):
     assert (thesis / "thesis.tex").exists()
     assert (tmp_path / "elsewhere" / ".mark").exists()
     assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [str(thesis), str(link)]
-
-
-def test_make_clean_with_a_venv_of_the_environment(thesis):
-    # make in make names the directory that it enters
-    commands = run("make", "--no-print-directory", "-n", "clean", VENV=str(thesis)).stdout.splitlines()
-    assert commands == [
-        f'bash scripts/clean.sh "{thesis}" .made-by-make out/demo .made-by-demo.sh out/bench .made-by-demo.sh'
-    ]
-
-
-def test_a_venv_that_was_there_gets_no_mark(thesis):
-    commands = run("make", "--no-print-directory", "-n", "install", VENV=str(thesis)).stdout.splitlines()
-    assert [line for line in commands if ".made-by-make" in line] == [
-        f'test -e "{thesis}" || {{ mkdir -p "{thesis}" && touch "{thesis}/.made-by-make"; }}'
-    ]
-
-
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_the_demo_replaces_no_directory_of_somebody_s(thesis, slash):
-    for out in (f"{thesis}{slash}", f"{thesis}/thesis.tex", f"{thesis.parent}{slash}"):
-        done = run("bash", "scripts/demo.sh", OUT=out)
-        assert done.returncode == 1
-        assert "already exists and is not of an earlier demo; choose another OUT or remove it" in done.stderr
-    assert (thesis / "thesis.tex").read_text() == "ten years"
-
-
-def test_the_demo_follows_no_link(thesis, tmp_path):
-    (tmp_path / "link").symlink_to("thesis")
-    (thesis / ".made-by-demo.sh").touch()
-    assert run("bash", "scripts/demo.sh", OUT=str(tmp_path / "link")).returncode == 1
-    assert (thesis / "thesis.tex").exists()

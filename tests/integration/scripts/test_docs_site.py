@@ -20,7 +20,6 @@ import docs_site
 from mkdocs.exceptions import PluginError
 
 ROOT = Path(docs_site.__file__).parents[1]
-RESULTS = ".md-search-result__link"
 
 
 def test_a_formula_is_mathml():
@@ -31,10 +30,6 @@ def test_a_formula_is_mathml():
     block = docs_site.on_page_content('<div class="arithmatex">\\[\na\n+ b\\]</div>')
     assert 'display="block"' in block
     assert "arithmatex" not in block
-
-
-def test_a_reference_is_plain_code():
-    assert docs_site.on_page_content("by :func:<code>load</code>, a:b") == "by <code>load</code>, a:b"
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,3 @@ def test_models_that_are_no_continuation_are_refused(models, mix, trained, capsy
     torch.save(state, tmp_path / "nan.pt")
     for continuation in (other, deeper, tmp_path / "nan.pt"):
         assert says(refused(mix, capsys, tmp_path, models[0], continuation), "cannot be mixed … further training")
-
-
-@pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
-def test_shares_outside_0_and_1_are_refused(models, mix, capsys, tmp_path, share):
-    assert says(refused(mix, capsys, tmp_path, *models, f"--share={share}"), "--share … give a number from 0")

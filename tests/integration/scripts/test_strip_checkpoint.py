@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
 
-import fairseq_norm_plugin as fnp
 from tests.facts import says
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,13 +46,6 @@ def test_nothing_is_left_of_the_training(both, data):
     for word in (str(data), str(both[0].parent), "gold.talp", "aer_", "norm_records", "translation_norm", "exp_avg"):
         assert word not in text
     assert state["optimizer_history"][-1]["num_updates"] == 8
-
-
-def test_it_loads_with_and_without_the_plugin(both, data):
-    model = fnp.load(both[1], data, "xx", "yy")
-    assert model.maps("ba ki", "ab ik").layer_maps("attn_n").shape[0] == 2
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(both[1]))
-    assert state["cfg"]["task"]["_name"] == "translation"
 
 
 @pytest.fixture

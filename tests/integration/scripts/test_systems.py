@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -40,19 +39,3 @@ def test_rows_have_aer_interval_and_p_against_the_baseline(gold, tmp_path):
     pd.DataFrame([*rows, {"group": "published", "name": "b", "text": "t", "aer": 15.0}]).to_csv(table, index=False)
     systems.figure(argparse.Namespace(csv=table, png=picture))
     assert all(words in picture.read_text() for words in ("one – t", "25.0", "15.0"))
-
-
-def test_links_of_the_reverse_direction_are_exchanged_and_cut_by_gold(gold, tmp_path):
-    import baselines
-
-    assert gold.texts[0].read_text() == "a b\na b c\n"
-    for language in ("de", "en"):
-        (tmp_path / f"pairs.{language}").write_text("X y\n" * 3)
-    baseline = baselines.Baseline([gold, gold], tmp_path / "out", Path("python"), tmp_path / "pairs", "eflomal")
-    assert baseline.text("en").read_text() == "x y\n" * 3 + "x y\nx y z\n" * 2
-    made = tmp_path / "out/made/eflomal-pairs-reverse.pharaoh"  # as the aligner leaves it
-    made.parent.mkdir(parents=True)
-    made.write_text("0-1 2-0\n\n1-2\n\n")
-    made.with_suffix(".json").write_text(json.dumps({"seconds": 1.0, "memory": 1.0}))
-    texts = [path.read_text() for path in baseline.links("reverse")]
-    assert texts == ["2-1\n\n", "2-1\n\n"]  # both gold sets here are one, the second is written last

@@ -68,14 +68,6 @@ def config(command, bin_directory, data, tmp_path):
     return read
 
 
-@pytest.mark.parametrize(("setting", "warmup"), [("cpu", 500), ("paper", 4000)])
-def test_the_learning_rate_warms_up(config, setting, warmup):
-    found = config(setting)
-    schedule = found.lr_scheduler
-    assert (schedule._name, schedule.warmup_init_lr, schedule.warmup_updates) == ("inverse_sqrt", 1e-7, warmup)
-    assert found.optimization.lr == [1e-3]
-
-
 @pytest.mark.parametrize(
     ("scheduler", "field", "value"),
     [
@@ -89,15 +81,3 @@ def test_another_scheduler_takes_its_own_options(config, scheduler, field, value
     found = config("cpu", "--lr-scheduler", *scheduler, "--lr", "5e-4")
     assert (found.lr_scheduler._name, found.lr_scheduler[field]) == (scheduler[0], value)
     assert found.optimization.lr == [5e-4]
-
-
-def test_an_unknown_setting_is_named(command):
-    result = command("bash", "scripts/train.sh", "nosuch", "data", "de", "en", "out", check=False)
-    assert result.returncode == 2
-    assert "no setting 'nosuch': choose of cpu, cpu-bf16, paper, europarl" in result.stderr
-
-
-def test_without_arguments_it_says_how_it_is_called(command):
-    result = command("bash", "scripts/train.sh", check=False)
-    assert result.returncode == 2
-    assert "usage: train.sh cpu|cpu-bf16|paper|europarl DATA SOURCE TARGET SAVE_DIR" in result.stderr
