@@ -132,14 +132,14 @@ def _by_gold(
 
 def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
+    from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if warning := mismatch_warning(sampled_pairs(text, text.size, direction), direction, args.max_tokens):
+    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
         warn_on_stderr(warning)
 
 

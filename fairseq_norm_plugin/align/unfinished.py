@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Optional
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import writing_errors
@@ -76,7 +75,7 @@ class UnfinishedOutput:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None or not self._rows:
             self.path.unlink()

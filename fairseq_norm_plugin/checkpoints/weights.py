@@ -7,7 +7,7 @@ without random numbers, and its parameters are copied from the mapped file, in t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
@@ -60,7 +60,7 @@ def build_model(
     state: dict[str, Any],
     name: str,
     dtype: str = "float32",
-    see: Optional[Callable[[str, Tensor], object]] = None,
+    see: Callable[[str, Tensor], object] | None = None,
 ) -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode.
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.tasks import TASK_REGISTRY
 
@@ -33,7 +33,7 @@ class Languages:
     source: str
     target: str
     data: Path
-    stated: Mapping[str, Optional[str]]
+    stated: Mapping[str, str | None]
 
     @property
     def exchanged(self) -> Languages:
@@ -107,7 +107,7 @@ def _translation(languages: Languages) -> Any:
     return made
 
 
-def _dictionaries(languages: Languages, fixed: Optional[str]) -> Sequence[Path]:
+def _dictionaries(languages: Languages, fixed: str | None) -> Sequence[Path]:
     return dictionary_files(languages.data, (languages.source, languages.target), fixed)
 
 
@@ -166,7 +166,7 @@ def _check_order(options: Any, args: Namespace) -> None:
         )
 
 
-def _language_file(named: Optional[str], data: Path) -> Optional[str]:
+def _language_file(named: str | None, data: Path) -> str | None:
     """The list of languages that a checkpoint names by the path of its training."""
     if named is None or Path(named).is_file():
         return named

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 import torch
 
@@ -31,22 +32,22 @@ from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
 #: One file, or two: of source and target.
-Codes = Union[str, Path, Sequence[Union[str, Path]]]
+Codes = str | Path | Sequence[str | Path]
 
 
 def load(
-    path: Union[str, Path],
-    data: Union[str, Path, None] = None,
-    source_lang: Optional[str] = None,
-    target_lang: Optional[str] = None,
-    bpe_codes: Optional[Codes] = None,
+    path: str | Path,
+    data: str | Path | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    bpe_codes: Codes | None = None,
     subword_mark: str = "auto",
     *,
-    reverse_path: Union[str, Path, None] = None,
-    reverse_data: Union[str, Path, None] = None,
-    reverse_bpe_codes: Optional[Codes] = None,
-    tokenizer: Optional[str] = None,
-    bpe: Optional[str] = None,
+    reverse_path: str | Path | None = None,
+    reverse_data: str | Path | None = None,
+    reverse_bpe_codes: Codes | None = None,
+    tokenizer: str | None = None,
+    bpe: str | None = None,
     source_words: str = "blanks",
     target_words: str = "blanks",
     dtype: str = "float32",
@@ -90,6 +91,7 @@ def load(
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask")  # only fairseq could avoid it
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
@@ -118,12 +120,12 @@ def load(
 class _Stated:
     """What a caller states of a model: languages, tokenizer and subwords, words, mark, multilingual options, type."""
 
-    languages: tuple[Optional[str], Optional[str]]
-    text: Mapping[str, Optional[str]]
+    languages: tuple[str | None, str | None]
+    text: Mapping[str, str | None]
     options: Mapping[str, Any]
     words: tuple[str, str]
     mark: str
-    multilingual: Mapping[str, Optional[str]] = field(default_factory=dict)
+    multilingual: Mapping[str, str | None] = field(default_factory=dict)
     dtype: str = "float32"
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
@@ -138,7 +140,7 @@ class _Stated:
         )
 
 
-def _codes(option: str, given: Optional[Codes]) -> list[str]:
+def _codes(option: str, given: Codes | None) -> list[str]:
     """The files of BPE codes, of source and target; none if there are no codes."""
     if given is None:
         return []
@@ -152,7 +154,7 @@ def _codes(option: str, given: Optional[Codes]) -> list[str]:
 
 
 def _load_direction(
-    files: ModelFiles, stated: _Stated, otherwise: Optional[TextSettings] = None, own_reverse: bool = False
+    files: ModelFiles, stated: _Stated, otherwise: TextSettings | None = None, own_reverse: bool = False
 ) -> NormModel:
     """The model of one direction; with ``own_reverse``, also of the other if it was trained in both.
 
@@ -199,9 +201,9 @@ def _norm_model(
     settings: TextSettings,
     languages: Languages,
     files: ModelFiles,
-    parameters: Optional[str],
+    parameters: str | None,
     guided: Sequence[MapName],
-    trained: Optional[tuple[str, str]] = None,
+    trained: tuple[str, str] | None = None,
 ) -> NormModel:
     frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
     source, target = (
@@ -214,7 +216,7 @@ def _norm_model(
     return NormModel(task, models, direction, (source, target), settings, parameters)
 
 
-def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options: Any) -> tuple[str, str]:
+def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
     """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
 
     Raises:

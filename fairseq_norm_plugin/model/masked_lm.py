@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -41,7 +41,7 @@ class MaskedLM:
         return block_maps_of([self.model], {"src_tokens": ids[None]}, ENCODER_SELF, kind, tokens, tokens)
 
 
-def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
+def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
     """Load a masked language model (fairseq's RoBERTa, or a converted BERT) to read maps from.
 
     Args:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.data import encoders
 from fairseq.registry import REGISTRIES
@@ -48,8 +48,8 @@ class TextSettings:
         UsageError: a name or an option is unknown, or does not go with the others.
     """
 
-    tokenizer: Optional[str] = None
-    bpe: Optional[str] = None
+    tokenizer: str | None = None
+    bpe: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     words: tuple[str, str] = ("blanks", "blanks")
     mark: str = "auto"
@@ -79,7 +79,7 @@ class TextSettings:
             )
 
     @property
-    def registered(self) -> Optional[str]:
+    def registered(self) -> str | None:
         """The name of the subwords as fairseq spells it; codes without a name are named when they are read."""
         return None if self.bpe is None else self.bpe.replace("-", "_")
 
@@ -180,7 +180,7 @@ def pipelines(
     return source, target
 
 
-def _tokenizer(settings: TextSettings, language: str) -> Optional[Callable[[str], str]]:
+def _tokenizer(settings: TextSettings, language: str) -> Callable[[str], str] | None:
     if settings.tokenizer in (None, "none"):
         return None
     code = language.split("_")[0]  # de_DE: tokenizers know the language only
@@ -195,7 +195,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: WordPieces.shared(file, name, separator) for file in dict.fromkeys(codes)}
+        by_codes = {file: WordPieces(file, name, separator) for file in dict.fromkeys(codes)}
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")

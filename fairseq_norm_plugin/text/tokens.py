@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 from torch import Tensor
 
@@ -101,7 +101,7 @@ class Vocabulary:
         """
         return dictionary_mark(self.dictionary, self.stated_mark)
 
-    def spell(self, ids: Tensor, text: Optional[Sequence[str]] = None, cut: bool = False) -> Spelling:
+    def spell(self, ids: Tensor, text: Sequence[str] | None = None, cut: bool = False) -> Spelling:
         """The tokens and words that ``ids`` spell, with the help of the sentence's ``text`` if it is given.
 
         An unknown piece has lost its marker: ``<unk>`` looks like the end of a word, but the piece may have been the

@@ -126,7 +126,7 @@ def test_a_profile_of_one_direction(run, extracted, records, backward, tmp_path)
     choice = tmp_path / "choice.json"
     (tmp_path / "gold").write_text("0-0\n" * 12)
     select = ["select", records / "forward", "--dev-gold", tmp_path / "gold", "--gold-base", 0, "--output", choice]
-    assert cli.main([str(word) for word in (*select, "--rules", "two-way=0.2", "--mix-settings")]) == 0
+    assert cli.main([str(word) for word in (*select, "--rules", "two-way=0.2")]) == 0
     done = run("--profile", choice)
     assert done.lines == extracted("--profile", choice)
     assert "|rule:two-way=0.2|" in done.err

@@ -98,7 +98,6 @@ def test_a_given_lexicon_by_default(run, backward, half):
     """Maps and rule are those that go with a lexicon, for a text that is too short for one of its own."""
     one = run("--lexicon-file", half.lexicon, "--overwrite").err
     assert "|rule:balanced=0.35|" in one
-    assert f"with the lexicon of {half.lexicon}: each pair stands alone" in one
     both = run("--lexicon-file", half.lexicon, "--reverse-path", backward, "--overwrite").err
     assert "|rule:grow=0.4|" in both
     assert "|lexicon_file:" in both

@@ -234,6 +234,6 @@ def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
     words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
     assert cli.main([str(word) for word in words]) == 0
     assert "reading the mean of layer 1 (AWO) and layer 2 (AWO)" in capsys.readouterr().err
-    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", "--hyp", tmp_path / "out", "--format", "json"]
+    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", tmp_path / "out", "--format", "json"]
     assert align_eval.main([str(word) for word in score]) == 0
     assert json.loads(capsys.readouterr().out)["aer"] < 0.275

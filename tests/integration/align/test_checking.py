@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import fairseq_norm_plugin as fnp
-from fairseq_norm_plugin.aligner.checking import judge_pairs, mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.mismatch import judge_pairs, mismatch_warning
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import WordPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
@@ -40,7 +40,7 @@ def warned(direction, tmp_path):
         for path, lines in zip(paths, (source, target)):
             path.write_text("".join(f"{line}\n" for line in lines))
         text = ParallelText([str(path) for path in paths])
-        return mismatch_warning(sampled_pairs(text, text.size, direction), direction)
+        return mismatch_warning(text, text.size, direction)
 
     return warned
 

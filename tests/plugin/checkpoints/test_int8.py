@@ -77,15 +77,6 @@ def test_a_changed_tensor_is_scaled_again():
     assert not torch.equal(keys(inputs)[0], before[0])
 
 
-def test_in_inference_mode_a_changed_tensor_is_scaled_again():
-    linear = in_8_bits(8, 4)
-    with torch.inference_mode():
-        inputs = torch.randn(2, 8)
-        before = linear(inputs)
-        inputs[0] *= 3
-        assert not torch.equal(linear(inputs)[0], before[0])
-
-
 def test_with_gradients_on_the_product_is_the_same():
     linear = in_8_bits(8, 4)
     inputs = torch.randn(2, 8, requires_grad=True)

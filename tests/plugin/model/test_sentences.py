@@ -51,7 +51,7 @@ def test_a_sentence_beside_a_list_is_refused(source, target):
 @pytest.mark.parametrize(
     ("source", "target", "text"),
     [
-        (["a", "b"], ["x"], "source has 2 sentences and target 1"),
+        (["a", "b"], ["x"], "target ends after 1 sentences"),
         ([], [], "an empty list: expected at least one sentence"),
         ([], None, "an empty list"),
         (["a", " \t\n"], ["x", "y"], r"source\[1\]: an empty sentence"),

@@ -76,11 +76,6 @@ def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabula
     assert (found.side.tokens, found.certain) == (("<unk>", "a", "</s>"), False)
 
 
-def test_only_sources_are_cut(vocabulary):
-    source, target = side_readers(None, 1, (vocabulary, vocabulary), (None, None), cut=True)
-    assert (source.cut, target.cut) == (True, False)
-
-
 def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):
     dictionary = dictionary_of("c")
     (tmp_path / "text").write_text("x@@ c\nc\n", encoding="utf-8")
