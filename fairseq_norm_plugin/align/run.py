@@ -7,7 +7,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,8 +150,11 @@ class _Windows:
             InputError: the text was changed.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
+        numbered = enumerate(self._text)
+        places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
+        read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
         with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
-            pairs = self._aligner.align(_read(self._text, windows), progress)
+            pairs = self._aligner.align(read, progress)
             warned = False
             for start, end in windows:
                 rows = [
@@ -164,14 +167,6 @@ class _Windows:
                 if not warned and (warning := self._aligner.unknown_warning()):
                     warn_on_stderr(warning)
                     warned = True
-
-
-def _read(text: Iterable[TokenPair], windows: Sequence[tuple[int, int]]) -> Iterator[Iterator[tuple[int, TokenPair]]]:
-    """The pairs of each window, with their ids; each must be read before the next."""
-    pairs, place = enumerate(text), 0
-    for start, end in windows:
-        yield itertools.islice(pairs, start - place, end - place)
-        place = end
 
 
 def _write(args: argparse.Namespace, text: SentencePairs, direction: Direction, rows: Iterator[Row]) -> None:

@@ -51,11 +51,10 @@ class UnfinishedOutput:
         overwrite: replace the file, if it exists.
 
     Raises:
-        InputError: the file exists, and neither option is given; it is of another run; or another process writes it.
+        InputError: it is of another run, or another process writes it.
     """
 
     def __init__(self, output: str, signature: str, resume: bool = False, overwrite: bool = False) -> None:
-        check_not_begun(output, resume, overwrite)
         self.path = partial_path(output)
         self._head = f"{signature}\n".encode()
         self._rows = 0

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.extraction.options import MapName
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors
@@ -186,34 +185,26 @@ def _load_direction(
         state = {}
     parameters = None if hashed is None else hashed.whole
     guided = guided_maps(options)
+
+    def norm_model(
+        task: Any, languages: Languages, settings: TextSettings, others: tuple[str, str] | None = None
+    ) -> NormModel:
+        dictionaries = task.source_dictionary, task.target_dictionary
+        source, target = (
+            Vocabulary(words, dictionary_mark(words, settings.mark), special_ids(words, task.language_tags))
+            for words in dictionaries
+        )
+        both = pipelines(settings, (languages.source, languages.target), (source, target))
+        profile = profile_file(files.checkpoints, task.told_direction)
+        direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
+        return NormModel(task, models, direction, (source, target), settings, parameters)
+
     told = is_told_languages(trained)
     others = None if told else other_languages(trained, (languages.source, languages.target))
-    model = _norm_model(task, models, settings, languages, files, parameters, guided, others)
+    model = norm_model(task, languages, settings, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
-        other = setup_task(cfg.task, languages.exchanged)
-        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters, guided)
+        model.reverse = norm_model(setup_task(cfg.task, languages.exchanged), languages.exchanged, settings.exchanged())
     return model
-
-
-def _norm_model(
-    task: Any,
-    models: Sequence[Any],
-    settings: TextSettings,
-    languages: Languages,
-    files: ModelFiles,
-    parameters: str | None,
-    guided: Sequence[MapName],
-    trained: tuple[str, str] | None = None,
-) -> NormModel:
-    frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
-    source, target = (
-        Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary, task.language_tags))
-        for dictionary in dictionaries
-    )
-    both = pipelines(settings, (languages.source, languages.target), (source, target))
-    profile = profile_file(files.checkpoints, task.told_direction)
-    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained, guided)
-    return NormModel(task, models, direction, (source, target), settings, parameters)
 
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:

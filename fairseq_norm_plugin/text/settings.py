@@ -14,13 +14,7 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import (
-    LinePieces,
-    MarkedPieces,
-    SentencePieces,
-    Splitter,
-    WordPieces,
-)
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -195,15 +189,14 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: WordPieces(file, name, separator) for file in dict.fromkeys(codes)}
+        by_codes = {file: WordPieces(file, name, separator) for file in codes}
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
-        by_model = {file: SentencePieces(file) for file in dict.fromkeys(models)}
-        both = [by_model[models[0]], by_model[models[-1]]]
-        for pieces, vocabulary in zip(both, vocabularies):
-            pieces.check(vocabulary.dictionary)
-        return list(both)
+        pieces = [SentencePieces(models[0]), SentencePieces(models[-1])]
+        for splitter, vocabulary in zip(pieces, vocabularies):
+            splitter.check(vocabulary.dictionary)
+        return list(pieces)
     return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
 
 

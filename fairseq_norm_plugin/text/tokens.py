@@ -129,16 +129,14 @@ class Vocabulary:
             return by_ids
         forms = [form for form in text if self.dictionary.index(form) not in self.specials]
         ordinary = [number for number, is_special in zip(numbers, special) if not is_special]
-        if self._binarise(first := forms[: len(ordinary)] if cut else forms) == ordinary:
+        first = forms[: len(ordinary)] if cut else forms
+        if [self.dictionary.index(form) for form in first] == ordinary:
             if self.mark == "▁" and len(first) > 1 and not any(form.startswith("▁") for form in first):
                 return by_ids  # tokens of one word and several words look the same here
             rest = iter(first)
             known = [token if is_special else next(rest) for token, is_special in zip(tokens, special)]
             return replace(by_ids, side=self._side(known, special), certain=True)
         return _by_number_of_words(by_ids, marked, len(forms), len(ordinary), cut)
-
-    def _binarise(self, forms: Sequence[str]) -> list[int]:
-        return [self.dictionary.index(form) for form in forms]
 
     def _side(self, tokens: Sequence[str], special: Sequence[bool]) -> SentenceSide:
         return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))

@@ -72,21 +72,11 @@ def test_python_does_the_same(run, fast_codes):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--bpe", "sentencepiece"), 2, "give --bpe-option sentencepiece_model=FILE"),
         (("--bpe", "fastbpe"), 2, "give --bpe-codes"),
         (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
-        (
-            ("--bpe", "none", "--tokenizer-option", "moses_no_escape=true"),
-            2,
-            "moses_no_escape is an option of --tokenizer moses",
-        ),
-        (("--bpe", "none", "--target-words", "characters"), 2, "--target-words characters without --bpe sentencepiece"),
-        (
-            ("--bpe", "sentencepiece", "--bpe-option", f"sentencepiece_model={DEMO / 'codes.bpe'}"),
-            1,
-            "codes.bpe: cannot be read",
-        ),
         (("--bpe", "gpt2", "--bpe-option", "x"), 2, "--bpe-option x: expected KEY=VALUE"),
+        (("--bpe", "none", "--bpe-codes", DEMO / "codes.bpe"), 2, "expected --bpe-codes CODES of the model, or --bpe"),
+        (("--bpe-codes", DEMO / "codes.bpe", "--reverse-bpe-codes", "c"), 2, "without reverse_path"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
