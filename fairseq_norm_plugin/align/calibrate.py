@@ -105,7 +105,7 @@ def _by_agreement(
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
     own = [pairs, [(target, source) for source, target in pairs]]
-    return [calibrate(*each, args.max_tokens) for each in zip(directions, own, models)], {}
+    return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
 
 
 def _by_gold(

@@ -43,7 +43,8 @@ def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) ->
 
 def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
     """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
-    return all(pair) and all(of.fits(of.encode(way)) for of, way in zip(directions, (pair, pair[::-1])))
+    ways = zip(directions, (pair, pair[::-1]))
+    return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:

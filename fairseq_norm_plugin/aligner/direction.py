@@ -106,7 +106,8 @@ class Direction:
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
         sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
-        moved = {name: of.to(self.device) for name, of in sample["net_input"].items() if torch.is_tensor(of)}
+        inputs = {name: value for name, value in sample["net_input"].items() if torch.is_tensor(value)}
+        moved = {name: value.to(self.device) for name, value in inputs.items()}
         target = None if sample["target"] is None else sample["target"].to(self.device)
         return {**sample, "net_input": moved, "target": target}
 

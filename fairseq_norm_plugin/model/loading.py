@@ -99,7 +99,7 @@ def load(
     stated = _Stated(
         (source_lang, target_lang),
         {"tokenizer": tokenizer, "bpe": bpe},
-        {**options, "bpe_codes": _codes("bpe_codes", bpe_codes)},
+        {**options, "bpe_codes": _files(bpe_codes)},
         (source_words, target_words),
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},
@@ -108,7 +108,7 @@ def load(
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
     if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
-        reverse = stated.exchanged(model, _codes("reverse_bpe_codes", reverse_bpe_codes))
+        reverse = stated.exchanged(model, _files(reverse_bpe_codes))
         files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
         model.reverse = _load_direction(files, reverse, model.text.exchanged())
     _warn_of_languages(model)
@@ -139,17 +139,9 @@ class _Stated:
         )
 
 
-def _codes(option: str, given: Codes | None) -> list[str]:
-    """The files of BPE codes, of source and target; none if there are no codes."""
-    if given is None:
-        return []
-    codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
-    if not 1 <= len(codes) <= 2:
-        raise UsageError(f"{option}: {len(codes)} files: expected one of joint codes, or two, of source and target")
-    for name in codes:
-        if not Path(name).is_file():
-            raise InputError(f"{name}: no such file; check the path of the BPE codes")
-    return codes
+def _files(codes: Codes | None) -> list[str]:
+    """The files of BPE codes; none if there are no codes."""
+    return [str(file) for file in ([codes] if isinstance(codes, (str, Path)) else codes or ())]
 
 
 def _load_direction(
@@ -253,7 +245,7 @@ def _detect_languages(data: Path) -> tuple[str, str]:
 def _warn_of_languages(model: NormModel) -> None:
     """Warn of models of another direction."""
     used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.with_reverse]
-    other = [(of.name, of.trained, pair) for of, pair in used if of.trained]
+    other = [(direction.name, direction.trained, pair) for direction, pair in used if direction.trained]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:
         said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
         warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")

@@ -86,8 +86,8 @@ class NormModel:
     def to(self, device: str | torch.device) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
         for model in self.with_reverse:
-            for one in model.models:
-                one.to(device)
+            for member in model.models:
+                member.to(device)
         return self
 
     @overload

@@ -57,11 +57,11 @@ def is_one_pair(source: Sentences, target: Sentences | None) -> bool:
     Raises:
         InputError: one side is a sentence and the other a list, or a side is neither.
     """
-    one = _is_sentence(source, "source")
-    if target is not None and one != _is_sentence(target, "target", empty=one):
-        found = ("one sentence", "several") if one else ("several", "one sentence")
-        raise InputError(f"source is {found[0]}, target {found[1]}: expected two sentences, or two lists of them")
-    return one
+    is_one = _is_sentence(source, "source")
+    if target is not None and is_one != _is_sentence(target, "target", empty=is_one):
+        what = ("one sentence", "several") if is_one else ("several", "one sentence")
+        raise InputError(f"source is {what[0]}, target {what[1]}: expected two sentences, or two lists of them")
+    return is_one
 
 
 def given_pairs(
@@ -86,16 +86,16 @@ def given_pairs(
 
 def _paired(source: Iterable[Sentence], target: Iterable[Sentence] | None, blanks: bool) -> Iterator[GivenPair]:
     pair: GivenPair | None = None
-    both: Iterable[tuple[Any, Any]] = ((one, None) for one in source)
+    both: Iterable[tuple[Any, Any]] = ((sentence, None) for sentence in source)
     if target is not None:
         both = zip_longest(source, target, fillvalue=_END)
-    for number, (one, other) in enumerate(both):
-        if one is _END or other is _END:
+    for number, (given, translation) in enumerate(both):
+        if given is _END or translation is _END:
             raise InputError(
-                f"{'source' if one is _END else 'target'} ends after {number} sentences: expected as many as on the "
+                f"{'source' if given is _END else 'target'} ends after {number} sentences: expected as many as on the "
                 f"other side, with the sentences of a pair at the same place"
             )
-        pair = GivenPair(one, other, (f"source[{number}]", f"target[{number}]"))
+        pair = GivenPair(given, translation, (f"source[{number}]", f"target[{number}]"))
         for sentence, name in zip(pair[: 1 if target is None else 2], pair.names):
             if not _is_sentence(sentence, name, empty=True):
                 raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")

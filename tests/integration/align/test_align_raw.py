@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fairseq_norm_plugin
 from fairseq_norm_plugin.align import cli as align
 from tests.integration.align.ways import PAPER
 
@@ -56,17 +55,6 @@ def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
     assert run(RAW, "--bpe-codes", fast_codes, *moses) == expected
     assert run(RAW, "--bpe", "fastbpe", "--bpe-codes", fast_codes, *moses) == expected
     assert run(TOKENS, "--bpe", "subword_nmt", "--tokenizer", "space", "--bpe-codes", DEMO / "codes.bpe") == expected
-
-
-def test_python_does_the_same(run, fast_codes):
-    model = fairseq_norm_plugin.load(
-        DEMO / "checkpoint.pt", DEMO, "de", "en", fast_codes, tokenizer="moses", moses_no_escape=True
-    )
-    alignment = model.align(RAW[0][0], RAW[1][0])
-    assert list(alignment.source) == TOKENS[0][0].split()
-    assert model.maps(RAW[0][1], RAW[1][1]).target.word_strings() == TOKENS[1][1].split()
-    plain = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    assert plain.align(TOKENS[0][0], TOKENS[1][0]).links == alignment.links
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.integration.align.ways import PAPER
@@ -42,13 +40,6 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
     links = [tuple(map(int, link.split("-"))) for link in done.lines[0].split()]
     assert links
     assert all(i <= 3 and j <= 4 for i, j in links)
-
-
-def test_text_of_another_kind_is_told(run, files, tmp_path):
-    done = run(text=changed(files, tmp_path, dict.fromkeys(range(11), ("This is English .", "ab"))))
-    assert done.status == 0
-    assert re.search(r"warning: unknown to the model so far: 44 of \d+ source subwords \(\d+ %\); check", done.err)
-    assert "target subwords" not in done.err
 
 
 def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli as align_eval
-from alignment_eval.profiles import shares
 from fairseq_norm_plugin.align import cli
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -130,17 +129,6 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
     assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
 
 
-def test_the_figure_is_that_of_the_share_that_was_chosen(call, models, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(shares, "FEWEST_WORDS", 1000)
-    monkeypatch.setattr(shares, "estimated_share", lambda pairs, method: 0.39)
-    done = call("calibrate", *GOLD)
-    assert "rule balanced=0.4 (estimated; default 0.25)\n" in done.out
-    profile = json.loads((models / "checkpoint.pt.align.json").read_text())
-    assert profile["streamed"]["forward"]["rule"] == "balanced=0.4"
-    found, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
-    assert found == profile["figure"]
-
-
 def test_a_gold_of_other_text(call, tmp_path):
     lines = (DEMO / "demo.talp").read_text().splitlines()
     (tmp_path / "short").write_text("\n".join(lines[:-1]) + "\n")
@@ -163,15 +151,6 @@ def test_too_few_different_pairs(call, models, tmp_path, gold):
         said = f"{count} different sentence pairs that can be aligned: expected 30 or more"
         assert (done.status, said in done.err) == (1, True)
     assert not (models / "checkpoint.pt.align.json").exists()
-
-
-def test_a_gold_does_not_hide_text_of_another_language(call, tmp_path):
-    (tmp_path / "gold").write_text("".join(f"{line}\n" for line in (DEMO / "demo.talp").read_text().splitlines()[:30]))
-    gold = ("--dev-gold", tmp_path / "gold", "--gold-base", 1, "--gold-swap")
-    done = call("calibrate", *gold, pairs=30, texts=[DEMO / "demo.en", DEMO / "demo.de"])
-    assert done.status == 0, done.err
-    assert "warning: " in done.err
-    assert "exchanged" in done.err
 
 
 def test_text_of_another_language_does_not_pass_for_a_formed_model(call):

@@ -117,15 +117,6 @@ def stock_model(corpus, model_of):
 
 
 @pytest.mark.parametrize("name", ["m2m", "mbart"])
-def test_sentences_that_are_too_long_leave_a_stub(run, lines, tmp_path, name):
-    limits = ["--max-source-positions", 8, "--skip-invalid-size-inputs-valid-test"]
-    run(name, *SCORE, *limits, "--norm-records", tmp_path / "r")
-    skipped = {record.id for record in Records(tmp_path / "r") if record.status.startswith("skipped")}
-    assert skipped == {id_ for id_, (source, _) in enumerate(lines[:9]) if len(source.split()) + 2 > 8}
-    assert skipped
-
-
-@pytest.mark.parametrize("name", ["m2m", "mbart"])
 def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, name):
     run(name, *SCORE, "--norm-records", tmp_path / "r")
     with pytest.raises(SystemExit) as end:

@@ -40,16 +40,10 @@ def test_translations(gains):
     assert found.effect == pytest.approx(gains.mean() / gains.std(ddof=1))
 
 
-def test_pairs_that_are_no_translations(gains):
+def test_other_texts(gains):
     assert verdict(gains - 2.5).kind == "unrelated"
-
-
-def test_exchanged_texts(gains):
     assert verdict(gains - 2.5, exchanged=-40.0).kind == "exchanged"
     assert verdict(gains, exchanged=-61.0).kind == "fine"
-
-
-def test_one_text_twice(gains):
     assert verdict(gains, copied=0.9).kind == "copied"
 
 

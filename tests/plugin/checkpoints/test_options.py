@@ -87,13 +87,10 @@ def test_only_architectures_that_the_plugin_reads(options):
         check_options(legacy(**options), "c.pt")
 
 
-def test_options_have_names_and_numbers_are_numbers():
-    for group in ("args", "cfg"):
-        with pytest.raises(InputError, match=facts(f"c.pt: … ({group}) … list")):
-            check_options({group: ["transformer"]}, "c.pt")
-    for name, value in {"encoder_layers": "three", "dropout": "9**9"}.items():
-        with pytest.raises(InputError, match=facts(f"c.pt: option {name} is … not a number")):
-            check_options(legacy(**{name: value}), "c.pt")
+@pytest.mark.parametrize("group", ["args", "cfg"])
+def test_options_have_names(group):
+    with pytest.raises(InputError, match=facts(f"c.pt: … ({group}) … list")):
+        check_options({group: ["transformer"]}, "c.pt")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_parts_of_one_model(tmp_path):
     model = fairseq_norm_plugin.load(tmp_path, bpe="none")
     assert model.maps("w1", "w2").score == pytest.approx(scored(stock, "w1", "w2"), abs=1e-5)
     (tmp_path / "model-shard1.pt").unlink()
-    with pytest.raises(InputError, match=facts("model-shard0.pt: parameters are missing")):
+    with pytest.raises(InputError, match=facts("model-shard0.pt: its parameters do not fit")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     name = names[0]
     state["model"] = {name: state["model"][name] + 1}
@@ -85,7 +85,7 @@ def test_weights_that_do_not_fit(tmp_path):
     state = torch.load(tmp_path / "model.pt", weights_only=True)
     state["model"]["decoder.new"] = torch.zeros(1)
     torch.save(state, tmp_path / "model.pt")
-    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model lacks … decoder.new")):
+    with pytest.raises(InputError, match=facts("model.pt: its parameters do not fit … decoder.new")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     del state["model"]["decoder.new"]
     state["args"].decoder_ffn_embed_dim = 8

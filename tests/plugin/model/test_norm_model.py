@@ -117,15 +117,6 @@ def test_a_list_of_own_translations(model):
         np.testing.assert_allclose(maps.layer_maps("attn_n"), alone.layer_maps("attn_n"), rtol=1e-5, atol=1e-5)
 
 
-def test_kinds_that_merge_subwords_in_a_list(model):
-    kinds = ["attn_n_merged"]
-    sources = ["verkehrsunfälle sind schlimm .", "ja"]
-    targets = ["traffic accidents are bad .", "yes"]
-    for maps, source, target in zip(model.maps(sources, targets, kinds=kinds), sources, targets):
-        alone = model.maps(source, target, kinds=kinds)
-        np.testing.assert_allclose(maps.layer_maps(kinds[0]), alone.layer_maps(kinds[0]), atol=1e-5)
-
-
 def test_an_iterator_that_reads_no_more_than_it_needs(model):
     read = []
 

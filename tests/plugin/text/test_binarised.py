@@ -7,10 +7,8 @@ import torch
 from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, LanguagePairDataset, PrependTokenDataset
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
-from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.binarised import SideReader, TextLines, side_readers, surface
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
-from tests.facts import facts
 
 
 def dictionary_of(*symbols):
@@ -44,13 +42,6 @@ def test_lines_of_a_text(tmp_path):
     assert (lines.name, len(lines.hash)) == (str(tmp_path / "t"), 12)
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_text_of_another_length(tmp_path, size):
-    (tmp_path / "t").write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=facts(f"3 lines, but the binarised data has {size} sentences")):
-        TextLines(tmp_path / "t", size)
-
-
 def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
     text = raw(tmp_path / "raw", "x@@ a b\n", vocabulary.dictionary)
     pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary, text, text.sizes, vocabulary.dictionary)
@@ -59,14 +50,6 @@ def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
     assert with_text.spell(0, ids).side.tokens == ("y", "a", "b", "</s>")
     assert without.spell(0, ids).side.tokens == ("x@@", "a", "b", "</s>")
     assert without.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
-
-
-def test_the_text_of_another_sentence_is_named(tmp_path, vocabulary, ids):
-    (tmp_path / "t").write_text("xa b\nx a b c\n")
-    reader = SideReader(vocabulary, None, "src", TextLines(tmp_path / "t", 2))
-    assert reader.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
-    with pytest.raises(InputError, match=facts("t:2 … 4 words, but the binarised sentence has 3 … in 3 tokens")):
-        reader.spell(1, ids)
 
 
 def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabulary, ids):

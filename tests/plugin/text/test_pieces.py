@@ -15,7 +15,6 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import pieces
 from fairseq_norm_plugin.text.pieces import (
     LinePieces,
-    MarkedPieces,
     SentencePieces,
     WordPieces,
     runs_of,
@@ -37,12 +36,6 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
     assert ["".join(pieces).replace("@@", "") for pieces in of_word] == [word.replace("@@", "") for word in words]
     assert found.tokens[:2] == ["kiba", "ba"]
     assert (np.diff(found.words) >= 0).all()
-
-
-def test_a_side_has_special_tokens_around_the_pieces():
-    side = MarkedPieces("@@")(["a@@", "b", "c"], "").side(("[x]",), ("</s>", "[y]"))
-    assert side.tokens == ("[x]", "a@@", "b", "c", "</s>", "[y]")
-    assert side.words.tolist() == [-1, 0, 0, 1, -1, -1]
 
 
 def test_any_encoder_of_whole_lines():

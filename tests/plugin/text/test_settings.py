@@ -79,7 +79,6 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
         ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
         ((None, "sentencepiece"), "--bpe sentencepiece needs … --bpe-option sentencepiece_model=FILE"),
         ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
-        ((None, "none", {"moses_no_escape": True}), "moses_no_escape is an option of --tokenizer moses"),
         ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
         ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
         (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
