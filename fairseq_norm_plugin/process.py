@@ -5,9 +5,7 @@ Nothing is imported here that a command line does not need to be parsed.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -19,10 +17,6 @@ from typing import Any
 _WORK, _WORK_SPINNING = 5e8, 1e10
 _POLICY = "OMP_WAIT_POLICY"
 _COMMANDS = ("norm-align", "norm-analyze")
-# parameters of glibc's mallopt, from malloc.h
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-#: The largest block that glibc lets come from its heap.
-_LARGEST_BLOCK = 2**25
 
 
 def is_own_command(words: Sequence[str]) -> bool:
@@ -39,18 +33,6 @@ def let_waiting_threads_sleep() -> None:
     for: small models took 20 times as long with two threads as with one.
     """
     os.environ.setdefault(_POLICY, "passive")
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep what the process frees, for all threads in one heap; call it once, before threads start.
-
-    Each pass frees and takes the same blocks of megabytes.  Handing them back and faulting them in again takes time.
-    Other C libraries have no such settings.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
-    if mallopt is not None:
-        for name, value in ((_MMAP_THRESHOLD, _LARGEST_BLOCK), (_TRIM_THRESHOLD, 2**31 - 1), (_ARENA_MAX, 1)):
-            mallopt(name, value)
 
 
 def keep_few_programs() -> None:

@@ -31,7 +31,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.process import keep_few_programs, keep_freed_memory
+from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.text.alignment_table import ENDING, write_table
 from fairseq_norm_plugin.text.pairs import SentencePairs, TokenPair
@@ -45,7 +45,6 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other, or a layer or head that the model lacks.
         InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
     """
-    keep_freed_memory()
     keep_few_programs()
     for file in (args.output, *(args.tokens_out or ())):
         check_new(file, args.overwrite, parents=True)

@@ -57,15 +57,15 @@ class TextSettings:
                 raise UsageError(f"--{side}-words {words}: choose one of {', '.join(WORDS)}")
         for name in (name for name, value in self.options.items() if value not in (None, [])):
             self._check_option(name)
-            if name in SIDED and len(self.files_of(name)) > 2:
-                raise UsageError(
-                    f"{name}: {len(self.files_of(name))} files: expected one of both languages, or two, of source and "
-                    f"target"
-                )
+            if name in SIDED and (count := len(self.files_of(name))) > 2:
+                raise UsageError(f"{name}: {count} files: expected one of both languages, or two, of source and target")
             if name not in SIDED and isinstance(self.options[name], list):
                 raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
-        if self.registered not in (None, "none"):
-            self._check_complete("bpe", str(self.registered))
+        for option in options_of("bpe", str(self.registered)):
+            if option.default == _REQUIRED and not self.options.get(option.name):
+                codes = option.name == "bpe_codes"
+                flag = "--bpe-codes CODES" if codes else f"--bpe-option {option.name}=FILE"
+                raise UsageError(f"--bpe {self.registered} needs a file: give {flag}")
         if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
             raise UsageError(
                 f"--source-words {self.words[0]}, --target-words {self.words[1]} without --bpe sentencepiece: only "
@@ -110,8 +110,7 @@ class TextSettings:
     def described(self) -> str:
         """The settings in words, for the user."""
         tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
-        by_codes = "subwords by codes" if self.codes else "no subwords found"
-        subwords = "text in subwords" if self.bpe == "none" else f"subwords {self.bpe}" if self.bpe else by_codes
+        subwords = f"subwords {self.bpe or ('by codes' if self.codes else 'none')}"
         return f"{tokenizer}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
@@ -124,12 +123,6 @@ class TextSettings:
         if not any(owner in stated for _, owner in owners):
             registry, some = owners[0][0], ", ".join(owner for _, owner in owners)
             raise UsageError(f"{name} is an option of --{registry} {some}: give that too")
-
-    def _check_complete(self, registry: str, name: str) -> None:
-        for option in options_of(registry, name):
-            if option.default == _REQUIRED and not self.options.get(option.name):
-                flag = "--bpe-codes CODES" if option.name == "bpe_codes" else f"--{registry}-option {option.name}=FILE"
-                raise UsageError(f"--{registry} {name} needs a file: give {flag}")
 
 
 def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:

@@ -72,7 +72,6 @@ def test_models_are_not_pickled(align):
 
 def test_bad_batches(align, tmp_path):
     for batch, text in (
-        ([1], "type list: expected a pyarrow Table, a pandas DataFrame, or a mapping"),
         ({"source": ["a"]}, "no column target, only 'source'"),
         ({"source": ["a"], "target": []}, "columns source, target … different lengths"),
     ):
