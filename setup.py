@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 #: To convert models of Hugging Face Transformers, and to read their text.
-CONVERT = ["safetensors", "sentencepiece", "tokenizers"]
+CONVERT = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
 RAY = ["ray[data]"]
 DOCS = ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"]
 TEST = [
@@ -53,7 +53,7 @@ setup(
     ],
     extras_require={
         "convert": CONVERT,
-        "sentencepiece": ["sentencepiece"],
+        "sentencepiece": ["sentencepiece>=0.2.2"],
         "ray": RAY,
         "docs": DOCS,
         "test": [*TEST, *CONVERT, *RAY, *DOCS],

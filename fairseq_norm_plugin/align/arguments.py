@@ -178,19 +178,8 @@ def check_input(args: argparse.Namespace) -> None:
         raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
-    if args.bpe == "none" and args.bpe_codes is not None:
+    if args.bpe == "none" and (args.bpe_codes or args.reverse_bpe_codes):
         raise UsageError(_NO_SUBWORDS)
-    for name, codes in (("--bpe-codes", args.bpe_codes), ("--reverse-bpe-codes", args.reverse_bpe_codes)):
-        if codes is not None and len(codes) > 2:
-            raise UsageError(f"{name}: {len(codes)} files: expected joint codes, or those of source and target")
-    if args.bpe == "none" and args.reverse_bpe_codes is not None:
-        raise UsageError("--reverse-bpe-codes with --bpe none: expected text in the subwords of both models")
-    if args.reverse_path is None:
-        for name in ("reverse_data", "reverse_bpe_codes"):
-            if getattr(args, name) is not None:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
-                )
     _text_options(args)
 
 

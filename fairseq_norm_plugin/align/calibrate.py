@@ -104,7 +104,7 @@ def _by_agreement(
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions[0], args)
     own = [pairs, [(target, source) for source, target in pairs]]
-    return [calibrate(*each, args.max_tokens) for each in zip(directions, own, models)], {}
+    return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
 
 
 def _by_gold(
@@ -131,14 +131,14 @@ def _by_gold(
 
 def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
+    from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if warning := mismatch_warning(sampled_pairs(text, text.size, direction), direction, args.max_tokens):
+    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
         warn_on_stderr(warning)
 
 

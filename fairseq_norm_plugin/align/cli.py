@@ -11,21 +11,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Optional
 
 from alignment_eval.errors import UsageError
 from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
 from alignment_eval.options.common import CommandParser, positive_integer
 from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
 from alignment_eval.options.maps import (
+    MAX_NORM,
     add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
     line_style,
+    stated_method,
+    states_maps,
 )
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -36,7 +39,6 @@ from fairseq_norm_plugin.align.arguments import (
     check_input,
     check_outputs,
 )
-from fairseq_norm_plugin.align.method import check_stated
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.hooks.console import silence_libraries
 
@@ -52,7 +54,7 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     silence_libraries()
@@ -64,8 +66,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
-    check_usage(args)
-
+    _check_usage(args)
     if args.engine == "ray":
         from fairseq_norm_plugin.align.on_ray import run
     else:
@@ -160,7 +161,7 @@ def _check_ray(args: argparse.Namespace) -> None:
         raise UsageError("--engine ray: expected --parquet PATH, and a directory as -o")
 
 
-def check_usage(args: argparse.Namespace) -> None:
+def _check_usage(args: argparse.Namespace) -> None:
     """Check which options go together.
 
     Raises:
@@ -184,4 +185,9 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.resume and args.output == STANDARD:
         raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
     line_style(args)
-    check_stated(args)
+    if states_maps(args):
+        if args.heads == MAX_NORM:
+            raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
+        stated_method(args, None, 0)
+    elif args.rule is not None:
+        rule_of(args.rule)

@@ -48,8 +48,7 @@ def run(args: argparse.Namespace) -> None:
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }
-    align = AlignBatch(**{**options, "device": "cpu"})
-    aligner, _ = align._loaded  # whatever is wrong with the models is said here, not by an actor
+    method = AlignBatch(**{**options, "device": "cpu"}).aligner.method  # what is wrong with the models is said here
     start = time.monotonic()
     connected = ray.is_initialized()
     try:
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     print(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s", file=sys.stderr)
-    print(signature(sentences=size, **aligner._method.fields()), file=sys.stderr)
+    print(signature(sentences=size, **method.fields()), file=sys.stderr)
 
 
 def _import_ray() -> Any:
@@ -112,7 +111,7 @@ def _check(directory: Path) -> int:
     statuses: Counter[str] = Counter()
     for batch in batches:
         statuses.update(batch["status"].to_pylist())
-    size = statuses.total() if hasattr(statuses, "total") else sum(statuses.values())
+    size = statuses.total()
     if not statuses.pop("ok", 0):
         reasons = ", ".join(reason for reason, _ in statuses.most_common(1)) or "there are no rows"
         raise InputError(f"none of {size} sentence pairs could be aligned: {printable(reasons, 300)}")

@@ -7,7 +7,8 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,21 +16,22 @@ import torch
 from alignment_eval import __version__
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
-from alignment_eval.options.lexicon import given_lexicon, lexicon_fields, on_count
-from alignment_eval.options.maps import line_style
-from alignment_eval.profiles.chosen import seen_warning
+from alignment_eval.options.lexicon import given_lexicon, given_passes, lexicon_fields, on_count, with_lexicon_options
+from alignment_eval.options.maps import line_style, stated_method, states_maps
+from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.manifest import json_hash
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
-from fairseq_norm_plugin.align.method import choose_method
 from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.process import keep_few_programs, keep_freed_memory
+from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.text.alignment_table import ENDING, write_table
 from fairseq_norm_plugin.text.pairs import SentencePairs, TokenPair
@@ -43,7 +45,6 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other, or a layer or head that the model lacks.
         InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
     """
-    keep_freed_memory()
     keep_few_programs()
     for file in (args.output, *(args.tokens_out or ())):
         check_new(file, args.overwrite, parents=True)
@@ -56,13 +57,12 @@ def run(args: argparse.Namespace) -> None:
     check_directions(args, len(models))
     directions = [model.direction for model in models]
     text = text.through(directions[0].pipelines)
-    sample = sampled_pairs(text, text.size, directions[0])
-    if warning := mismatch_warning(sample, directions[0], args.max_tokens):
+    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
-    chosen = choose_method(args, directions, [model.identity for model in models], text)
+    chosen = _choose_method(args, models, text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)
-        words = ((directions[0].words(source, 0), directions[0].words(target, 1)) for source, target in text)
+        words = (_words_of(pair, directions[0]) for pair in text)
         if warning := seen_warning(chosen.profile, words, text.size):
             warn_on_stderr(warning)
     fields: dict[str, Value] = {
@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> None:
         **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     }
-    described = signature(run=_run_hash(args, text, models, fields), sentences=text.size, **_type_field(args), **fields)
+    dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
+    described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
     counted: list[Lexicon] = []
     aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, counted.append)
     windows = _Windows(args, text, aligner)
@@ -99,6 +100,31 @@ def run(args: argparse.Namespace) -> None:
     print(described, file=sys.stderr)
 
 
+def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: SentencePairs) -> ChosenMethod:
+    """Choose the method: by the options, else by the models' profiles, else by calibration on the text itself.
+
+    Raises:
+        UsageError: options that do not go together, or a profile of one direction for two.
+        InputError: a profile cannot be used.
+    """
+    stated = None
+    if args.join is not None or args.symmetrize is not None:
+        stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
+    if states_maps(args):
+        both = (stated or BidirectionalOptions(join="product")) if len(models) > 1 else None
+        return by_options(with_lexicon_options(stated_method(args, both, given_passes(args) or 0), args))
+    directions, hashes = [model.direction for model in models], [model.identity for model in models]
+    profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
+    overrides = Overrides(args.rule, args.lexicon, stated, args.final_punctuation, args.lexicon_file)
+    chosen = chosen_method(profiles, names, text.size, overrides)
+    return replace(chosen, method=with_lexicon_options(chosen.method, args))
+
+
+def _words_of(pair: TokenPair, direction: Direction) -> tuple[list[str], list[str]]:
+    """The words of source and target that links count."""
+    return direction.pipelines[0].words(pair[0]), direction.pipelines[1].words(pair[1])
+
+
 class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
@@ -123,8 +149,11 @@ class _Windows:
             InputError: the text was changed.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
+        numbered = enumerate(self._text)
+        places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
+        read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
         with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
-            pairs = self._aligner.align(_read(self._text, windows), progress)
+            pairs = self._aligner.align(read, progress)
             warned = False
             for start, end in windows:
                 rows = [
@@ -139,46 +168,34 @@ class _Windows:
                     warned = True
 
 
-def _read(text: Iterable[TokenPair], windows: Sequence[tuple[int, int]]) -> Iterator[Iterator[tuple[int, TokenPair]]]:
-    """The pairs of each window, with their ids; each must be read before the next."""
-    pairs, place = enumerate(text), 0
-    for start, end in windows:
-        yield itertools.islice(pairs, start - place, end - place)
-        place = end
-
-
 def _write(args: argparse.Namespace, text: SentencePairs, direction: Direction, rows: Iterator[Row]) -> None:
     """Write the words that links count (``--tokens-out``) and the output, and report the pairs that are not aligned."""
     for which, file in enumerate(args.tokens_out or ()):
-        write_lines(file, (" ".join(direction.words(pair[which], which)) for pair in text))
+        write_lines(file, (" ".join(_words_of(pair, direction)[which]) for pair in text))
     left_out: dict[str, list[int]] = {}
-    rows = _noted(rows, left_out)
+
+    def noted() -> Iterator[Row]:
+        for number, (status, links) in enumerate(rows, 1):
+            if status != "ok":
+                left_out.setdefault(status, [0, number])[0] += 1
+            yield status, links
+
     if args.output.endswith(ENDING):
         with new_file(args.output) as temporary:
-            write_table(temporary, rows, text.ids(), args.confidences)
+            write_table(temporary, noted(), text.ids(), args.confidences)
     else:
-        write_lines(args.output, (links for _, links in rows))
+        write_lines(args.output, (links for _, links in noted()))
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, with blank lines (the first is line {first})")
 
 
-def _noted(rows: Iterator[Row], left_out: dict[str, list[int]]) -> Iterator[Row]:
-    """The rows; how many have another status than ``ok``, and the first line of these, go into ``left_out``."""
-    for number, (status, links) in enumerate(rows, 1):
-        if status != "ok":
-            left_out.setdefault(status, [0, number])[0] += 1
-        yield status, links
-
-
-def _run_hash(
-    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]
-) -> str:
+def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:
     """The hash of everything that decides the output."""
     return json_hash(
         {
             "version": __version__,
             "models": [model.identity for model in models],
-            **_type_field(args),
+            **dtype,
             "architectures": [architecture_hash(model.models) for model in models],
             "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
             "pipelines": [_pipeline_fields(model.text) for model in models],
@@ -186,11 +203,6 @@ def _run_hash(
             "extraction": fields,
         }
     )
-
-
-def _type_field(args: argparse.Namespace) -> dict[str, str]:
-    """The type that the models are computed in, unless it is float32."""
-    return {} if args.dtype == "float32" else {"dtype": args.dtype}
 
 
 def _pipeline_fields(text: TextSettings) -> dict[str, Value]:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Optional
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import writing_errors
@@ -52,11 +51,10 @@ class UnfinishedOutput:
         overwrite: replace the file, if it exists.
 
     Raises:
-        InputError: the file exists, and neither option is given; it is of another run; or another process writes it.
+        InputError: it is of another run, or another process writes it.
     """
 
     def __init__(self, output: str, signature: str, resume: bool = False, overwrite: bool = False) -> None:
-        check_not_begun(output, resume, overwrite)
         self.path = partial_path(output)
         self._head = f"{signature}\n".encode()
         self._rows = 0
@@ -76,7 +74,7 @@ class UnfinishedOutput:
         return self
 
     def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None or not self._rows:
             self.path.unlink()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Optional
 
 import numpy as np
 from fairseq.data.data_utils import batch_by_size
-from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_direction
@@ -20,12 +19,11 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
+from fairseq_norm_plugin.text.ids import EncodedPair
 from fairseq_norm_plugin.text.pairs import TokenPair
 
-#: The tokens of source and target.
-PairSides = tuple[SentenceSide, SentenceSide]
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
-_SIDES = (("source", "target"), ("reverse source", "reverse target"))
+_SIDES = ("source", "target", "reverse source", "reverse target")
 #: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
 _CPU_TOKENS = 2000
 #: Batches that are read, or wait to be, while links are made of another.
@@ -48,6 +46,7 @@ class Aligner:
         check_lexicon: check that ``lexicon`` matches the first pairs; not where they are not the first of the text.
 
     Attributes:
+        method, directions: as given.
         counted_pairs: how many pairs, from the first on, a lexicon is counted on; 0: no lexicon is counted.
         tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
         unknown: how many of them the models do not know.
@@ -61,26 +60,21 @@ class Aligner:
         method: AlignmentMethod,
         directions: Sequence[Direction],
         max_tokens: int = 4000,
-        lexicon: Optional[Lexicon] = None,
+        lexicon: Lexicon | None = None,
         on_count: Callable[[Lexicon], object] = _ignore,
         check_lexicon: bool = True,
     ) -> None:
-        options_of_each = [method.forward, *([] if method.reverse is None else [method.reverse])]
-        if len(directions) != len(options_of_each):
+        self._options = [method.forward, *([] if method.reverse is None else [method.reverse])]
+        if len(directions) != len(self._options):
             raise UsageError(
-                f"models of {len(directions)} directions, but the method reads {len(options_of_each)}: give a model "
+                f"models of {len(directions)} directions, but the method reads {len(self._options)}: give a model "
                 f"(or an ensemble) for each direction that it reads"
             )
-        self.counted_pairs = method.lexicon_pairs if method.lexicon_passes and lexicon is None else 0
-        self._method = method
-        self._lexicon = lexicon
-        self._on_count = on_count
-        self._check_lexicon = check_lexicon
-        self._directions = list(zip(directions, options_of_each))
-        for direction, options in self._directions:
+        for direction, options in zip(directions, self._options):
             direction.check(options)
-        crossed = [zip(other.sides, directions[0].sides[::-1]) for other in directions[1:]]
-        self._alike = [[one.cuts_as(other) for one, other in of] for of in crossed]
+        self.method, self.directions = method, directions
+        self.counted_pairs = method.lexicon_pairs if method.lexicon_passes and lexicon is None else 0
+        self._lexicon = lexicon, on_count, check_lexicon
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.tokens: Counter[str] = Counter()
@@ -99,7 +93,7 @@ class Aligner:
             progress: called with the number of pairs after each batch; with a lexicon, that is long before the first
                 alignment is yielded.
         """
-        corpus = CorpusAligner(self._method, self._lexicon, self._on_count, self._check_lexicon)
+        corpus = CorpusAligner(self.method, *self._lexicon)
         for window in windows:
             for pair in self._word_maps(window, progress):
                 yield from corpus.add(pair)
@@ -109,66 +103,51 @@ class Aligner:
         self, pairs: Iterable[tuple[int, TokenPair]], progress: Callable[[int], object]
     ) -> Iterator[DirectedPair]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
-        sides: dict[int, list[PairSides]] = {}
+        encoded: dict[int, list[EncodedPair]] = {}
         for id_, pair in pairs:
-            cut = self._sides(pair)
-            if reason := self._reason(pair, cut):
+            both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair[::-1]))]
+            if reason := self._reason(pair, both):
                 progress(1)
-                yield _not_aligned(id_, reason), None
-            else:
-                sides[id_] = cut
-        ids = list(sides)
-        lengths = np.array([[len(side.tokens) for of in sides[id_] for side in of] for id_ in ids], dtype=np.int64)
-        batches = [[ids[row] for row in rows] for rows in length_batches(lengths, self._max_tokens)]
-        for read in self._read_batches({id_: sides.pop(id_) for id_ in batch} for batch in batches):
+                nothing = SentenceSide((), np.empty(0, dtype=np.int32))
+                yield PairMap(SentenceMaps(id_, nothing, nothing, (), status=reason), None), None
+                continue
+            encoded[id_] = both
+            for name, side in zip(_SIDES, itertools.chain.from_iterable(both)):
+                self.tokens[name] += len(side.ids) - 1
+                self.unknown[name] += side.unknown
+        lengths = {id_: [len(side.ids) for pair in both for side in pair] for id_, both in encoded.items()}
+        batches = list(length_batches(lengths, self._max_tokens))
+        for read in self._read_batches({id_: encoded.pop(id_) for id_ in batch} for batch in batches):
             progress(len(read))
             yield from read
-        for direction, _ in self._directions:
-            direction.forget()
 
-    def _read_batches(self, batches: Iterable[Mapping[int, list[PairSides]]]) -> Iterator[list[DirectedPair]]:
+    def _read_batches(self, batches: Iterable[Mapping[int, list[EncodedPair]]]) -> Iterator[list[DirectedPair]]:
         """Read the maps of batches; while one is read, links are made of the one before it."""
         waiting: deque[list[Future[dict[int, PairMap]]]] = deque()
-        with executors(len(self._directions), self._on_cpu) as threads:
+        with executors(len(self.directions), self._on_cpu) as threads:
             for batch in batches:
-                waiting.append([one.submit(self._read_batch, which, batch) for which, one in enumerate(threads)])
+                waiting.append([thread.submit(self._read_batch, which, batch) for which, thread in enumerate(threads)])
                 if len(waiting) > _AHEAD:
                     yield _pairs(waiting.popleft())
             yield from map(_pairs, waiting)
 
-    def _sides(self, pair: TokenPair) -> list[PairSides]:
-        """The tokens of a pair in each direction; a text is cut once if both cut it alike."""
-        (first, _), *others = self._directions
-        source, target = (of.side(words) for of, words in zip(first.sides, pair))
-        found = [(source, target)]
-        for (direction, _), alike in zip(others, self._alike):
-            its = [
-                cut if same else of.side(words)
-                for of, same, cut, words in zip(direction.sides, alike, (target, source), (pair[1], pair[0]))
-            ]
-            found.append((its[0], its[1]))
-        return found
-
-    def _read_batch(self, which: int, pairs: Mapping[int, list[PairSides]]) -> dict[int, PairMap]:
-        direction, options = self._directions[which]
-        encoded = {id_: direction.encoded(sides[which]) for id_, sides in pairs.items()}
-        for name, sides in zip(_SIDES[which], zip(*encoded.values())):
-            self.tokens[name] += sum(len(side.ids) - 1 for side in sides)
-            self.unknown[name] += sum(side.unknown for side in sides)
-        maps = direction.maps(encoded, [options.kind], options.maps)
+    def _read_batch(self, which: int, pairs: Mapping[int, list[EncodedPair]]) -> dict[int, PairMap]:
+        options = self._options[which]
+        encoded = {id_: both[which] for id_, both in pairs.items()}
+        maps = self.directions[which].maps(encoded, [options.kind], options.maps)
         return {id_: read_direction(sentence, options) for id_, sentence in maps.items()}
 
-    def _reason(self, pair: TokenPair, found: Sequence[PairSides]) -> str:
+    def _reason(self, pair: TokenPair, both: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""
         if not (pair[0] and pair[1]):
             return "empty"
-        for (direction, _), sides in zip(self._directions, found):
+        for direction, sides in zip(self.directions, both):
             for limit, side in zip(direction.limits, sides):
-                if len(side.tokens) > limit:
+                if len(side.ids) > limit:
                     return f"longer than {limit} tokens"
         return ""
 
-    def unknown_warning(self) -> Optional[str]:
+    def unknown_warning(self) -> str | None:
         """A warning if many subwords of the text so far are unknown to the models, with the shares of all sides."""
         shares = [
             f"{self.unknown[name]} of {total} {name} subwords ({100 * self.unknown[name] / total:.0f} %)"
@@ -189,25 +168,21 @@ def _pairs(read: Sequence[Future[dict[int, PairMap]]]) -> list[DirectedPair]:
     return [(links, reverse[0][id_] if reverse else None) for id_, links in forward.items()]
 
 
-def _not_aligned(id_: int, reason: str) -> PairMap:
-    nothing = SentenceSide((), np.empty(0, dtype=np.int32))
-    return PairMap(SentenceMaps(id_, nothing, nothing, (), status=reason), None)
-
-
-def length_batches(lengths: NDArray[np.int64], max_tokens: int) -> Iterator[list[int]]:
-    """Make batches of pairs of similar length, short pairs first, with at least one pair in each.
+def length_batches(lengths: Mapping[int, Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
+    """Make batches of pairs of similar length, short pairs first, with at least one pair in each; yields their ids.
 
     Args:
-        lengths: tokens of every side of each pair, [pairs, sides].
+        lengths: tokens of every side of each pair, by id.
         max_tokens: tokens of the longer sides of a batch, pads included.
     """
-    if not len(lengths):
+    if not lengths:
         return
-    order = np.lexsort((*lengths.T, lengths.max(axis=1)))
-    longest = lengths.max(axis=1)[order]
+    ids, table = list(lengths), np.array(list(lengths.values()), dtype=np.int64)
+    order = np.lexsort((*table.T, table.max(axis=1)))
+    longest = table.max(axis=1)[order]
     # fairseq's function indexes the lengths by these numbers
     batches = batch_by_size(
         np.arange(len(order)), None, num_tokens_vec=longest, max_tokens=max(max_tokens, int(longest[-1]))
     )
     for batch in batches:
-        yield order[batch].tolist()
+        yield [ids[row] for row in order[batch]]

@@ -20,7 +20,7 @@ from alignment_eval.profiles.shares import Calibration, calibration
 from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.text.ids import EncodedPair
+from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
 from fairseq_norm_plugin.text.pairs import TokenPair
 
 
@@ -43,7 +43,8 @@ def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) ->
 
 def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
     """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
-    return all(pair) and all(of.fits(of.encode(way)) for of, way in zip(directions, (pair, pair[::-1])))
+    ways = zip(directions, (pair, pair[::-1]))
+    return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
 def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
@@ -96,9 +97,7 @@ def calibrate_by_gold(
 
 
 def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
-    ids = list(encoded)
-    lengths = np.array([[len(side.ids) for side in encoded[id_]] for id_ in ids], dtype=np.int64)
-    batches = list(length_batches(lengths, max_tokens))
-    for rows in progress_bar(batches, len(batches), "batches"):
-        batch = {ids[row]: encoded[ids[row]] for row in rows}
+    batches = list(length_batches(lengths_of(encoded), max_tokens))
+    for ids in progress_bar(batches, len(batches), "batches"):
+        batch = {id_: encoded[id_] for id_ in ids}
         yield from direction.maps(batch, [KIND], list(map(MapName, range(direction.layers)))).values()

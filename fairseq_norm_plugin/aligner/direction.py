@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data.language_pair_dataset import collate
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions, MapName
-from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
 from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import Hypotheses, forced_maps
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, count_tokens, side_encoders
+from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, SideEncoder, SourceAndTarget, count_tokens
 from fairseq_norm_plugin.text.pairs import TokenPair, Tokens
-from fairseq_norm_plugin.text.tokenise import TextPipeline, WordsInText
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames
 
 
@@ -39,7 +39,6 @@ class Direction:
 
     Attributes:
         name, pipelines, frames, profile, trained, guided: as given, or their defaults.
-        sides: encode source and target.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
     """
@@ -50,16 +49,20 @@ class Direction:
         dictionaries: tuple[Any, Any],
         pipelines: tuple[TextPipeline, TextPipeline],
         name: str,
-        frames: Optional[Frames] = None,
-        profile: Optional[Path] = None,
-        trained: Optional[tuple[str, str]] = None,
+        frames: Frames | None = None,
+        profile: Path | None = None,
+        trained: tuple[str, str] | None = None,
         guided: Sequence[MapName] = (),
     ) -> None:
         self._models: list[Any] = list(models)
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
-        self.sides = side_encoders(pipelines, dictionaries, self.frames)
+        frames_of_sides = (self.frames.source, self.frames.target)
+        self._encoders = [
+            SideEncoder(pipeline, dictionary, frame, self.frames.ids)
+            for pipeline, dictionary, frame in zip(pipelines, dictionaries, frames_of_sides)
+        ]
         self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
         self.guided = tuple(guided)
@@ -93,40 +96,24 @@ class Direction:
         """Encode source and target of a pair."""
         return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
 
-    def encoded(self, sides: tuple[SentenceSide, SentenceSide]) -> EncodedPair:
-        """Encode the tokens of source and target (:attr:`sides` make them)."""
-        return self.sides[0].encoded(sides[0]), self.sides[1].encoded(sides[1])
-
     def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
         """Encode the words of a source (``which`` 0) or a target (1)."""
-        return self.sides[which].encoded(self.sides[which].side(tokens))
+        return self._encoders[which](tokens)
 
-    def read(self, line: str, which: int) -> WordsInText:
-        """The words of a line of source (``which`` 0) or target (1)."""
-        return self.pipelines[which].read(line)
-
-    def words(self, tokens: Tokens, which: int) -> Tokens:
-        """The words of a source (``which`` 0) or a target (1) that the indices of links refer to."""
-        return self.pipelines[which].words(tokens)
-
-    def sample(self, pairs: Mapping[int, tuple[EncodedSide, Optional[EncodedSide]]]) -> dict[str, Any]:
+    def sample(self, pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""
         items = []
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
         sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
-        moved = {name: of.to(self.device) for name, of in sample["net_input"].items() if torch.is_tensor(of)}
+        inputs = {name: value for name, value in sample["net_input"].items() if torch.is_tensor(value)}
+        moved = {name: value.to(self.device) for name, value in inputs.items()}
         target = None if sample["target"] is None else sample["target"].to(self.device)
         return {**sample, "net_input": moved, "target": target}
 
     def fits(self, pair: EncodedPair) -> bool:
         """Whether a pair is short enough for the models."""
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
-
-    def forget(self) -> None:
-        """Free the memory that caches of words and pieces take."""
-        self.sides[0].forget()
-        self.sides[1].forget()
 
     @torch.no_grad()
     def maps(

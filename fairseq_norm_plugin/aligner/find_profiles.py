@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
-from typing import Optional
 
 from alignment_eval.profiles.chosen import ProfileSource, find_profiles
 from alignment_eval.profiles.profile import Profile, read_profile
@@ -18,7 +17,7 @@ def profiles_of(
     directions: Sequence[Direction],
     models: Sequence[str],
     text: Iterable[TokenPair],
-    named: Optional[str] = None,
+    named: str | None = None,
     max_tokens: int = 4000,
 ) -> tuple[list[Profile], list[str]]:
     """The profile of each model and its name (:func:`alignment_eval.profiles.chosen.find_profiles`).
@@ -36,7 +35,7 @@ def profiles_of(
     """
     pairs = cache(lambda: usable_pairs(text, directions))
 
-    def carried(direction: Direction, model: str) -> Optional[tuple[Profile, str]]:
+    def carried(direction: Direction, model: str) -> tuple[Profile, str] | None:
         path = direction.profile
         return (read_profile(path, model), str(path)) if path.is_file() else None
 

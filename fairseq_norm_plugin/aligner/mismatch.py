@@ -1,4 +1,4 @@
-"""Decide from a model's own scores of a sample whether two texts look like translations of each other.
+"""Warns before the work starts if two texts do not look like translations of each other, by a model's own scores.
 
 Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
 from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
@@ -6,19 +6,22 @@ for translations, about 0 for unrelated pairs.  Some pairs are also scored with 
 detects exchanged files.
 
 The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
-This module does not depend on a model: scores come as arrays.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fairseq_norm_plugin.aligner.aligner import length_batches
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
+from fairseq_norm_plugin.text.pairs import TokenPair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,6 +40,9 @@ COPIED_SHARE = 0.6
 LOW_SHARE = 0.2
 #: Evidence for a shifted stretch of lines: added by a pair of low gain, by any other pair; the sum that is enough.
 LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
+#: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies (a vocabulary of 10,000
+#: words: 40 MB for 1,000 tokens, which the process keeps after the check).
+_MAX_TOKENS = 250
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,6 @@ class Verdict:
     Attributes:
         kind: ``fine``, ``few`` (too few pairs), ``exchanged``, ``copied``, ``unrelated`` or ``partly``.
         effect: mean gain divided by the standard deviation of the gains; NaN if there are too few pairs.
-        helped: the share of pairs that score better with their own source than with the other.
         exchanged: the share of pairs that score better when exchanged.
         copied: the share of target words that occur in their source line.
         stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
@@ -54,10 +59,9 @@ class Verdict:
 
     kind: str
     effect: float
-    helped: float
     exchanged: float
     copied: float
-    stretch: Optional[tuple[int, int]] = None
+    stretch: tuple[int, int] | None = None
 
 
 def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
@@ -108,10 +112,9 @@ def judge(own: Floats, other: Floats, exchanged: Floats, tokens: Ints, source_to
         copied: :func:`copied_share` of the sample.
     """
     if len(own) < FEWEST:
-        return Verdict("few", np.nan, np.nan, np.nan, copied)
+        return Verdict("few", np.nan, np.nan, copied)
     gains = (own - other) / tokens
     effect = _effect(gains)
-    helped = float((gains > 0).mean())
     scored = ~np.isnan(exchanged)
     better = float((exchanged / source_tokens > own / tokens)[scored].mean())
     kind, stretch = "fine", None
@@ -128,14 +131,14 @@ def judge(own: Floats, other: Floats, exchanged: Floats, tokens: Ints, source_to
             kind = "unrelated"
     if kind != "partly":
         stretch = None
-    return Verdict(kind, effect, helped, better, copied, stretch)
+    return Verdict(kind, effect, better, copied, stretch)
 
 
 def _effect(gains: Floats) -> float:
     return float(gains.mean() / max(float(gains.std(ddof=1)), 1e-9))
 
 
-def low_stretch(gains: Floats) -> Optional[tuple[int, int]]:
+def low_stretch(gains: Floats) -> tuple[int, int] | None:
     """Find the stretch of pairs with the lowest gains, if it is unlikely to be chance: first and last position.
 
     Each pair adds :data:`LOW_STEP` if its gain is below :data:`LOW_SHARE` of the upper quartile, else
@@ -150,3 +153,89 @@ def low_stretch(gains: Floats) -> Optional[tuple[int, int]]:
         if total > best:
             best, stretch = total, (start, i)
     return stretch if best >= ENOUGH else None
+
+
+def _sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> dict[int, TokenPair]:
+    """Sample pairs of a text, by line, counted from 0: those that have words on both sides and fit the model both ways.
+
+    No two of them have the same source or the same target: each is compared with another one.
+    """
+    wanted = set(sample_lines(size))
+    last = max(wanted, default=-1)
+    sample = {}
+    seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
+    for number, pair in enumerate(text):
+        if number in wanted and all(pair):
+            sides = tuple(map(tuple, pair))
+            is_new = not any(side in before for side, before in zip(sides, seen))
+            if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
+                sample[number] = pair
+                for side, before in zip(sides, seen):
+                    before.add(side)
+        if number == last:
+            break
+    return sample
+
+
+def mismatch_warning(text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000) -> str | None:
+    """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
+
+    Args:
+        text: the sentence pairs, read up to the last of the sample.
+        size: how many pairs there are.
+        direction: the source-target model.
+        max_tokens: tokens of a batch, pads included.
+    """
+    sample = _sampled_pairs(text, size, direction)
+    if len(sample) < 2:
+        return None
+    verdict = judge_pairs(list(sample.values()), direction, max_tokens)
+    if verdict.kind == "exchanged" and direction.trained:
+        return None  # the model is of the other direction, which was told when it was loaded
+    lines = list(sample)
+    stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
+    return _message(verdict, stretch, len(sample))
+
+
+def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:
+    """Judge two or more sentence pairs that fit the model, in the order of the text."""
+    encoded = [direction.encode(pair) for pair in pairs]
+    lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
+    other = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
+    backwards = exchanged_pairs(len(pairs))
+    jobs: dict[int, EncodedPair] = dict(enumerate(encoded))
+    jobs.update({len(pairs) + i: (encoded[int(j)][0], encoded[i][1]) for i, j in enumerate(other)})
+    jobs.update({2 * len(pairs) + i: direction.encode((pairs[i][1], pairs[i][0])) for i in backwards})
+    scores: dict[int, float] = {}
+    for ids in length_batches(lengths_of(jobs), min(max_tokens, _MAX_TOKENS)):
+        scores.update(direction.scores({id_: jobs[id_] for id_ in ids}))
+    count = len(pairs)
+    exchanged = np.full(count, np.nan)
+    exchanged[backwards] = [scores[2 * count + i] for i in backwards]
+    own, swapped = (np.array([scores[start + i] for i in range(count)]) for start in (0, count))
+    return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(pairs))
+
+
+def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str | None:
+    if verdict.kind == "exchanged":
+        return (
+            f"source and target look exchanged: {100 * verdict.exchanged:.0f} % of {count} sampled pairs score "
+            f"better with source and target exchanged; exchange the two texts, or the models with -s and -t"
+        )
+    if verdict.kind == "copied":
+        return (
+            f"source and target look like the same text: {100 * verdict.copied:.0f} % of the target words occur in "
+            f"their source line; check that the two files differ"
+        )
+    if verdict.kind == "unrelated":
+        return (
+            f"the lines do not look like translations of each other: in {count} sampled pairs the model predicts a "
+            f"target hardly better from its own source than from another one; check that both files are complete, in "
+            f"the same order, and of the model's languages and case"
+        )
+    if verdict.kind == "partly" and stretch is not None:
+        return (
+            f"lines {stretch[0]} to {stretch[1]}, approximately, do not look like translations of each other, the "
+            f"others do: check for a missing or extra line there"
+        )
+    return None

@@ -19,7 +19,7 @@ from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
-from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_models
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_model
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
 from fairseq_norm_plugin.recording.identity import data_hash, model_hash
@@ -65,7 +65,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
 def _load(cfg: Any, path: str, task: Any) -> Any:
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps.
-    (model,), _ = load_models([path], task, cfg.task.data)
+    model = load_model(path, task, cfg.task.data)
     model.float().eval()
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()

@@ -237,17 +237,6 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         attention._weights = None
 
 
-def disable_encoder_fast_path(model: nn.Module) -> None:
-    """Disable the fast path of fairseq 0.12.2's encoder, in place; fairseq's main branch has none.
-
-    The fast path calls a private torch function whose signature changed in torch 2 ("Mask Type should be defined").
-    """
-    layer: Any
-    for layer in model.modules():
-        if hasattr(layer, "can_use_fastpath"):
-            layer.can_use_fastpath = False
-
-
 def restore_attention(model: nn.Module) -> None:
     """Undo :func:`swap_attention`; TorchScript does this on its own."""
     for attention in norm_attentions(model):

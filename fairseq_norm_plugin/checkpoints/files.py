@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 
@@ -50,7 +50,7 @@ class ModelFiles:
         return [parts[0] for parts in self.members]
 
 
-def find_files(path: Union[str, Path], data: Union[str, Path, None]) -> ModelFiles:
+def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
     """The files of a model.
 
     Args:
@@ -138,7 +138,7 @@ def _subwords(directory: Path) -> dict[str, Any]:
     return {} if codes is None else {"bpe_codes": str(codes)}
 
 
-def first_of(directory: Path, names: Sequence[str]) -> Optional[Path]:
+def first_of(directory: Path, names: Sequence[str]) -> Path | None:
     """The first file of a directory with one of ``names``, which may be patterns."""
     for name in names:
         for file in sorted(directory.glob(name)):
@@ -147,7 +147,7 @@ def first_of(directory: Path, names: Sequence[str]) -> Optional[Path]:
     return None
 
 
-def dictionary_files(data: Path, languages: Sequence[str], fixed: Optional[str] = None) -> list[Path]:
+def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = None) -> list[Path]:
     """The dictionaries of source and target: one for each language, or one of all languages.
 
     Args:

@@ -8,7 +8,7 @@ layer norms, softmax and maps stay in float32.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional, cast
+from typing import Any, cast
 
 import torch
 from fairseq.modules import MultiheadAttention
@@ -55,7 +55,7 @@ def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
     Both stay with the tensor until it changes: queries, keys and values are products of the same one.
     """
     version = None if input.is_inference() else input._version  # inference mode counts no changes
-    kept: Optional[tuple[int, Tensor, Tensor]] = getattr(input, _KEPT, None)
+    kept: tuple[int, Tensor, Tensor] | None = getattr(input, _KEPT, None)
     if kept is not None and kept[0] == version:
         return kept[1:]
     # two passes over the numbers take half the time of abs(), which writes them all again

@@ -8,17 +8,14 @@ options are checked before fairseq sees them.  docs/reliability.md lists every `
 from __future__ import annotations
 
 import ast
-import dataclasses
-import functools
 import re
-import typing
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
-from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer import TransformerModelBase
 
 from alignment_eval.errors import InputError, printable, shown
 
@@ -39,7 +36,6 @@ EVALUATED = frozenset(
 )
 #: Endings of options that hold file names and other free text, which nothing evaluates.
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
-_NUMBERS = (bool, int, float)
 #: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
 _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 
@@ -64,7 +60,8 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
         model = options.get("model", options) if group == "cfg" else options
         _check_architecture(_plain(model), path)
         for name, value in _values(options):
-            _check_value(name, value, path)
+            if isinstance(value, str):
+                _check_text(name, value, path)
 
 
 def _check_architecture(model: Any, path: str) -> None:
@@ -97,31 +94,18 @@ def _values(options: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str,
             yield str(name), inner
 
 
-def _check_value(name: str, value: Any, path: str) -> None:
-    if isinstance(value, str):
-        _check_text(name, value, path)
-    if name in _numeric_options() and not _is_number(value):
-        raise InputError(
-            f"{path}: option {printable(name, 80)} is {shown(value)}, not a number; the checkpoint is damaged"
-        )
-
-
 def _check_text(name: str, text: str, path: str) -> None:
     if "${" in text and not _REFERENCE.fullmatch(text):
         raise InputError(
             f"{path}: option {printable(name, 80)} is {shown(text)}, a reference that would be resolved on this "
             f"machine, so the file is not loaded"
         )
-    evaluated = name in EVALUATED
-    if (evaluated or ("(" in text and not _names_a_file(name))) and not _is_literal(text):
+    names_a_file = name.split("_")[-1] in _PATHS
+    if (name in EVALUATED or ("(" in text and not names_a_file)) and not _is_literal(text):
         raise InputError(
             f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
             f"text, which could run code, so the file is not loaded"
         )
-
-
-def _names_a_file(name: str) -> bool:
-    return name.split("_")[-1] in _PATHS
 
 
 def _is_literal(text: str) -> bool:
@@ -131,25 +115,3 @@ def _is_literal(text: str) -> bool:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False
     return True
-
-
-@functools.lru_cache(maxsize=1)
-def _numeric_options() -> frozenset[str]:
-    """The options that fairseq's Transformer declares as numbers or booleans."""
-    return frozenset(_numeric_fields(TransformerConfig))
-
-
-def _numeric_fields(config: Any, prefix: str = "") -> Iterator[str]:
-    hints = typing.get_type_hints(config)
-    for field in dataclasses.fields(config):
-        hint = hints[field.name]
-        if dataclasses.is_dataclass(hint):
-            yield from _numeric_fields(hint, f"{prefix}{field.name}_")
-        elif {hint, *typing.get_args(hint)} & set(_NUMBERS):
-            yield f"{prefix}{field.name}"
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, str):
-        return _is_literal(value) or _REFERENCE.fullmatch(value) is not None
-    return value is None or isinstance(value, _NUMBERS)

@@ -15,7 +15,7 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,23 +72,23 @@ def admit_checkpoint_types() -> None:
         distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
 
 
-def load_models(paths: Sequence[str], task: Any, data: str) -> tuple[list[Any], Any]:
-    """The models of checkpoints, and the options of the last one.
+def load_model(path: str, task: Any, data: str) -> Any:
+    """The model of a checkpoint.
 
     Args:
-        paths: the checkpoints.
-        task: the task that builds the models.
+        path: the checkpoint.
+        task: the task that builds the model.
         data: the directory of its dictionaries, for messages.
 
     Raises:
-        InputError: a checkpoint cannot be used, alone or with these dictionaries.
+        InputError: the checkpoint cannot be used, alone or with these dictionaries.
     """
-    what = f"the parameters do not fit the options in the checkpoint or the dictionaries in {data}"
     with fairseq_errors(
-        f"{':'.join(paths)}: {what}", "give an unchanged checkpoint and the dictionaries that it was trained with"
+        f"{path}: the parameters do not fit the options in the checkpoint or the dictionaries in {data}",
+        "give an unchanged checkpoint and the dictionaries that it was trained with",
     ):
-        models, options, _ = checkpoint_utils.load_model_ensemble_and_task(list(paths), task=task)
-    return models, options
+        (model,), *_ = checkpoint_utils.load_model_ensemble_and_task([path], task=task)
+    return model
 
 
 @contextmanager
@@ -214,17 +214,13 @@ def _remove_copies(state: dict[str, Any]) -> None:
         del state["model"][name]
 
 
-def _looks_saved(path: str) -> bool:
-    """Whether a file begins as one that torch has saved: an archive, or an older one, which is a pickle."""
-    with Path(PathManager.get_local_path(path)).open("rb") as file:
-        return file.read(2).startswith((b"PK", b"\x80"))
-
-
 def _refusal(path: str, error: Exception) -> Exception:
     """The error for a file that ``error`` was raised at."""
     if isinstance(error, pickle.UnpicklingError):
         found = re.search(r"GLOBAL (\S+)", str(error))
-        if not (found or _looks_saved(path)):
+        with Path(PathManager.get_local_path(path)).open("rb") as file:
+            looks_saved = file.read(2).startswith((b"PK", b"\x80"))  # an archive, or an older file, a pickle
+        if not (found or looks_saved):
             return InputError(f"{path}: not a checkpoint; expected a file that fairseq-train or torch.save has written")
         what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
         return InputError(

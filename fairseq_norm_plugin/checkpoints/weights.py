@@ -7,7 +7,7 @@ without random numbers, and its parameters are copied from the mapped file, in t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
@@ -60,7 +60,7 @@ def build_model(
     state: dict[str, Any],
     name: str,
     dtype: str = "float32",
-    see: Optional[Callable[[str, Tensor], object]] = None,
+    see: Callable[[str, Tensor], object] | None = None,
 ) -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode.
 
@@ -88,7 +88,12 @@ def build_model(
     try:
         nn.Module.load_state_dict(model, weights, strict=True)
     except RuntimeError as error:
-        raise _misfit(name, error) from error
+        reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
+        raise InputError(
+            f"{name}: its parameters do not fit the dictionaries or the options of the model "
+            f"({printable(next(iter(reasons), str(error)), 120)}): expected the dictionaries that it was trained with, "
+            f"and all of its parts, unchanged"
+        ) from error
     if dtype == "int8":
         use_int8(model)
     return model.eval()
@@ -103,22 +108,3 @@ class _Unfilled(TorchFunctionMode):
         if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
             return filled
         return func(*args, **named)
-
-
-def _misfit(name: str, error: RuntimeError) -> InputError:
-    text = str(error)
-    if "size mismatch" in text:
-        return InputError(
-            f"{name}: its parameters do not fit the dictionaries or the options of the model: expected those that it "
-            f"was trained with ({_first(text, 'size mismatch')})"
-        )
-    if "Missing key" in text:
-        return InputError(
-            f"{name}: parameters are missing ({_first(text, 'Missing key')}): the file is incomplete, or a part of the "
-            f"weights is in another file"
-        )
-    return InputError(f"{name}: the file has parameters that the model lacks ({_first(text, 'Unexpected key')})")
-
-
-def _first(text: str, what: str) -> str:
-    return printable(next((line.strip() for line in text.splitlines() if what in line), text), 120)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import torch
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.lexicon_file import read_lexicon
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.separately import align_separately
-from fairseq_norm_plugin.model.batches import MAX_TOKENS, check_max_tokens
 from fairseq_norm_plugin.model.columns import column_names, columns_of, like
 from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_max_tokens
 
 
 class AlignBatch:
@@ -43,12 +41,12 @@ class AlignBatch:
 
     def __init__(
         self,
-        path: Union[str, Path],
+        path: str | Path,
         *args: Any,
-        profile: Union[str, Path, None] = None,
-        lexicon_file: Union[str, Path, None] = None,
+        profile: str | Path | None = None,
+        lexicon_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
-        device: Union[str, None] = None,
+        device: str | None = None,
         columns: tuple[str, str] = ("source", "target"),
         **options: Any,
     ) -> None:
@@ -64,7 +62,7 @@ class AlignBatch:
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, without loaded models."""
-        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+        return {name: value for name, value in vars(self).items() if name != "aligner"}
 
     def __call__(self, batch: Any) -> Any:
         """Align the pairs of a batch.
@@ -82,46 +80,39 @@ class AlignBatch:
             InputError: a file cannot be used, a model has no profile, or the batch lacks a column.
         """
         pairs = dict(enumerate(zip(*columns_of(batch, self._columns))))
-        aligner, direction = self._loaded
-        aligned = align_separately(aligner, direction, pairs)
+        aligned = align_separately(self.aligner, pairs)
         rows = [aligned[row] for row in pairs]
         kept = [name for name in column_names(batch) if name == "id"]
         results: dict[str, list[Any]] = {
             "links": ["" if pair.links is None else format_pharaoh_line(pair.links.links) for pair in rows],
-            "confidences": [_confidences(pair) for pair in rows],
+            "confidences": [
+                [] if pair.links is None or pair.links.shares is None else list(pair.links.confidences().values())
+                for pair in rows
+            ],
             "status": [pair.status for pair in rows],
         }
         return like(batch, kept, results)
 
     @cached_property
-    def _loaded(self) -> tuple[Aligner, Direction]:
-        """The models of this process, ready to align."""
+    def aligner(self) -> Aligner:
+        """The models of this process, ready to align.
+
+        Raises:
+            InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
+                batch would have others.
+        """
         args, options = self._model
         model = load(*args, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [one.direction for one in model.with_reverse]
-        if self._profile is None:
-            for direction in directions:
-                _check_profile(direction)
-        profiles, names = profiles_of(directions, [one.identity for one in model.with_reverse], (), self._profile)
+        directions = [member.direction for member in model.with_reverse]
+        for direction in directions:
+            if self._profile is None and not direction.profile.is_file():
+                raise InputError(
+                    f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make "
+                    f"one with norm-align calibrate"
+                )
+        profiles, names = profiles_of(directions, [member.identity for member in model.with_reverse], (), self._profile)
         method = chosen_method(profiles, names, None, self._overrides).method
         file = self._overrides.lexicon_file
         lexicon = None if file is None else read_lexicon(file)
-        return Aligner(method, directions, self._max_tokens, lexicon, check_lexicon=False), directions[0]
-
-
-def _check_profile(direction: Direction) -> None:
-    """Check that a model has a profile; it cannot choose its maps on a batch, or each batch would have others.
-
-    Raises:
-        InputError: it has none.
-    """
-    if not direction.profile.is_file():
-        raise InputError(
-            f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make one with "
-            f"norm-align calibrate"
-        )
-
-
-def _confidences(pair: AlignedPair) -> list[float]:
-    return [] if pair.links is None or pair.links.shares is None else list(pair.links.confidences().values())
+        return Aligner(method, directions, self._max_tokens, lexicon, check_lexicon=False)

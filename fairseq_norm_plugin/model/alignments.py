@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Optional, Union
 
 from tqdm import tqdm
 
@@ -20,12 +19,10 @@ from alignment_eval.records.lexicon_file import read_lexicon
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.checking import mismatch_warning, sampled_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE
-from fairseq_norm_plugin.model.batches import MAX_TOKENS, check_max_tokens
-from fairseq_norm_plugin.model.sentences import GivenPair
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
+from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
 from fairseq_norm_plugin.text.pairs import TokenPair
 
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
@@ -49,7 +46,7 @@ class ProfileAligner:
         self,
         given: Iterable[GivenPair],
         overrides: Overrides,
-        profile: Union[str, Path, None] = None,
+        profile: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
         quiet: bool = False,
     ) -> Alignments:
@@ -76,21 +73,20 @@ class ProfileAligner:
         if chosen.reason != self._said:
             self._said = chosen.reason
             print(f"align: {chosen.reason}", file=sys.stderr)
-        if len(pairs) >= SAMPLE and (
-            warning := mismatch_warning(sampled_pairs(pairs, len(pairs), first), first, max_tokens)
-        ):
+        if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
             warn_on_stderr(warning)
         aligner = Aligner(chosen.method, self._directions, max_tokens, lexicon, _warn_of_few)
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **lexicon_fields, **chosen.fields}
-        return Alignments(map(self._alignment, pairs, aligned), signature(sentences=len(pairs), **fields))
+        source, target = first.pipelines
+        alignments = (
+            Alignment.of(source.words(pair[0]), target.words(pair[1]), links.links, links.status)
+            for pair, links in zip(pairs, aligned)
+        )
+        return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
-    def _alignment(self, pair: TokenPair, aligned: AlignedPair) -> Alignment:
-        source, target = (self._directions[0].words(tokens, which) for which, tokens in enumerate(pair))
-        return Alignment.of(source, target, aligned.links, aligned.status)
 
-
-def _lexicon(file: Optional[str]) -> tuple[Optional[Lexicon], dict[str, Value]]:
+def _lexicon(file: str | None) -> tuple[Lexicon | None, dict[str, Value]]:
     """The lexicon of a file, and what the signature says of it."""
     if file is None:
         return None, {}
@@ -112,7 +108,8 @@ def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[Token
         for sentence, name in zip((pair.source, pair.target), pair.names):
             if not isinstance(sentence, str):
                 raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
-        pairs.append((direction.read(str(pair.source), 0), direction.read(str(pair.target), 1)))
+        source, target = direction.pipelines
+        pairs.append((source.read(str(pair.source)), target.read(str(pair.target))))
     return pairs
 
 
@@ -123,7 +120,8 @@ def _warn_of_few(lexicon: Lexicon) -> None:
 
 def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> list[AlignedPair]:
     """The alignments in the order of the pairs; ``quiet``: without progress bar and warnings about the text."""
-    windows = _windows(pairs, aligner.counted_pairs or _WINDOW)
+    size = aligner.counted_pairs or _WINDOW
+    windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
     disable = True if quiet else None  # None: unless there is a terminal
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
@@ -132,11 +130,6 @@ def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> lis
             if warning:
                 warn_on_stderr(warning)
     return [by_id[number] for number in range(len(pairs))]
-
-
-def _windows(pairs: Sequence[TokenPair], size: int) -> Iterator[Iterator[tuple[int, TokenPair]]]:
-    for start in range(0, len(pairs), size):
-        yield enumerate(pairs[start : start + size], start)
 
 
 def _left_out(pairs: Collection[AlignedPair]) -> Iterator[str]:

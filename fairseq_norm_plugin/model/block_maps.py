@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,8 +38,8 @@ class BlockMaps:
     block: str
     kind: str
     layers: Array
-    heads: Optional[Array]
-    mixing_ratio: Optional[Array]
+    heads: Array | None
+    mixing_ratio: Array | None
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
@@ -79,7 +79,7 @@ def block_maps_of(
     return BlockMaps(block, kind, layers, heads, ratio, rows, columns)
 
 
-def _maps_of(block: Block, kind: str) -> tuple[Optional[Tensor], ...]:
+def _maps_of(block: Block, kind: str) -> tuple[Tensor | None, ...]:
     return (
         layer_map(block, kind)[0],
         head_map(block, kind)[0] if kind in HEAD_KINDS else None,
@@ -87,5 +87,5 @@ def _maps_of(block: Block, kind: str) -> tuple[Optional[Tensor], ...]:
     )
 
 
-def _mean(values: Sequence[Optional[Tensor]]) -> Any:
+def _mean(values: Sequence[Tensor | None]) -> Any:
     return None if values[0] is None else torch.stack([value for value in values if value is not None]).mean(0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.tasks import TASK_REGISTRY
 
@@ -33,12 +33,17 @@ class Languages:
     source: str
     target: str
     data: Path
-    stated: Mapping[str, Optional[str]]
+    stated: Mapping[str, str | None]
 
     @property
     def exchanged(self) -> Languages:
         """The other direction."""
         return replace(self, source=self.target, target=self.source)
+
+    @property
+    def place(self) -> tuple[Path, tuple[str, str]]:
+        """The directory of the dictionaries, and their languages."""
+        return self.data, (self.source, self.target)
 
     @property
     def pair(self) -> str:
@@ -82,7 +87,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     fixed = languages.stated.get("fixed_dictionary")
     if name == _PRETRAINED:
         task.check_languages(args)
-        return task.with_dictionaries(args, _dictionaries(languages, fixed))
+        return task.with_dictionaries(args, dictionary_files(*languages.place, fixed))
     _check_direction(options, languages)
     _check_order(options, args)
     args.langtoks = {**(args.langtoks or {})}
@@ -91,7 +96,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
         args.langs = _trained_languages(options) or None
     args.lang_pairs = args.lang_pairs or [languages.pair]
     task.check_languages(args)
-    source, target = _dictionaries(languages, fixed)
+    source, target = dictionary_files(*languages.place, fixed)
     args.fixed_dictionary, args.source_dict, args.target_dict = None, str(source), str(target)
     return task.setup_task(args)
 
@@ -101,14 +106,10 @@ def _translation(languages: Languages) -> Any:
 
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
     task = TranslationNormTask
-    source, target = (task.load_dictionary(str(file)) for file in _dictionaries(languages, None))
+    source, target = (task.load_dictionary(str(file)) for file in dictionary_files(*languages.place))
     made = task(cfg, source, target)
     made.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
     return made
-
-
-def _dictionaries(languages: Languages, fixed: Optional[str]) -> Sequence[Path]:
-    return dictionary_files(languages.data, (languages.source, languages.target), fixed)
 
 
 def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
@@ -166,7 +167,7 @@ def _check_order(options: Any, args: Namespace) -> None:
         )
 
 
-def _language_file(named: Optional[str], data: Path) -> Optional[str]:
+def _language_file(named: str | None, data: Path) -> str | None:
     """The list of languages that a checkpoint names by the path of its training."""
     if named is None or Path(named).is_file():
         return named

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 import torch
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.extraction.options import MapName
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors
@@ -31,22 +31,22 @@ from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
 #: One file, or two: of source and target.
-Codes = Union[str, Path, Sequence[Union[str, Path]]]
+Codes = str | Path | Sequence[str | Path]
 
 
 def load(
-    path: Union[str, Path],
-    data: Union[str, Path, None] = None,
-    source_lang: Optional[str] = None,
-    target_lang: Optional[str] = None,
-    bpe_codes: Optional[Codes] = None,
+    path: str | Path,
+    data: str | Path | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    bpe_codes: Codes | None = None,
     subword_mark: str = "auto",
     *,
-    reverse_path: Union[str, Path, None] = None,
-    reverse_data: Union[str, Path, None] = None,
-    reverse_bpe_codes: Optional[Codes] = None,
-    tokenizer: Optional[str] = None,
-    bpe: Optional[str] = None,
+    reverse_path: str | Path | None = None,
+    reverse_data: str | Path | None = None,
+    reverse_bpe_codes: Codes | None = None,
+    tokenizer: str | None = None,
+    bpe: str | None = None,
     source_words: str = "blanks",
     target_words: str = "blanks",
     dtype: str = "float32",
@@ -90,6 +90,7 @@ def load(
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
+    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask")  # only fairseq could avoid it
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
@@ -98,7 +99,7 @@ def load(
     stated = _Stated(
         (source_lang, target_lang),
         {"tokenizer": tokenizer, "bpe": bpe},
-        {**options, "bpe_codes": _codes("bpe_codes", bpe_codes)},
+        {**options, "bpe_codes": _files(bpe_codes)},
         (source_words, target_words),
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},
@@ -107,7 +108,7 @@ def load(
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
     if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
-        reverse = stated.exchanged(model, _codes("reverse_bpe_codes", reverse_bpe_codes))
+        reverse = stated.exchanged(model, _files(reverse_bpe_codes))
         files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
         model.reverse = _load_direction(files, reverse, model.text.exchanged())
     _warn_of_languages(model)
@@ -118,12 +119,12 @@ def load(
 class _Stated:
     """What a caller states of a model: languages, tokenizer and subwords, words, mark, multilingual options, type."""
 
-    languages: tuple[Optional[str], Optional[str]]
-    text: Mapping[str, Optional[str]]
+    languages: tuple[str | None, str | None]
+    text: Mapping[str, str | None]
     options: Mapping[str, Any]
     words: tuple[str, str]
     mark: str
-    multilingual: Mapping[str, Optional[str]] = field(default_factory=dict)
+    multilingual: Mapping[str, str | None] = field(default_factory=dict)
     dtype: str = "float32"
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
@@ -138,21 +139,13 @@ class _Stated:
         )
 
 
-def _codes(option: str, given: Optional[Codes]) -> list[str]:
-    """The files of BPE codes, of source and target; none if there are no codes."""
-    if given is None:
-        return []
-    codes = [str(given)] if isinstance(given, (str, Path)) else [str(name) for name in given]
-    if not 1 <= len(codes) <= 2:
-        raise UsageError(f"{option}: {len(codes)} files: expected one of joint codes, or two, of source and target")
-    for name in codes:
-        if not Path(name).is_file():
-            raise InputError(f"{name}: no such file; check the path of the BPE codes")
-    return codes
+def _files(codes: Codes | None) -> list[str]:
+    """The files of BPE codes; none if there are no codes."""
+    return [str(file) for file in ([codes] if isinstance(codes, (str, Path)) else codes or ())]
 
 
 def _load_direction(
-    files: ModelFiles, stated: _Stated, otherwise: Optional[TextSettings] = None, own_reverse: bool = False
+    files: ModelFiles, stated: _Stated, otherwise: TextSettings | None = None, own_reverse: bool = False
 ) -> NormModel:
     """The model of one direction; with ``own_reverse``, also of the other if it was trained in both.
 
@@ -184,37 +177,29 @@ def _load_direction(
         state = {}
     parameters = None if hashed is None else hashed.whole
     guided = guided_maps(options)
+
+    def norm_model(
+        task: Any, languages: Languages, settings: TextSettings, others: tuple[str, str] | None = None
+    ) -> NormModel:
+        dictionaries = task.source_dictionary, task.target_dictionary
+        source, target = (
+            Vocabulary(words, dictionary_mark(words, settings.mark), special_ids(words, task.language_tags))
+            for words in dictionaries
+        )
+        both = pipelines(settings, (languages.source, languages.target), (source, target))
+        profile = profile_file(files.checkpoints, task.told_direction)
+        direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
+        return NormModel(task, models, direction, (source, target), settings, parameters)
+
     told = is_told_languages(trained)
     others = None if told else other_languages(trained, (languages.source, languages.target))
-    model = _norm_model(task, models, settings, languages, files, parameters, guided, others)
+    model = norm_model(task, languages, settings, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
-        other = setup_task(cfg.task, languages.exchanged)
-        model.reverse = _norm_model(other, models, settings.exchanged(), languages.exchanged, files, parameters, guided)
+        model.reverse = norm_model(setup_task(cfg.task, languages.exchanged), languages.exchanged, settings.exchanged())
     return model
 
 
-def _norm_model(
-    task: Any,
-    models: Sequence[Any],
-    settings: TextSettings,
-    languages: Languages,
-    files: ModelFiles,
-    parameters: Optional[str],
-    guided: Sequence[MapName],
-    trained: Optional[tuple[str, str]] = None,
-) -> NormModel:
-    frames, dictionaries = task.frames, (task.source_dictionary, task.target_dictionary)
-    source, target = (
-        Vocabulary(dictionary, dictionary_mark(dictionary, settings.mark), special_ids(dictionary, task.language_tags))
-        for dictionary in dictionaries
-    )
-    both = pipelines(settings, (languages.source, languages.target), (source, target))
-    profile = profile_file(files.checkpoints, task.told_direction)
-    direction = Direction(models, dictionaries, both, files.name, frames, profile, trained, guided)
-    return NormModel(task, models, direction, (source, target), settings, parameters)
-
-
-def _languages(data: Path, stated: tuple[Optional[str], Optional[str]], options: Any) -> tuple[str, str]:
+def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
     """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
 
     Raises:
@@ -260,7 +245,7 @@ def _detect_languages(data: Path) -> tuple[str, str]:
 def _warn_of_languages(model: NormModel) -> None:
     """Warn of models of another direction."""
     used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.with_reverse]
-    other = [(of.name, of.trained, pair) for of, pair in used if of.trained]
+    other = [(direction.name, direction.trained, pair) for direction, pair in used if direction.trained]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:
         said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
         warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")

@@ -1,21 +1,29 @@
-"""Read maps of sentence pairs, teacher-forced or of the model's own translations, and lists window by window."""
+"""Reads maps of sentence pairs, teacher-forced or of the model's own translations, and lists window by window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
+
+from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import status_of
 from alignment_eval.report.map_view import DisplayMaps
+from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps
 from fairseq_norm_plugin.hooks.generator import Hypotheses, NormSequenceGenerator, NormSequenceScorer
-from fairseq_norm_plugin.model.batches import NumberedPair, SentenceEncoder, parts_of, windows
-from fairseq_norm_plugin.model.sentences import GivenPair
+from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import count_tokens
+from fairseq_norm_plugin.text.ids import EncodedSide, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
+
+#: A window of pairs goes through the model in about this many parts of similar lengths.
+_PARTS = 4
+#: The types of token ids; others would be cut to whole numbers.
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class MapReader:
@@ -25,72 +33,119 @@ class MapReader:
         models: the models of an ensemble.
         direction: the same models, with their segmentation.
         vocabularies: of source and target.
-        kinds: which maps.
-        beam: beam size of the search for translations.
     """
 
     def __init__(
-        self,
-        models: Sequence[Any],
-        direction: Direction,
-        vocabularies: tuple[Vocabulary, Vocabulary],
-        kinds: Sequence[str],
-        beam: int,
+        self, models: Sequence[Any], direction: Direction, vocabularies: tuple[Vocabulary, Vocabulary]
     ) -> None:
         self._models = models
         self._direction = direction
         self._vocabularies = vocabularies
-        self._kinds = kinds
-        self._beam = beam
-        self._encoder = SentenceEncoder(direction, vocabularies)
 
-    def one(self, pair: GivenPair) -> DisplayMaps:
-        """Read the maps of one pair; errors as for :meth:`~fairseq_norm_plugin.model.batches.SentenceEncoder.pair`."""
-        return self._batch([self._encoder.pair(pair)])[0]
+    def encode(self, pair: GivenPair) -> SourceAndTarget:
+        """Encode both sides of a pair.
 
-    def many(self, given: Iterator[GivenPair], max_tokens: int) -> Iterator[DisplayMaps]:
+        Raises:
+            InputError: a sentence is empty, longer than the model takes, or has ids outside the dictionary.
+        """
+        target = None if pair.target is None else self._side(pair.target, 1, pair.names[1])
+        return self._side(pair.source, 0, pair.names[0]), target
+
+    def _side(self, sentence: Sentence, which: int, name: str) -> EncodedSide:
+        """Encode a source (``which`` 0) or a target (1), called ``name`` in messages."""
+        if isinstance(sentence, str):
+            side = self._direction.encode_side(self._direction.pipelines[which].read(sentence), which)
+        else:
+            side = self._of_ids(sentence, which, name)
+        if not side.side.word_count:
+            raise empty_sentence(name)
+        limit = self._direction.limits[which]
+        if len(side.ids) > limit:
+            raise InputError(f"{name}: {len(side.ids)} tokens with </s>: the model takes at most {limit}")
+        return side
+
+    def _of_ids(self, sentence: Iterable[int], which: int, name: str) -> EncodedSide:
+        vocabulary = self._vocabularies[which]
+        dictionary = vocabulary.dictionary
+        try:
+            given = torch.as_tensor(list(sentence))
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise InputError(f"{name}: {shown(sentence)}: expected text or token ids ({error})") from error
+        if len(given) and (given.dim() != 1 or given.dtype not in _WHOLE):
+            raise InputError(f"{name}: {shown(sentence)}: expected text or token ids, which are whole numbers")
+        ids = given.to(torch.long)
+        if len(ids) and ids[-1] == dictionary.eos():
+            ids = ids[:-1]
+        frame = self._direction.frames.target if which else self._direction.frames.source
+        ids = torch.cat([ids.new_tensor(frame.before), ids, ids.new_tensor(frame.after)])
+        if int(ids.min()) < 0 or int(ids.max()) >= len(dictionary):
+            raise InputError(
+                f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}"
+            )
+        spelling = vocabulary.spell(ids)
+        return EncodedSide(ids, spelling.side, spelling.unknown, spelling.certain)
+
+    def many(
+        self, given: Iterator[GivenPair], kinds: Sequence[str], beam: int, max_tokens: int
+    ) -> Iterator[DisplayMaps]:
         """Read the maps of pairs, in order; the maps of about ``max_tokens`` tokens are held at once."""
-        pairs = (self._encoder.pair(pair, number) for number, pair in enumerate(given))
-        for window in windows(pairs, max_tokens):
-            maps = {found.id: found for part in parts_of(window, max_tokens) for found in self._batch(part)}
-            for pair in window:
-                yield maps.pop(pair.number)
-            self._direction.forget()
+        for window in self._windows(given, max_tokens):
+            maps = {}
+            for ids in length_batches(lengths_of(window), max(1, max_tokens // _PARTS)):
+                maps.update(self.read({id_: window[id_] for id_ in ids}, kinds, beam))
+            for id_ in window:
+                yield maps.pop(id_)
 
-    def _search(self, sample: dict[str, Any], recorded: RecordedMaps) -> Hypotheses:
+    def _windows(self, given: Iterator[GivenPair], max_tokens: int) -> Iterator[dict[int, SourceAndTarget]]:
+        """Windows whose longer sides have up to ``max_tokens`` tokens, with one pair at least."""
+        window: dict[int, SourceAndTarget] = {}
+        tokens = 0
+        for number, pair in enumerate(given):
+            sides = self.encode(pair)
+            longest = max(lengths_of({number: sides})[number])
+            if window and tokens + longest > max_tokens:
+                yield window
+                window, tokens = {}, 0
+            window[number] = sides
+            tokens += longest
+        yield window
+
+    def read(self, pairs: Mapping[int, SourceAndTarget], kinds: Sequence[str], beam: int) -> dict[int, DisplayMaps]:
+        """Read the maps of a batch of pairs, by id; either all have a target or none has one.
+
+        Args:
+            pairs: the encoded pairs.
+            kinds: which maps.
+            beam: beam size of the search for translations.
+        """
+        recorded = self._direction.recorded(pairs, kinds, range(self._direction.layers))
+        sample = self._direction.sample(pairs)
+        threads = enough_threads(self._models, count_tokens(pairs))
+        with threads, one_thread(self._models):  # a generator sets its beam on the models
+            if sample["target"] is not None:
+                generator = NormSequenceScorer(self._vocabularies[1].dictionary, recorded=recorded)
+                hypotheses = generator.generate(self._models, sample)
+            else:
+                hypotheses = self._search(sample, recorded, beam)
+        maps = {}
+        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
+            source, target = pairs[id_]
+            maps[id_] = DisplayMaps(
+                id=id_,
+                status=status_of(source.certain, target is None or target.certain),
+                source=source.side,
+                target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
+                layers=recorded.layers,
+                score=float(best["score"]),
+                arrays=best[MAPS_KEY],
+            )
+        return maps
+
+    def _search(self, sample: dict[str, Any], recorded: RecordedMaps, beam: int) -> Hypotheses:
         frames, dictionary = self._direction.frames, self._vocabularies[1].dictionary
         eos = frames.target.after[-1]
-        generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=self._beam, eos=eos)
+        generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=beam, eos=eos)
         source = sample["net_input"]["src_tokens"]
         forced = source.new_tensor(frames.target.before).expand(len(source), -1) if frames.target.before else None
         first = None if frames.first == eos else frames.first
         return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
-
-    def _batch(self, batch: Sequence[NumberedPair]) -> list[DisplayMaps]:
-        """Read the maps of pairs that either all have a target or all have none."""
-        pairs = {pair.number: (pair.source, pair.target) for pair in batch}
-        recorded = self._direction.recorded(pairs, self._kinds, range(self._direction.layers))
-        dictionary = self._vocabularies[1].dictionary
-        sample = self._direction.sample(pairs)
-        threads = enough_threads(self._models, count_tokens(pairs))
-        with threads, one_thread(self._models):  # a generator sets its beam on the models
-            if batch[0].target is not None:
-                generator = NormSequenceScorer(dictionary, recorded=recorded)
-                hypotheses = generator.generate(self._models, sample)
-            else:
-                hypotheses = self._search(sample, recorded)
-        found = []
-        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
-            source, target = pairs[id_]
-            found.append(
-                DisplayMaps(
-                    id=id_,
-                    status=status_of(source.certain, target is None or target.certain),
-                    source=source.side,
-                    target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
-                    layers=recorded.layers,
-                    score=float(best["score"]),
-                    arrays=best[MAPS_KEY],
-                )
-            )
-        return found

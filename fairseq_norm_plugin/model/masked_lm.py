@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import torch
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
-from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_models
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_model
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 
 
@@ -41,7 +41,7 @@ class MaskedLM:
         return block_maps_of([self.model], {"src_tokens": ids[None]}, ENCODER_SELF, kind, tokens, tokens)
 
 
-def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
+def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
     """Load a masked language model (fairseq's RoBERTa, or a converted BERT) to read maps from.
 
     Args:
@@ -58,5 +58,4 @@ def load_masked_lm(path: Union[str, Path], data: Union[str, Path]) -> MaskedLM:
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
     with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
         task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
-    (model,), _ = load_models([str(path)], task, str(data))
-    return MaskedLM(task, model.float().eval())
+    return MaskedLM(task, load_model(str(path), task, str(data)).float().eval())

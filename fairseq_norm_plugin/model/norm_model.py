@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Optional, Union, overload
+from typing import Any, overload
 
 import torch
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
+from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import Overrides
 from alignment_eval.report.alignment_view import Alignment, Alignments
+from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.model.alignments import ProfileAligner
-from fairseq_norm_plugin.model.batches import MAX_TOKENS
-from fairseq_norm_plugin.model.map_model import MapModel
-from fairseq_norm_plugin.model.sentences import GivenPair, given_pairs, is_one_pair
+from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
+from fairseq_norm_plugin.model.map_reader import MapReader
+from fairseq_norm_plugin.model.sentences import (
+    MAX_TOKENS,
+    GivenPair,
+    Sentence,
+    Sentences,
+    check_max_tokens,
+    given_pairs,
+    is_one_pair,
+)
 from fairseq_norm_plugin.recording.identity import model_hash, told_hash
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
-FileName = Union[str, Path]
 
+class NormModel:
+    """A translation model (or an ensemble) whose maps and alignments can be read; made by :func:`load`.
 
-class NormModel(MapModel):
-    """A translation model (or an ensemble) that aligns words; made by :func:`fairseq_norm_plugin.load`.
+    Several threads may use it: one at a time runs the models, the others wait.
 
     Attributes:
+        task: fairseq's task, with the dictionaries.
+        models: the models of the ensemble.
+        direction: the models, and the segmenters that cut text into their subwords.
+        layers: number of decoder layers.
+        heads: number of heads of each layer.
+        vocabularies: of source and target.
         text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
     """
@@ -39,12 +58,17 @@ class NormModel(MapModel):
         direction: Direction,
         vocabularies: tuple[Vocabulary, Vocabulary],
         text: TextSettings,
-        parameters: Optional[str] = None,
+        parameters: str | None = None,
     ) -> None:
-        super().__init__(task, models, direction, vocabularies)
+        self.task = task
+        self.models = list(models)
+        self.direction = direction
+        self.layers, self.heads = layers_and_heads(models)
+        self.vocabularies = vocabularies
         self.text = text
+        self.reverse: NormModel | None = None
         self._parameters = parameters
-        self.reverse: Optional[NormModel] = None
+        self._reader = MapReader(self.models, direction, vocabularies)
 
     @cached_property
     def identity(self) -> str:
@@ -59,12 +83,91 @@ class NormModel(MapModel):
         """This model, and the one of the other direction if there is one."""
         return [self] if self.reverse is None else [self, self.reverse]
 
-    def to(self, device: Union[str, torch.device]) -> NormModel:
+    def to(self, device: str | torch.device) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
         for model in self.with_reverse:
-            for one in model.models:
-                one.to(device)
+            for member in model.models:
+                member.to(device)
         return self
+
+    @overload
+    def maps(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
+        self, source: Sentence, target: Sentence | None = ..., beam: int = ..., kinds: Sequence[str] = ...
+    ) -> DisplayMaps: ...
+
+    @overload
+    def maps(
+        self,
+        source: Iterable[Sentence],
+        target: Iterable[Sentence] | None = ...,
+        beam: int = ...,
+        kinds: Sequence[str] = ...,
+        *,
+        max_tokens: int = ...,
+    ) -> Iterator[DisplayMaps]: ...
+
+    def maps(
+        self,
+        source: Sentences,
+        target: Sentences | None = None,
+        beam: int = 5,
+        kinds: Sequence[str] = DEFAULT_KINDS,
+        *,
+        max_tokens: int = MAX_TOKENS,
+    ) -> DisplayMaps | Iterator[DisplayMaps]:
+        """Compute the maps of one sentence pair, or of the pairs of two lists, teacher-forced.
+
+        Args:
+            source: one sentence: tokenised text (subwords, or words if the model was loaded with ``bpe_codes``), or
+                token ids with or without ``</s>``.  Or several: a list or any iterable, which is read only as far as
+                needed.
+            target: likewise; default: the model's own translations by beam search.
+            beam: beam size of that search.
+            kinds: which maps (alignment_eval.maps.sentence.KINDS).
+            max_tokens: for lists: how many tokens (of the longer sides of the pairs) are held at once.
+
+        Returns:
+            A record with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32, ``to_frame``
+            and ``plot``, tokens and words of both sides, and the model's score (mean log probability a token, base e).
+            For lists an iterator over such records, in the order of the lists; ``id`` is the place in the list.  Token
+            ids with an unknown id may hide which word its neighbours belong to: then ``status`` is not ``ok``, and no
+            words are aligned.
+
+        Raises:
+            InputError: a sentence is empty or longer than the model takes, or is neither text nor token ids; or the
+                lists are empty or differ in length.  Lists are checked before the first maps are computed, except for
+                the length of their sentences.
+            UsageError: an unknown kind, or ``max_tokens`` below 1.
+        """
+        for kind in kinds:
+            require_known("map kind", kind, KINDS)
+        check_max_tokens(max_tokens)
+        if is_one_pair(source, target):
+            encoded = self._reader.encode(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
+            return self._reader.read({0: encoded}, kinds, beam)[0]
+        pairs = given_pairs(source, target)  # type: ignore[arg-type]  # each is several
+        return self._reader.many(pairs, kinds, beam, max_tokens)
+
+    def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
+        """Compute the maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
+
+        Args:
+            source: one sentence, as for :meth:`maps`.
+            target: likewise.
+            block: ``encoder.self``, ``decoder.self`` or ``decoder.cross``.
+            kind: a kind of maps.kinds.BLOCK_KINDS.
+
+        Raises:
+            InputError: see :meth:`maps`; or the block has no such maps.
+            UsageError: an unknown block type or kind.
+        """
+        pair = self._reader.encode(GivenPair(source, target))
+        inputs = self.direction.sample({0: pair})["net_input"]
+        tokens, targets = (() if side is None else side.side.tokens for side in pair)
+        decoder = (*targets[-1:], *targets[:-1])  # its inputs
+        rows = tokens if block == ENCODER_SELF else decoder
+        columns = decoder if block == DECODER_SELF else tokens
+        return block_maps_of(self.models, inputs, block, kind, rows, columns)
 
     @overload
     def align(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
@@ -72,9 +175,9 @@ class NormModel(MapModel):
         source: str,
         target: str,
         *,
-        profile: Optional[FileName] = ...,
-        lexicon: Optional[int] = ...,
-        lexicon_file: Optional[FileName] = ...,
+        profile: str | Path | None = ...,
+        lexicon: int | None = ...,
+        lexicon_file: str | Path | None = ...,
         max_tokens: int = ...,
     ) -> Alignment: ...
 
@@ -84,22 +187,22 @@ class NormModel(MapModel):
         source: Iterable[str],
         target: Iterable[str],
         *,
-        profile: Optional[FileName] = ...,
-        lexicon: Optional[int] = ...,
-        lexicon_file: Optional[FileName] = ...,
+        profile: str | Path | None = ...,
+        lexicon: int | None = ...,
+        lexicon_file: str | Path | None = ...,
         max_tokens: int = ...,
     ) -> Alignments: ...
 
     def align(
         self,
-        source: Union[str, Iterable[str]],
-        target: Union[str, Iterable[str]],
+        source: str | Iterable[str],
+        target: str | Iterable[str],
         *,
-        profile: Optional[FileName] = None,
-        lexicon: Optional[int] = None,
-        lexicon_file: Optional[FileName] = None,
+        profile: str | Path | None = None,
+        lexicon: int | None = None,
+        lexicon_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
-    ) -> Union[Alignment, Alignments]:
+    ) -> Alignment | Alignments:
         """Align the words of a sentence pair, or of the pairs of two lists, as norm-align does.
 
         The models' profiles say how.  Without a profile, a model chooses its maps on the pairs themselves, if there are

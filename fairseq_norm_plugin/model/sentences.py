@@ -6,21 +6,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import suppress
 from itertools import zip_longest
 from numbers import Integral
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import torch
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.text.tokenise import words_of_text
 
 #: Text, or token ids.
-Sentence = Union[str, Sequence[int]]
+Sentence = str | Sequence[int]
 #: One sentence, or several.
-Sentences = Union[Sentence, Iterable[Sentence]]
+Sentences = Sentence | Iterable[Sentence]
 
 _EXPECTED = "expected text or token ids"
 #: Fills the end of the shorter list.
 _END = object()
+#: Tokens that go through a model together; of a list of maps, those that are held together.
+MAX_TOKENS = 4000
+
+
+def check_max_tokens(max_tokens: int) -> None:
+    """Check the size of batches.
+
+    Raises:
+        UsageError: it is below 1.
+    """
+    if max_tokens < 1:
+        raise UsageError(f"max_tokens {max_tokens}: expected a number of tokens, 1 or more")
 
 
 class GivenPair(NamedTuple):
@@ -30,7 +42,7 @@ class GivenPair(NamedTuple):
     """
 
     source: Sentence
-    target: Optional[Sentence]
+    target: Sentence | None
     names: tuple[str, str] = ("source", "target")
 
 
@@ -39,21 +51,21 @@ def empty_sentence(name: str) -> InputError:
     return InputError(f"{name}: an empty sentence: expected at least one token")
 
 
-def is_one_pair(source: Sentences, target: Optional[Sentences]) -> bool:
+def is_one_pair(source: Sentences, target: Sentences | None) -> bool:
     """Whether one sentence pair is given, rather than two lists.
 
     Raises:
         InputError: one side is a sentence and the other a list, or a side is neither.
     """
-    one = _is_sentence(source, "source")
-    if target is not None and one != _is_sentence(target, "target", empty=one):
-        found = ("one sentence", "several") if one else ("several", "one sentence")
-        raise InputError(f"source is {found[0]}, target {found[1]}: expected two sentences, or two lists of them")
-    return one
+    is_one = _is_sentence(source, "source")
+    if target is not None and is_one != _is_sentence(target, "target", empty=is_one):
+        what = ("one sentence", "several") if is_one else ("several", "one sentence")
+        raise InputError(f"source is {what[0]}, target {what[1]}: expected two sentences, or two lists of them")
+    return is_one
 
 
 def given_pairs(
-    source: Iterable[Sentence], target: Optional[Iterable[Sentence]], blanks: bool = False
+    source: Iterable[Sentence], target: Iterable[Sentence] | None, blanks: bool = False
 ) -> Iterator[GivenPair]:
     """Yield the pairs of two lists, in order.
 
@@ -68,40 +80,30 @@ def given_pairs(
     Raises:
         InputError: the lists are empty or differ in length, or an element is not a sentence.
     """
-    sides = [side for side in (source, target) if side is not None]
-    lengths = [len(side) for side in sides if isinstance(side, Sized)]
-    if len(lengths) == len(sides):
-        if len(set(lengths)) > 1:
-            raise _unequal(f"source has {lengths[0]} sentences and target {lengths[1]}")
-        return iter(list(_paired(source, target, blanks)))
-    return _paired(source, target, blanks)
+    pairs = _paired(source, target, blanks)
+    return iter(list(pairs)) if all(side is None or isinstance(side, Sized) for side in (source, target)) else pairs
 
 
-def _paired(source: Iterable[Sentence], target: Optional[Iterable[Sentence]], blanks: bool) -> Iterator[GivenPair]:
-    pair: Optional[GivenPair] = None
-    both: Iterable[tuple[Any, Any]] = ((one, None) for one in source)
+def _paired(source: Iterable[Sentence], target: Iterable[Sentence] | None, blanks: bool) -> Iterator[GivenPair]:
+    pair: GivenPair | None = None
+    both: Iterable[tuple[Any, Any]] = ((sentence, None) for sentence in source)
     if target is not None:
         both = zip_longest(source, target, fillvalue=_END)
-    for number, (one, other) in enumerate(both):
-        if one is _END or other is _END:
-            raise _unequal(f"{'source' if one is _END else 'target'} ends after {number} sentences")
-        pair = GivenPair(one, other, (f"source[{number}]", f"target[{number}]"))
+    for number, (given, translation) in enumerate(both):
+        if given is _END or translation is _END:
+            raise InputError(
+                f"{'source' if given is _END else 'target'} ends after {number} sentences: expected as many as on the "
+                f"other side, with the sentences of a pair at the same place"
+            )
+        pair = GivenPair(given, translation, (f"source[{number}]", f"target[{number}]"))
         for sentence, name in zip(pair[: 1 if target is None else 2], pair.names):
-            _check_sentence(sentence, name, blanks)
+            if not _is_sentence(sentence, name, empty=True):
+                raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")
+            if isinstance(sentence, str) and not blanks and not words_of_text(sentence):
+                raise empty_sentence(name)
         yield pair
     if pair is None:
         raise InputError("source: an empty list: expected at least one sentence")
-
-
-def _check_sentence(given: object, name: str, blanks: bool) -> None:
-    if not _is_sentence(given, name, empty=True):
-        raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")
-    if isinstance(given, str) and not blanks and not words_of_text(given):
-        raise empty_sentence(name)
-
-
-def _unequal(found: str) -> InputError:
-    return InputError(f"{found}: expected the same number, with the sentences of a pair at the same place")
 
 
 def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
@@ -116,9 +118,7 @@ def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
         if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping, Set)):
             if not isinstance(given, Sized):
                 return False
-            return _is_number(next(iter(given))) if len(given) else empty
+            first = next(iter(given), None)
+            is_number = isinstance(first, Integral) or (torch.is_tensor(first) and first.dim() == 0)
+            return is_number if len(given) else empty
     raise InputError(f"{name}: {given!r:.40} ({type(given).__name__}): {_EXPECTED}, or a list of them")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Integral) or (torch.is_tensor(value) and value.dim() == 0)

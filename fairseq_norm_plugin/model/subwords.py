@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
@@ -65,7 +65,7 @@ def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]
     return found
 
 
-def _get(section: Any, name: str) -> Optional[Any]:
+def _get(section: Any, name: str) -> Any | None:
     if section is None or isinstance(section, str):
         return None
     return section.get(name) if hasattr(section, "get") else getattr(section, name, None)

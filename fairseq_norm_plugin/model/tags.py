@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
+from typing import Any
 
 from alignment_eval.errors import UsageError, printable, shown
 
@@ -17,7 +17,7 @@ _FORMS = re.compile(r"<\S+>|\[\S+\]|__\S+__")
 _LISTED = 40
 
 
-def source_tag(dictionary: Any, stated: Optional[str], language: str) -> Optional[str]:
+def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
     """The tag that every source begins with; None if they begin with no tag.
 
     Args:

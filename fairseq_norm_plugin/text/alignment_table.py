@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 #: The ending of a file that is written as a table.
@@ -44,18 +43,11 @@ def write_table(path: Path, rows: Iterator[tuple[str, str]], ids: Iterable[pa.Ar
 
 
 def _table(ids: pa.Array, rows: Sequence[tuple[str, str]], confidences: bool) -> pa.Table:
-    status, links = (pa.array([row[which] for row in rows], pa.string()) for which in (0, 1))
-    values = pa.nulls(len(links), pa.list_(pa.float64()))
-    if confidences:
-        values = _numbers(pc.replace_substring_regex(links, "[0-9]+-[0-9]+:", ""))
-        links = pc.replace_substring_regex(links, ":[^ ]*", "")
-    return pa.table({"id": ids, "links": links, "confidences": values, "status": status})
-
-
-def _numbers(lines: pa.Array) -> pa.ListArray:
-    """The numbers of each line, which blanks separate."""
-    split = pc.split_pattern(lines, " ")
-    lengths = pc.if_else(pc.equal(lines, ""), 0, pc.list_value_length(split))
-    values = pc.cast(pc.filter(pc.list_flatten(split), pc.not_equal(pc.list_flatten(split), "")), pa.float64())
-    offsets = pa.array([0, *itertools.accumulate(lengths.to_pylist())], pa.int32())
-    return pa.ListArray.from_arrays(offsets, values)
+    links = [[word.partition(":") for word in line.split()] for _, line in rows]
+    values = [[float(confidence) for *_, confidence in words] if confidences else None for words in links]
+    columns = {
+        "links": pa.array([" ".join(link for link, *_ in words) for words in links], pa.string()),
+        "confidences": pa.array(values, pa.list_(pa.float64())),
+        "status": pa.array([status for status, _ in rows], pa.string()),
+    }
+    return pa.table({"id": ids, **columns})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from torch import Tensor
 
@@ -24,7 +24,7 @@ class TextLines:
         InputError: the file cannot be read, is empty or not UTF-8, or does not have ``size`` lines.
     """
 
-    def __init__(self, path: Union[str, Path], size: int) -> None:
+    def __init__(self, path: str | Path, size: int) -> None:
         file = TextFile(path, expected="one line per sentence")
         self._lines = [line for chunk in file for line in chunk.split(b"\n")[:-1]]
         self.name, self.hash = file.name, file.hash.short
@@ -54,7 +54,7 @@ class SideReader:
     vocabulary: Vocabulary
     dataset: Any
     which: str
-    text: Optional[TextLines] = None
+    text: TextLines | None = None
     cut: bool = False
 
     def spell(self, id_: int, ids: Tensor) -> Spelling:
@@ -82,7 +82,7 @@ def side_readers(
     dataset: Any,
     size: int,
     vocabularies: tuple[Vocabulary, Vocabulary],
-    texts: tuple[Union[str, Path, None], Union[str, Path, None]],
+    texts: tuple[str | Path | None, str | Path | None],
     cut: bool,
 ) -> tuple[SideReader, SideReader]:
     """Readers of source and target.
@@ -104,7 +104,7 @@ def side_readers(
     return source, target
 
 
-def surface(dataset: Any, which: str, id_: int) -> Optional[list[str]]:
+def surface(dataset: Any, which: str, id_: int) -> list[str] | None:
     """The original tokens of a sentence, if the data set keeps them (``--dataset-impl raw``); else None.
 
     Args:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 from alignment_eval.errors import InputError, printable, shown
 
@@ -18,7 +18,7 @@ _VERSION = "#version: 0.2\n"
 _VERSIONS = ((0, 1), (0, 2))
 
 
-def read_bpe(path: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> Any:
+def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -> Any:
     """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
 
     fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file; so subword-nmt applies
@@ -87,7 +87,7 @@ def _is_dictionary(text: str) -> bool:
     return bool(lines) and all(len(line) == 2 and line[1].isdecimal() for line in lines)
 
 
-def _without_counts(text: str, path: Union[str, Path]) -> Iterator[str]:
+def _without_counts(text: str, path: str | Path) -> Iterator[str]:
     for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
         columns = line.rstrip("\r").split(" ")
         if len(columns) != 3 or not columns[2].isdecimal():

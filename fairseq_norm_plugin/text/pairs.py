@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Optional
+from typing import Any
 
 import pyarrow as pa
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.files import STANDARD
 from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.text.alignment_table import row_numbers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
@@ -42,7 +41,7 @@ class SentencePairs(ABC):
 
     def __init__(self) -> None:
         self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
-        self._states: dict[str, Optional[tuple[int, ...]]] = {}
+        self._states: dict[str, tuple[int, ...] | None] = {}
 
     def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
         """The same pairs, whose lines are read by the pipelines of source and target."""
@@ -51,16 +50,14 @@ class SentencePairs(ABC):
         return text
 
     def check_unchanged(self) -> None:
-        """Check that the files still hold what their hashes say; a file is read again only if its state has changed.
+        """Check that the files still hold what their hashes say.
 
         Raises:
             InputError: one was changed since the beginning.
         """
-        for (path, state), hash_ in zip(self._states.items(), self.hashes):
-            if state is not None and (now := _file_state(path)) != state:
-                if file_hash(path) != hash_:
-                    raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
-                self._states[path] = now
+        for path, state in self._states.items():
+            if _file_state(path) != state:
+                raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
 
     def ids(self) -> Iterator[pa.Array]:
         """The id of each pair, batch by batch: its number, from 0."""
@@ -133,13 +130,12 @@ class ParallelText(SentencePairs):
         return ((source.decode(), target.decode()) for source, target in pairs)
 
 
-def _file_state(path: str) -> Optional[tuple[int, ...]]:
+def _file_state(path: str) -> tuple[int, ...] | None:
     """What changes when a regular file does; None for anything else."""
-    try:
-        status = Path(path).stat()
-    except OSError:
+    if not Path(path).is_file():
         return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+    status = Path(path).stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _lines_of(path: str) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -87,7 +87,7 @@ def parquet_files(place: str) -> list[str]:
     return paths
 
 
-def type_of_ids(paths: Sequence[str]) -> Optional[pa.DataType]:
+def type_of_ids(paths: Sequence[str]) -> pa.DataType | None:
     """Check the columns of files of sentence pairs; the type of the column ``id``, None without such a column.
 
     Raises:
@@ -102,7 +102,7 @@ def type_of_ids(paths: Sequence[str]) -> Optional[pa.DataType]:
     return types[0]
 
 
-def _check_columns(path: str) -> Optional[pa.DataType]:
+def _check_columns(path: str) -> pa.DataType | None:
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:

@@ -6,17 +6,18 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
-from weakref import WeakValueDictionary
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import word_indices, word_strings
 from fairseq_norm_plugin.text.codes import read_bpe
+
+#: Words whose pieces are cached.
+_CACHED = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,8 @@ class Pieces:
 
     tokens: list[str]
     words: NDArray[np.int32]
-    spans: Optional[NDArray[np.int32]] = None
-    forms: Optional[tuple[str, ...]] = None
+    spans: NDArray[np.int32] | None = None
+    forms: tuple[str, ...] | None = None
 
     def side(self, before: Sequence[str], after: Sequence[str]) -> SentenceSide:
         """The side of a sentence pair, with special tokens ``before`` and ``after`` the pieces."""
@@ -43,7 +44,7 @@ class Pieces:
 
 
 class Splitter:
-    """Cuts the words of a sentence into pieces; subclasses say how.  Equal ones cut any words into the same pieces."""
+    """Cuts the words of a sentence into pieces; subclasses say how."""
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """Cut the ``words`` of a sentence, which stand in ``text`` in this order."""
@@ -52,9 +53,6 @@ class Splitter:
     def words(self, tokens: Sequence[str]) -> list[str]:
         """The words that links count, of the tokens that blanks separate."""
         return list(tokens)
-
-    def forget(self) -> None:
-        """Free the memory that a cache of words takes."""
 
 
 @dataclass(frozen=True)
@@ -84,49 +82,17 @@ class WordPieces(Splitter):
         InputError: as codes.read_bpe.
     """
 
-    def __init__(self, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> None:
+    def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
         self._bpe = read_bpe(codes, kind, separator)
-        self._known = _PiecesOfWords(self._bpe)
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """The pieces of each word."""
-        known = self._known
-        pieces = [known[word] for word in words]
+        if len(self._bpe.cache) > _CACHED:
+            self._bpe.cache = {}  # a new one: another thread may be reading the old one
+        pieces = [self._bpe.segment_tokens([word]) for word in words]
         counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
         numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
         return Pieces(list(itertools.chain.from_iterable(pieces)), numbers)
-
-    @classmethod
-    def shared(cls, codes: Union[str, Path], kind: Optional[str] = None, separator: str = "@@") -> WordPieces:
-        """As the constructor, but one object, with one cache of words, for all that use the same codes."""
-        key = (file_hash(codes), kind, separator)
-        found = _shared.get(key)
-        if found is None:
-            found = _shared[key] = cls(codes, kind, separator)
-        return found
-
-    def forget(self) -> None:
-        """Clear the caches, which otherwise keep all words."""
-        # new ones: another thread may be reading the old ones
-        self._bpe.cache = {}
-        self._known = _PiecesOfWords(self._bpe)
-
-
-#: The objects of :meth:`WordPieces.shared` that are in use.
-_shared: WeakValueDictionary[tuple[str, Optional[str], str], WordPieces] = WeakValueDictionary()
-
-
-class _PiecesOfWords(dict[str, "list[str]"]):
-    """The pieces of each word so far."""
-
-    def __init__(self, bpe: Any) -> None:
-        super().__init__()
-        self._bpe = bpe
-
-    def __missing__(self, word: str) -> list[str]:
-        pieces: list[str] = self._bpe.segment_tokens([word])
-        self[word] = pieces
-        return pieces
 
 
 class LinePieces(Splitter):
@@ -172,14 +138,15 @@ class SentencePieces(Splitter):
         InputError: it cannot be read, or sentencepiece is not installed.
     """
 
-    def __init__(self, model: Union[str, Path]) -> None:
+    def __init__(self, model: str | Path) -> None:
         self._processor = _read_sentencepiece(model)
         self.name = str(model)
 
     def __call__(self, words: Sequence[str], text: str) -> Pieces:
         """Cut ``text``; each piece belongs to the run of words whose characters it has."""
-        pieces, starts, ends = _pieces_in(self._processor, text)
-        return Pieces(pieces, *runs_of(starts, ends, *_places(words, text)), forms=tuple(words))
+        cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
+        starts, ends = [start for start, _ in cut["offsets"]], [end for _, end in cut["offsets"]]
+        return Pieces(cut["pieces"], *runs_of(starts, ends, *_places(words, text)), forms=tuple(words))
 
     def check(self, dictionary: Any) -> None:
         """Check that a dictionary was made with this model, and perhaps with another of the other language.
@@ -202,7 +169,7 @@ def _is_filler(entry: str) -> bool:
     return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
 
 
-def _read_sentencepiece(model: Union[str, Path]) -> Any:
+def _read_sentencepiece(model: str | Path) -> Any:
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
@@ -213,15 +180,6 @@ def _read_sentencepiece(model: Union[str, Path]) -> Any:
         raise InputError(
             f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
         ) from error
-
-
-def _pieces_in(processor: Any, text: str) -> tuple[list[str], list[int], list[int]]:
-    """The pieces of a text, and where each begins and ends in it, in characters."""
-    if hasattr(processor, "EncodeAsOffsetMapping"):
-        found = processor.EncodeAsOffsetMapping(text)
-        return found["pieces"], [start for start, _ in found["offsets"]], [end for _, end in found["offsets"]]
-    pieces = processor.Encode(text, out_type="immutable_proto").pieces  # before sentencepiece 0.2.2
-    return [each.piece for each in pieces], [each.begin for each in pieces], [each.end for each in pieces]
 
 
 def _places(words: Sequence[str], text: str) -> tuple[list[int], list[int]]:
@@ -236,7 +194,7 @@ def _places(words: Sequence[str], text: str) -> tuple[list[int], list[int]]:
 
 def runs_of(
     starts: Sequence[int], ends: Sequence[int], word_starts: Sequence[int], word_ends: Sequence[int]
-) -> tuple[NDArray[np.int32], Optional[NDArray[np.int32]]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
     """The runs of words that pieces belong to: the shortest such that no piece has characters of two runs.
 
     A piece without a character of a word, such as a lone blank, belongs to the next word.  A word without a piece, such

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.data import encoders
 from fairseq.registry import REGISTRIES
@@ -14,13 +14,7 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import (
-    LinePieces,
-    MarkedPieces,
-    SentencePieces,
-    Splitter,
-    WordPieces,
-)
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -48,8 +42,8 @@ class TextSettings:
         UsageError: a name or an option is unknown, or does not go with the others.
     """
 
-    tokenizer: Optional[str] = None
-    bpe: Optional[str] = None
+    tokenizer: str | None = None
+    bpe: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     words: tuple[str, str] = ("blanks", "blanks")
     mark: str = "auto"
@@ -63,15 +57,15 @@ class TextSettings:
                 raise UsageError(f"--{side}-words {words}: choose one of {', '.join(WORDS)}")
         for name in (name for name, value in self.options.items() if value not in (None, [])):
             self._check_option(name)
-            if name in SIDED and len(self.files_of(name)) > 2:
-                raise UsageError(
-                    f"{name}: {len(self.files_of(name))} files: expected one of both languages, or two, of source and "
-                    f"target"
-                )
+            if name in SIDED and (count := len(self.files_of(name))) > 2:
+                raise UsageError(f"{name}: {count} files: expected one of both languages, or two, of source and target")
             if name not in SIDED and isinstance(self.options[name], list):
                 raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
-        if self.registered not in (None, "none"):
-            self._check_complete("bpe", str(self.registered))
+        for option in options_of("bpe", str(self.registered)):
+            if option.default == _REQUIRED and not self.options.get(option.name):
+                codes = option.name == "bpe_codes"
+                flag = "--bpe-codes CODES" if codes else f"--bpe-option {option.name}=FILE"
+                raise UsageError(f"--bpe {self.registered} needs a file: give {flag}")
         if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
             raise UsageError(
                 f"--source-words {self.words[0]}, --target-words {self.words[1]} without --bpe sentencepiece: only "
@@ -79,7 +73,7 @@ class TextSettings:
             )
 
     @property
-    def registered(self) -> Optional[str]:
+    def registered(self) -> str | None:
         """The name of the subwords as fairseq spells it; codes without a name are named when they are read."""
         return None if self.bpe is None else self.bpe.replace("-", "_")
 
@@ -116,8 +110,7 @@ class TextSettings:
     def described(self) -> str:
         """The settings in words, for the user."""
         tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
-        by_codes = "subwords by codes" if self.codes else "no subwords found"
-        subwords = "text in subwords" if self.bpe == "none" else f"subwords {self.bpe}" if self.bpe else by_codes
+        subwords = f"subwords {self.bpe or ('by codes' if self.codes else 'none')}"
         return f"{tokenizer}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
@@ -130,12 +123,6 @@ class TextSettings:
         if not any(owner in stated for _, owner in owners):
             registry, some = owners[0][0], ", ".join(owner for _, owner in owners)
             raise UsageError(f"{name} is an option of --{registry} {some}: give that too")
-
-    def _check_complete(self, registry: str, name: str) -> None:
-        for option in options_of(registry, name):
-            if option.default == _REQUIRED and not self.options.get(option.name):
-                flag = "--bpe-codes CODES" if option.name == "bpe_codes" else f"--{registry}-option {option.name}=FILE"
-                raise UsageError(f"--{registry} {name} needs a file: give {flag}")
 
 
 def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:
@@ -180,7 +167,7 @@ def pipelines(
     return source, target
 
 
-def _tokenizer(settings: TextSettings, language: str) -> Optional[Callable[[str], str]]:
+def _tokenizer(settings: TextSettings, language: str) -> Callable[[str], str] | None:
     if settings.tokenizer in (None, "none"):
         return None
     code = language.split("_")[0]  # de_DE: tokenizers know the language only
@@ -195,15 +182,14 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: WordPieces.shared(file, name, separator) for file in dict.fromkeys(codes)}
+        by_codes = {file: WordPieces(file, name, separator) for file in codes}
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
-        by_model = {file: SentencePieces(file) for file in dict.fromkeys(models)}
-        both = [by_model[models[0]], by_model[models[-1]]]
-        for pieces, vocabulary in zip(both, vocabularies):
-            pieces.check(vocabulary.dictionary)
-        return list(both)
+        pieces = [SentencePieces(models[0]), SentencePieces(models[-1])]
+        for splitter, vocabulary in zip(pieces, vocabularies):
+            splitter.check(vocabulary.dictionary)
+        return list(pieces)
     return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
 
 

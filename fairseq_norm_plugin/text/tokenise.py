@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Optional
 
 from fairseq_norm_plugin.text.pieces import Pieces, Splitter
 
@@ -18,7 +17,7 @@ _UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI
 class WordsInText(list[str]):
     """The words of a sentence, with the ``text`` that they stand in, in this order."""
 
-    def __init__(self, words: Sequence[str], text: Optional[str] = None) -> None:
+    def __init__(self, words: Sequence[str], text: str | None = None) -> None:
         super().__init__(words)
         self.text = " ".join(words) if text is None else text
 
@@ -61,9 +60,7 @@ class TextPipeline:
         words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
     """
 
-    def __init__(
-        self, splitter: Splitter, tokenize: Optional[Callable[[str], str]] = None, words: str = "blanks"
-    ) -> None:
+    def __init__(self, splitter: Splitter, tokenize: Callable[[str], str] | None = None, words: str = "blanks") -> None:
         self._splitter = splitter
         self._tokenize = tokenize
         self._words = words
@@ -83,11 +80,3 @@ class TextPipeline:
     def words(self, words: Sequence[str]) -> list[str]:
         """The words of a sentence that links count."""
         return self._splitter.words(words)
-
-    def cuts_as(self, other: TextPipeline) -> bool:
-        """Whether both cut any words into the same pieces."""
-        return self._splitter == other._splitter
-
-    def forget(self) -> None:
-        """Free the memory that caches of words take."""
-        self._splitter.forget()

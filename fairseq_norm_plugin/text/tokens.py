@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Optional
+from typing import Any
 
 from torch import Tensor
 
@@ -101,7 +101,7 @@ class Vocabulary:
         """
         return dictionary_mark(self.dictionary, self.stated_mark)
 
-    def spell(self, ids: Tensor, text: Optional[Sequence[str]] = None, cut: bool = False) -> Spelling:
+    def spell(self, ids: Tensor, text: Sequence[str] | None = None, cut: bool = False) -> Spelling:
         """The tokens and words that ``ids`` spell, with the help of the sentence's ``text`` if it is given.
 
         An unknown piece has lost its marker: ``<unk>`` looks like the end of a word, but the piece may have been the
@@ -129,16 +129,14 @@ class Vocabulary:
             return by_ids
         forms = [form for form in text if self.dictionary.index(form) not in self.specials]
         ordinary = [number for number, is_special in zip(numbers, special) if not is_special]
-        if self._binarise(first := forms[: len(ordinary)] if cut else forms) == ordinary:
+        first = forms[: len(ordinary)] if cut else forms
+        if [self.dictionary.index(form) for form in first] == ordinary:
             if self.mark == "▁" and len(first) > 1 and not any(form.startswith("▁") for form in first):
                 return by_ids  # tokens of one word and several words look the same here
             rest = iter(first)
             known = [token if is_special else next(rest) for token, is_special in zip(tokens, special)]
             return replace(by_ids, side=self._side(known, special), certain=True)
         return _by_number_of_words(by_ids, marked, len(forms), len(ordinary), cut)
-
-    def _binarise(self, forms: Sequence[str]) -> list[int]:
-        return [self.dictionary.index(form) for form in forms]
 
     def _side(self, tokens: Sequence[str], special: Sequence[bool]) -> SentenceSide:
         return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))

@@ -1,72 +1,105 @@
-"""What commands of the package do before they import torch and fairseq."""
+"""What commands of the package do before they import torch and fairseq, and how many threads a pass takes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import pytest
+import torch
 
-from fairseq_norm_plugin.process import is_own_command
+from fairseq_norm_plugin.process import enough_threads, executors, is_own_command
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["python", "-m", "fairseq_norm_plugin.align", "-o", "x"], True),
-        (["python", "-X", "utf8", "-m", "fairseq_norm_plugin"], True),
+        (["python", "-X", "utf8", "-m", "fairseq_norm_plugin.align"], True),
         (["python", "/usr/bin/norm-align", "--help"], True),
-        (["/usr/bin/norm-analyze"], True),
         (["python", "/usr/bin/fairseq-generate", "--user-dir", "norm-align"], False),
         (["python", "-m", "pytest", "fairseq_norm_plugin.align"], False),
         (["python", "-m"], False),
-        (["python"], False),
     ],
 )
 def test_commands_of_the_package(words, expected):
     assert is_own_command(words) == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "text"),
-    [
-        (["align", "--help"], 0, "--source-text"),
-        (["align", "--bpe", "none"], 2, "--path"),
-        (["align", "--path", "x", "-o", "y", "--text", "z", "--join", "no"], 2, "--join"),
-        (["align", "--path", "x", "-o", "y", "--text", "z", "--layer", "max-norm"], 2, "--layer max-norm"),
-        (["align", "--path", "x", "-o", "y", "--text", "z", "--rule", "two-way=2"], 2, "two-way"),
-        (["align", "calibrate", "--help"], 0, "--dev-gold"),
-        (["align", "calibrate", "--text", "x"], 2, "--path"),
-        (["analyze", "--help"], 0, "--mixing-kinds"),
-        (["analyze", "data"], 2, "--output"),
-        (["convert", "--help"], 0, "marian"),
-        (["convert", "bird"], 2, "bird"),
+LINES = {
+    "align.cli": [
+        ["--help"],
+        ["--bpe", "none"],
+        ["--path", "x", "-o", "y", "--text", "z", "--rule", "two-way=2"],
+        ["calibrate", "--help"],
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_command_line_is_parsed_before_torch_is_imported(words, status, text):
+    "analyze.cli": [["--help"], ["data"]],
+    "convert.cli": [["--help"], ["bird"]],
+}
+
+
+def test_command_lines_are_parsed_before_torch_is_imported():
     """Help and usage errors took 6 seconds."""
-    command = [sys.executable, "-X", "importtime", "-m", f"fairseq_norm_plugin.{words[0]}", *words[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    said = done.stdout + "".join(line for line in done.stderr.splitlines() if not line.startswith("import time:"))
-    assert (done.returncode, text in said) == (status, True), said
-    assert "numpy" in imported or "argparse" in imported
-    assert not imported & {"torch", "fairseq", "pandas", "matplotlib"}
-
-
-_PROGRAM = """
-import logging
-import fairseq_norm_plugin
-root = logging.getLogger()
-assert (root.level, root.handlers) == (logging.WARNING, []), (root.level, root.handlers)
-logging.getLogger("matplotlib").debug("seen")
-logging.getLogger("matplotlib").warning("warned")
-"""
+    code = ["import contextlib, sys", "from importlib import import_module"]
+    for module, lines in LINES.items():
+        for words in lines:
+            call = f"import_module('fairseq_norm_plugin.{module}').main({words})"
+            code.append(f"with contextlib.suppress(SystemExit): {call}")
+    code.append("assert not set(sys.modules) & {'torch', 'fairseq', 'pandas', 'matplotlib'}")
+    program = "\n".join(code)
+    # -m: how a command is started, so that the package does not import fairseq at once
+    done = subprocess.run(
+        [sys.executable, "-c", program, "-m", "fairseq_norm_plugin.align"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for shown in ("--source-text", "--dev-gold", "--mixing-kinds", "marian"):
+        assert shown in done.stdout
+    for named in ("--path", "two-way", "--output", "bird"):
+        assert named in done.stderr
 
 
 def test_importing_the_plugin_leaves_the_log_alone():
     """In a process of its own: fairseq's modules set the root logger up when they are imported first."""
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "warned\n"
+    program = "import fairseq_norm_plugin, logging; print(logging.root.level, logging.root.handlers)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("30 []\n", "")
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "policy", "threads"),
+    [(1, "passive", 1), (999, "passive", 1), (1000, "passive", 2), (10**6, "passive", 3), (19_999, "active", 1)],
+)
+def test_threads_that_a_pass_has_work_for(three_threads, monkeypatch, tokens, policy, threads):
+    """Threads that spin while they wait need more of it, and embeddings are none."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    models = [torch.nn.Linear(1000, 500, bias=False), torch.nn.Linear(1000, 500, bias=False)]
+    with enough_threads([*models, torch.nn.Embedding(100_000, 10)], tokens):
+        assert torch.get_num_threads() == threads
+    with pytest.raises(ValueError, match="no"), enough_threads(models, tokens):
+        raise ValueError("no")
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize(("threads", "share", "pools", "of_each"), [(5, True, 2, 2), (1, True, 1, 1), (5, False, 1, 5)])
+def test_models_share_the_threads(three_threads, threads, share, pools, of_each):
+    meeting = threading.Barrier(pools, timeout=20)
+
+    def job():
+        meeting.wait()
+        return threading.get_ident(), torch.get_num_threads()
+
+    torch.set_num_threads(threads)
+    with executors(2, share) as both:
+        results = [future.result() for future in [executor.submit(job) for executor in both]]
+    assert len({thread for thread, _ in results} - {threading.get_ident()}) == pools
+    assert [number for _, number in results] == [of_each] * 2
+    assert torch.get_num_threads() == threads

@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path, swap_attention
+from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary
 from fairseq_norm_plugin.hooks.generator import Hypotheses, carry_maps
@@ -54,7 +54,6 @@ class NormMixin:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         swap_attention(model)
-        disable_encoder_fast_path(model)
         check_vocabulary(model)
         if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
             self._read.watch(model)

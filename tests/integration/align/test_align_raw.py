@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fairseq_norm_plugin
 from fairseq_norm_plugin.align import cli as align
 from tests.integration.align.ways import PAPER
 
@@ -58,35 +57,14 @@ def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
     assert run(TOKENS, "--bpe", "subword_nmt", "--tokenizer", "space", "--bpe-codes", DEMO / "codes.bpe") == expected
 
 
-def test_python_does_the_same(run, fast_codes):
-    model = fairseq_norm_plugin.load(
-        DEMO / "checkpoint.pt", DEMO, "de", "en", fast_codes, tokenizer="moses", moses_no_escape=True
-    )
-    alignment = model.align(RAW[0][0], RAW[1][0])
-    assert list(alignment.source) == TOKENS[0][0].split()
-    assert model.maps(RAW[0][1], RAW[1][1]).target.word_strings() == TOKENS[1][1].split()
-    plain = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    assert plain.align(TOKENS[0][0], TOKENS[1][0]).links == alignment.links
-
-
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--bpe", "sentencepiece"), 2, "give --bpe-option sentencepiece_model=FILE"),
         (("--bpe", "fastbpe"), 2, "give --bpe-codes"),
         (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
-        (
-            ("--bpe", "none", "--tokenizer-option", "moses_no_escape=true"),
-            2,
-            "moses_no_escape is an option of --tokenizer moses",
-        ),
-        (("--bpe", "none", "--target-words", "characters"), 2, "--target-words characters without --bpe sentencepiece"),
-        (
-            ("--bpe", "sentencepiece", "--bpe-option", f"sentencepiece_model={DEMO / 'codes.bpe'}"),
-            1,
-            "codes.bpe: cannot be read",
-        ),
         (("--bpe", "gpt2", "--bpe-option", "x"), 2, "--bpe-option x: expected KEY=VALUE"),
+        (("--bpe", "none", "--bpe-codes", DEMO / "codes.bpe"), 2, "expected --bpe-codes CODES of the model, or --bpe"),
+        (("--bpe-codes", DEMO / "codes.bpe", "--reverse-bpe-codes", "c"), 2, "without reverse_path"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )

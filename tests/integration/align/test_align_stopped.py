@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.aligner.direction import Direction
 from tests.integration.align.ways import PAPER
 
@@ -94,12 +95,6 @@ def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
     assert (tmp_path / "out.pharaoh").read_text() == "mine\n"
 
 
-def test_a_directory_is_made(run, tmp_path):
-    done = run(*PAPER, out=tmp_path / "new" / "directory" / "out")
-    assert len(done.lines) == 12
-    assert [path.name for path in done.out.parent.iterdir()] == ["out"]
-
-
 def test_two_processes_do_not_write_one_output(run, stopped):
     fcntl = pytest.importorskip("fcntl")
     with stopped.open("rb") as other:
@@ -158,7 +153,7 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
 
 
 def test_a_process_that_is_killed(tmp_path):
-    """SIGKILL, and the same bytes as without it."""
+    """SIGKILL, and the same bytes as without it, in a directory that is made."""
     texts = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
     model = [
         "--path",
@@ -172,6 +167,7 @@ def test_a_process_that_is_killed(tmp_path):
         "--bpe-codes",
         DEMO / "codes.bpe",
     ]
+    tmp_path = tmp_path / "new" / "directory"
     options = [*model, *texts, "--cpu", "--confidences", "--window", 1]
     command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, options), "-o"]
     partial = tmp_path / "out.partial"
@@ -182,8 +178,6 @@ def test_a_process_that_is_killed(tmp_path):
     if not partial.exists():
         pytest.skip("the run was over before it could be killed")
     assert not (tmp_path / "out").exists()
-    from fairseq_norm_plugin.align.cli import main
-
     for name, option in (("out", ["--resume"]), ("whole", [])):
         assert main([*map(str, options), "-o", str(tmp_path / name), *option]) == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()

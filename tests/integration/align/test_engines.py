@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
-from tests.plugin.api.test_alignments import DEMO, SOURCES, TARGETS
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.align.on_ray import _actors
 from tests.integration.align.ways import PAPER
+from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
 LEXICON = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2, "--lexicon-pairs", 5)
 
@@ -52,7 +52,7 @@ def test_parquet(run, corpus, tmp_path, options):
     ("options", "text"),
     [
         (("--text", "x"), "no text, or more than one"),
-        (("--engine", "ray", "--layer", 1), "--layer does not work with --engine ray"),
+        (("--engine", "ray", "--layer", 1), "--heads does not work with --engine ray"),
         (("--engine", "ray", "--resume"), "--resume does not work with --engine ray"),
         (("--engine", "ray", "-o", "-"), "--engine ray: expected --parquet PATH, and a directory as -o"),
         (("--actors", 2), "--actors without --engine ray"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -119,32 +117,6 @@ def test_a_checkpoint_of_an_unsuitable_model_is_refused(norm, trained, tmp_path)
     with pytest.raises(InputError, match=r"architecture .lstm. .*encoder-decoder Transformer"):
         norm("--norm-records", tmp_path / "r", path=path)
     assert list(tmp_path.iterdir()) == []
-
-
-class Malicious:
-    """A pickle that would create a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
-@pytest.mark.parametrize("extra", [[], ["--norm-records", "{tmp}/r"]], ids=str)
-def test_a_malicious_checkpoint_does_not_run(norm, saved_anew, tmp_path, extra):
-    victim = tmp_path / "created"
-    path = saved_anew(lambda state: {**state, "extra_state": {**state["extra_state"], "x": Malicious(victim)}})
-    with pytest.raises(InputError, match=r"anew\.pt: the file holds \S+; it could run code, so it is not loaded"):
-        norm(*(str(word).replace("{tmp}", str(tmp_path)) for word in extra), path=path)
-    assert [file.name for file in tmp_path.iterdir()] == ["anew.pt"]
-    torch.load(path, weights_only=False)  # it is dangerous indeed
-    assert victim.exists()
-
-
-def test_a_missing_checkpoint_is_named(norm, tmp_path):
-    with pytest.raises(OSError, match=r"no\.pt"):
-        norm(path=tmp_path / "no.pt")
 
 
 def test_options_of_the_plugin_do_not_bind_a_checkpoint(norm, trained, checkpoint, tmp_path):

@@ -117,25 +117,6 @@ def stock_model(corpus, model_of):
 
 
 @pytest.mark.parametrize("name", ["m2m", "mbart"])
-def test_sentences_that_are_too_long_leave_a_stub(run, lines, tmp_path, name):
-    limits = ["--max-source-positions", 8, "--skip-invalid-size-inputs-valid-test"]
-    run(name, *SCORE, *limits, "--norm-records", tmp_path / "r")
-    skipped = {record.id for record in Records(tmp_path / "r") if record.status.startswith("skipped")}
-    assert skipped == {id_ for id_, (source, _) in enumerate(lines[:9]) if len(source.split()) + 2 > 8}
-    assert skipped
-
-
-def test_the_command_of_m2m_100(run, corpus, tmp_path):
-    pairs = tmp_path / "language_pairs.txt"
-    pairs.write_text("xx-yy,yy-xx\n")
-    options = ["--lang-pairs", pairs, "--fixed-dictionary", corpus / "dict.xx.txt", "--remove-bpe", "sentencepiece"]
-    run("m2m", *options, "--norm-records", tmp_path / "r")
-    run("m2m", "--norm-records", tmp_path / "plain")
-    fixed, plain = (sorted(Records(tmp_path / name), key=lambda r: r.id) for name in ("r", "plain"))
-    assert [record.target.tokens for record in fixed] == [record.target.tokens for record in plain]
-
-
-@pytest.mark.parametrize("name", ["m2m", "mbart"])
 def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, name):
     run(name, *SCORE, "--norm-records", tmp_path / "r")
     with pytest.raises(SystemExit) as end:
@@ -168,14 +149,6 @@ def test_a_checkpoint_of_another_task_is_refused(run, run_generate, corpus, mode
         run_generate(corpus, "--task", "translation_norm", "-s", "xx", "-t", "yy", "--path", model_of("m2m"))
     with pytest.raises(InputError, match=r"the checkpoint has \d+ "):
         run("mbart", "--langs", "xx,yy,zz")
-
-
-def test_stated_special_tokens_are_in_no_word(run, lines, tmp_path):
-    run("m2m", *SCORE, "--norm-special-tokens", "ki,▁ra", "--norm-records", tmp_path / "r")
-    for record in Records(tmp_path / "r"):
-        for side in (record.source, record.target):
-            barred = [token if token not in ("ki", "▁ra") else "</s>" for token in side.tokens]
-            assert side.words.tolist() == word_numbers(barred)
 
 
 def test_training_under_our_multilingual_task_is_fairseqs(trained, corpus):

@@ -70,14 +70,6 @@ def test_unknown_pieces_keep_their_mark_in_raw_text(norm, bpe, tmp_path):
     assert records[2].source.tokens == ("zz", "</s>")
 
 
-def test_a_stated_mark(norm, bpe, tmp_path):
-    records = record(norm, *bpe, tmp_path / "r", "--norm-subword-mark", "none")
-    assert words(records[1].source) == [0, 1, 2, -1]
-    assert words(record(norm, *bpe, tmp_path / "auto")[1].source) == [0, 0, 1, -1]
-    with pytest.raises(InputError, match=r"output of another run \(different: marks\)"):
-        record(norm, *bpe, tmp_path / "r", "--norm-subword-mark", "##")
-
-
 def test_a_dictionary_of_several_marks_must_be_told(norm, bpe, tmp_path):
     _, path = bpe
     mixed = raw_data(

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
-from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.hooks.generator import forced_maps
 from fairseq_norm_plugin.text.pieces import MarkedPieces
@@ -21,21 +20,20 @@ def words(count):
     return [f"w{1 + number % 29}" for number in range(count)]
 
 
-def test_an_ensemble_takes_what_each_of_its_models_takes(build, tgt_dict):
+def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, tgt_dict):
+    """64 positions hold 63 words and </s>."""
     pipeline = TextPipeline(MarkedPieces("@@"))
     models = [build(1, max_source_positions=20), build(2, max_target_positions=30)]
-    assert Direction(models, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt").limits == (20, 30)
-
-
-@pytest.mark.parametrize(("source", "target", "fits"), [(63, 63, True), (64, 3, False), (3, 64, False)])
-def test_a_pair_may_be_as_long_as_the_positions(make_direction, source, target, fits):
-    """64 positions hold 63 words and </s>; the aligner agrees."""
-    direction = make_direction(1)
-    pair = words(source), words(target)
-    assert direction.fits(direction.encode(pair)) == fits
-    method = AlignmentMethod(ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2"))
-    (aligned,) = Aligner(method, [direction]).align([[(0, pair)]])
-    assert (aligned.status == "ok") == fits
+    direction = Direction(models, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
+    assert direction.limits == (20, 30)
+    for source, target, fits in ((19, 29, True), (20, 29, False), (19, 30, False)):
+        assert direction.fits(direction.encode((words(source), words(target)))) == fits
+    exchanged = Direction([build(1)], (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
+    assert can_align((words(19), words(19)), [direction, exchanged])
+    assert not can_align((words(19), words(64)), [direction, exchanged])
+    assert not can_align((words(19), []), [direction])
+    pairs = [(words(1), words(2)), (words(1), words(2)), ([], words(2)), (words(1), words(3))]
+    assert usable_pairs(pairs, [direction]) == [pairs[0], pairs[3]]
 
 
 PAIRS = {7: (["w3@@", "w1", "w2"], ["w4", "w6@@", "w5", "w7"]), 2: (["w2@@", "w1"], ["w2@@", "w3"])}

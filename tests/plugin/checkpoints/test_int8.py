@@ -58,14 +58,6 @@ def test_zeros_and_no_bias():
         assert not linear(torch.zeros(2, 8)).any()
 
 
-def test_nan_in_a_token_shows_as_nan():
-    linear = in_8_bits(8, 4)
-    with torch.no_grad():
-        found = linear(torch.tensor([[1.0] * 8, [1.0] * 7 + [float("nan")]]))
-    assert found[1].isnan().all()
-    assert found[0].isfinite().all()
-
-
 @torch.no_grad()
 def test_a_changed_tensor_is_scaled_again():
     torch.manual_seed(2)
@@ -75,15 +67,6 @@ def test_a_changed_tensor_is_scaled_again():
     inputs[0] *= 3
     assert torch.equal(keys(inputs), keys(inputs.clone()))
     assert not torch.equal(keys(inputs)[0], before[0])
-
-
-def test_in_inference_mode_a_changed_tensor_is_scaled_again():
-    linear = in_8_bits(8, 4)
-    with torch.inference_mode():
-        inputs = torch.randn(2, 8)
-        before = linear(inputs)
-        inputs[0] *= 3
-        assert not torch.equal(linear(inputs)[0], before[0])
 
 
 def test_with_gradients_on_the_product_is_the_same():

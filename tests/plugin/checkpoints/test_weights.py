@@ -53,7 +53,7 @@ def test_parts_of_one_model(tmp_path):
     model = fairseq_norm_plugin.load(tmp_path, bpe="none")
     assert model.maps("w1", "w2").score == pytest.approx(scored(stock, "w1", "w2"), abs=1e-5)
     (tmp_path / "model-shard1.pt").unlink()
-    with pytest.raises(InputError, match=facts("model-shard0.pt: parameters are missing")):
+    with pytest.raises(InputError, match=facts("model-shard0.pt: its parameters do not fit")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     name = names[0]
     state["model"] = {name: state["model"][name] + 1}
@@ -65,25 +65,17 @@ def test_parts_of_one_model(tmp_path):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision(tmp_path, dtype):
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_other_types(tmp_path, dtype):
+    """A profile of the checkpoint serves all types; a run of one type is not a run of another."""
     save(tmp_path, "wmt big")
-    whole, half = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", dtype))
-    assert {p.dtype for p in half.models[0].parameters()} == {getattr(torch, dtype)}
-    assert half.direction.profile == whole.direction.profile  # one of the checkpoint serves all types
-    assert half.identity == whole.identity
-    maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, half)]
+    whole, other = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", dtype))
+    parameters = torch.float32 if dtype == "int8" else getattr(torch, dtype)
+    assert {p.dtype for p in other.models[0].parameters()} == {parameters}
+    assert (other.direction.profile, other.identity) == (whole.direction.profile, whole.identity)
+    assert (dtype != "int8") or architecture_hash(other.models) != architecture_hash(whole.models)
+    maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, other)]
     assert maps[1].dtype == np.float32
-    np.testing.assert_allclose(*maps, atol=0.05)
-
-
-def test_8_bits(tmp_path):
-    save(tmp_path, "wmt big")
-    whole, small = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", "int8"))
-    assert small.identity == whole.identity  # parameters stay, and so does the profile
-    assert architecture_hash(small.models) != architecture_hash(whole.models)  # so a run is not that of float32
-    assert small.direction.profile == whole.direction.profile
-    maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, small)]
     assert not np.array_equal(*maps)
     np.testing.assert_allclose(*maps, atol=0.05)
 
@@ -93,7 +85,7 @@ def test_weights_that_do_not_fit(tmp_path):
     state = torch.load(tmp_path / "model.pt", weights_only=True)
     state["model"]["decoder.new"] = torch.zeros(1)
     torch.save(state, tmp_path / "model.pt")
-    with pytest.raises(InputError, match=facts("model.pt: … parameters that the model lacks … decoder.new")):
+    with pytest.raises(InputError, match=facts("model.pt: its parameters do not fit … decoder.new")):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
     del state["model"]["decoder.new"]
     state["args"].decoder_ffn_embed_dim = 8

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tests.plugin.api.test_alignments import DEMO, SOURCES, TARGETS
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin import AlignBatch
 from tests.facts import facts
+from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
 MODEL = (DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
 SOURCES, TARGETS = [*SOURCES[:9], "", "ja ."], [*TARGETS[:9], "x", None]
@@ -72,7 +72,6 @@ def test_models_are_not_pickled(align):
 
 def test_bad_batches(align, tmp_path):
     for batch, text in (
-        ([1], "type list: expected a pyarrow Table, a pandas DataFrame, or a mapping"),
         ({"source": ["a"]}, "no column target, only 'source'"),
         ({"source": ["a"], "target": []}, "columns source, target … different lengths"),
     ):

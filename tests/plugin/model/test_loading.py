@@ -26,7 +26,7 @@ def test_missing_files_are_named(tmp_path):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, "de", "en")
     with pytest.raises(InputError, match=r"give source_lang and target_lang"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
-    with pytest.raises(InputError, match=r"nocodes: no such file"):
+    with pytest.raises(InputError, match=r"nocodes: .*No such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
     with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
@@ -53,11 +53,13 @@ def test_a_model_of_the_other_direction():
 
 
 def test_options_that_do_not_go_together():
-    with pytest.raises(UsageError, match=r"bpe_codes: 3 files"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES] * 3)
-    for option in ({"reverse_data": DEMO}, {"reverse_bpe_codes": CODES}):
-        with pytest.raises(UsageError, match="without reverse_path"):
-            fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **option)
+    for options, said in (
+        ({"bpe_codes": [CODES] * 3}, "bpe_codes: 3 files"),
+        ({"reverse_data": DEMO}, "without reverse_path"),
+        ({"reverse_bpe_codes": CODES}, "without reverse_path"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **options)
 
 
 def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
@@ -66,36 +68,34 @@ def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
         warnings.filterwarnings("error", category=UserWarning)
         model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES)
         model.align(["ja .", "das haus ist"], ["yes .", "the house is that"])  # with pads
-        assert not any("mask" in str(entry) for entry in warnings.filters)  # load() had left one
-
-
-@pytest.mark.parametrize("name", ["test.de-en.de.idx", "test1.de-en.en.bin", "train.de-en.de"])
-def test_languages_are_those_of_binarised_data(tmp_path, name):
-    (tmp_path / name).touch()
-    (tmp_path / "checkpoint.en-de.pt").touch()
-    assert _detect_languages(tmp_path) == ("de", "en")
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "languages"),
     [
+        (["test.de-en.de.idx", "checkpoint.ro-hu.pt"], ("de", "en")),
+        (["train.de-en.de", "test1.de-en.en.bin"], ("de", "en")),
         (["checkpoint.en-de.pt", "dict.de.txt", "model.ro-hu.best.pt"], "no binarised data"),
         (["test.de-en.de.idx", "test.ro-en.en.idx"], "de-en, ro-en"),
     ],
 )
-def test_names_of_other_files_say_no_languages(tmp_path, names, found):
+def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
     for name in names:
         (tmp_path / name).touch()
-    with pytest.raises(InputError, match=f"{found} to detect the languages from.*-s, -t"):
-        _detect_languages(tmp_path)
+    if isinstance(languages, tuple):
+        assert _detect_languages(tmp_path) == languages
+    else:
+        with pytest.raises(InputError, match=f"{languages} to detect the languages from.*-s, -t"):
+            _detect_languages(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters are missing .*fc1"),
-        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters that the model lacks"),
+        (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters do not fit .*fc1"),
+        (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters do not fit .*more"),
         (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
+        (lambda state: state["cfg"].update(bpe="${x}"), "cannot read its options of tokenizer and subwords"),
     ],
 )
 def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
@@ -107,17 +107,7 @@ def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
     assert str(error.value).isprintable()
 
 
-@pytest.mark.parametrize("bpe", [[{}], "${x}"], ids=str)
-def test_damaged_options_of_subwords(tmp_path, bpe):
-    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
-    state["cfg"]["bpe"] = bpe
-    torch.save(state, tmp_path / "c.pt")
-    with pytest.raises(InputError, match=r"c\.pt: cannot read its options of tokenizer and subwords") as error:
-        fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
-    assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("line", [b"word\n", b"word x\n", b"\xff 3\n", b"<pad> 3\n", b"\n"], ids=str)
+@pytest.mark.parametrize("line", [b"word x\n", b"\xff 3\n", b"<pad> 3\n"], ids=str)
 def test_damaged_dictionaries(tmp_path, line):
     for name in ("dict.de.txt", "dict.en.txt"):
         (tmp_path / name).write_bytes(line + (DEMO / name).read_bytes())

@@ -7,10 +7,8 @@ import torch
 from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, LanguagePairDataset, PrependTokenDataset
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
-from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.binarised import SideReader, TextLines, side_readers, surface
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
-from tests.facts import facts
 
 
 def dictionary_of(*symbols):
@@ -44,13 +42,6 @@ def test_lines_of_a_text(tmp_path):
     assert (lines.name, len(lines.hash)) == (str(tmp_path / "t"), 12)
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_text_of_another_length(tmp_path, size):
-    (tmp_path / "t").write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=facts(f"3 lines, but the binarised data has {size} sentences")):
-        TextLines(tmp_path / "t", size)
-
-
 def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
     text = raw(tmp_path / "raw", "x@@ a b\n", vocabulary.dictionary)
     pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary, text, text.sizes, vocabulary.dictionary)
@@ -61,24 +52,11 @@ def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
     assert without.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
 
 
-def test_the_text_of_another_sentence_is_named(tmp_path, vocabulary, ids):
-    (tmp_path / "t").write_text("xa b\nx a b c\n")
-    reader = SideReader(vocabulary, None, "src", TextLines(tmp_path / "t", 2))
-    assert reader.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
-    with pytest.raises(InputError, match=facts("t:2 … 4 words, but the binarised sentence has 3 … in 3 tokens")):
-        reader.spell(1, ids)
-
-
 def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabulary, ids):
     text = raw(tmp_path / "raw", "b a b b\n", vocabulary.dictionary)
     pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary)
     found = SideReader(vocabulary, pairs, "src").spell(0, ids[[0, 1, 3]])
     assert (found.side.tokens, found.certain) == (("<unk>", "a", "</s>"), False)
-
-
-def test_only_sources_are_cut(vocabulary):
-    source, target = side_readers(None, 1, (vocabulary, vocabulary), (None, None), cut=True)
-    assert (source.cut, target.cut) == (True, False)
 
 
 def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.codes import read_bpe
 
@@ -19,14 +18,9 @@ BAD = {
     "control characters": (b"#version: 0.2\nb\x1b[2J a x\n", r"b\\x1b"),
     "a later version": (b"#version: 0.3\nb a</w>\n", "1: version '0.3'"),
     "no UTF-8": (b"\xff \xff\n", "utf-8"),
+    "a dictionary": (b", 204\n. 171\nthe 130\n", "a dictionary .*, not BPE"),
+    "fastBPE": (b"b a</w> 3\nb a\n", "2: 'b a': expected two subwords and a count"),
 }
-
-
-def test_codes_are_applied():
-    bpe = read_bpe(DEMO / "codes.bpe")
-    pieces = bpe.segment_tokens(["wir", "wirwirwir"])
-    assert pieces[0] == "wir"
-    assert "".join(pieces[1:]).replace("@@", "") == "wirwirwir"
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -36,20 +30,7 @@ def test_a_bad_file_does_not_end_the_interpreter(tmp_path, case, capfd):
     with pytest.raises(InputError, match=rf"codes:.*{named}") as error:
         read_bpe(tmp_path / "codes")
     assert str(error.value).isprintable()
-    with pytest.raises(InputError, match=rf"codes:.*{named}"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=tmp_path / "codes")
     assert "Error: invalid line" not in capfd.readouterr().err
-
-
-def test_a_dictionary_is_told(tmp_path):
-    (tmp_path / "dict.de.txt").write_text(", 204\n. 171\nthe 130\n")
-    with pytest.raises(InputError, match=r"dict.de.txt: a dictionary \(each line has a token and its count\), not BPE"):
-        read_bpe(tmp_path / "dict.de.txt")
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(InputError, match=r"codes: .*No such file"):
-        read_bpe(tmp_path / "codes")
 
 
 def fast_codes(tmp_path):
@@ -71,9 +52,3 @@ def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
     codes = fast_codes(tmp_path)
     mine, theirs = read_bpe(codes), fast.fastBPE(str(codes))
     assert [" ".join(mine.segment_tokens(line.split())) for line in lines] == theirs.apply(lines)
-
-
-def test_a_bad_line_of_fastbpe_codes(tmp_path):
-    (tmp_path / "codes").write_text("b a</w> 3\nb a\n")
-    with pytest.raises(InputError, match=r"codes:2: 'b a': expected two subwords and a count"):
-        read_bpe(tmp_path / "codes")

@@ -66,7 +66,6 @@ def test_a_text_that_is_changed_while_it_is_used(tmp_path):
     path.write_text("a ||| b\n")
     text = ParallelText([str(path)])
     through = text.through((TextPipeline(MarkedPieces("none")),) * 2)
-    os.utime(path, ns=(1, 1))  # touched, but the same
     for one in (text, through):
         one.check_unchanged()
     path.write_text("a ||| c\n")
@@ -74,5 +73,5 @@ def test_a_text_that_is_changed_while_it_is_used(tmp_path):
         with pytest.raises(InputError, match=facts("one: the text was changed while it was read")):
             one.check_unchanged()
     path.unlink()
-    with pytest.raises(InputError, match="one: cannot read"):
+    with pytest.raises(InputError, match="one: the text was changed"):
         text.check_unchanged()

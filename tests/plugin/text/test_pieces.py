@@ -7,15 +7,14 @@ import itertools
 import numpy as np
 import pytest
 from fairseq.data import Dictionary
-from fairseq.data.encoders.byte_utils import byte_encode
 from fairseq.data.encoders.characters import Characters
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.text import pieces
 from fairseq_norm_plugin.text.pieces import (
     LinePieces,
-    MarkedPieces,
     SentencePieces,
     WordPieces,
     runs_of,
@@ -26,7 +25,9 @@ from tests.facts import facts
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
 
-def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
+@pytest.mark.parametrize("cached", [0, 10])
+def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
+    monkeypatch.setattr(pieces, "_CACHED", cached)
     (tmp_path / "codes").write_text(BPE_CODES)
     segment = WordPieces(str(tmp_path / "codes"))
     words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
@@ -37,22 +38,15 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path):
     assert (np.diff(found.words) >= 0).all()
 
 
-def test_a_side_has_special_tokens_around_the_pieces():
-    side = MarkedPieces("@@")(["a@@", "b", "c"], "").side(("[x]",), ("</s>", "[y]"))
-    assert side.tokens == ("[x]", "a@@", "b", "c", "</s>", "[y]")
-    assert side.words.tolist() == [-1, 0, 0, 1, -1, -1]
-
-
 def test_any_encoder_of_whole_lines():
     """Its blanks are pieces, which belong to the word after them."""
-    pieces = LinePieces(Characters.encode, "characters")
-    found = pieces(["ab", "c"], "")
+    cut = LinePieces(Characters.encode, "characters")
+    found = cut(["ab", "c"], "")
     assert (found.tokens, found.words.tolist(), found.forms) == (["a", "b", "▁", "c"], [0, 0, 1, 1], ("ab", "c"))
-    assert pieces([], "").tokens == []
+    assert cut([], "").tokens == []
     merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), "merging")
     with pytest.raises(InputError, match="--bpe merging cuts 'a' differently"):
         merging(["a", "b"], "")
-    assert byte_encode("ab") == "ab"
 
 
 def slow_runs(pieces, words):

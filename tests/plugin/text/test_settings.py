@@ -38,16 +38,13 @@ def test_moses_and_codes(build):
     assert " ".join(source.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos; s Haus ."
     assert " ".join(target.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos;s Haus ."
     assert source.segment(["wir", "wirwir"]).words.tolist()[:2] == [0, 1]
+    (country, _) = build("moses", "none", languages=("de_DE", "en_XX"))
+    assert list(country.read("am 3. Mai bzw. morgen.")) == ["am", "3.", "Mai", "bzw.", "morgen", "."]
     for yes in (True, "true"):  # a command line gives text
         (_, plain) = build("moses", "none", {"moses_no_escape": yes, "moses_no_dash_splits": yes})
         assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
     with pytest.raises(UsageError, match=facts("moses_no_escape=maybe: expected true or false")):
         build("moses", "none", {"moses_no_escape": "maybe"})
-
-
-def test_languages_of_tokenizers_have_no_country(build):
-    (source, _) = build("moses", "none", languages=("de_DE", "en_XX"))
-    assert list(source.read("am 3. Mai bzw. morgen.")) == ["am", "3.", "Mai", "bzw.", "morgen", "."]
 
 
 def test_codes_of_both_sides(build, tmp_path):
@@ -75,18 +72,6 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
         build(None, "sentencepiece", {"sentencepiece_model": files})
 
 
-def test_other_subwords_of_the_registry(build):
-    source, _ = build("space", "characters")
-    assert source.segment(source.read("ab  c")).tokens == ["a", "b", "▁", "c"]
-
-
-def test_what_is_said_of_the_settings():
-    assert TextSettings("moses", "fastbpe", {"bpe_codes": str(CODES)}).described.startswith(
-        "tokenizer moses, subwords fastbpe ("
-    )
-    assert TextSettings(None, "none").described == "no tokenizer, text in subwords"
-
-
 @pytest.mark.parametrize(
     ("stated", "text"),
     [
@@ -94,7 +79,6 @@ def test_what_is_said_of_the_settings():
         ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
         ((None, "sentencepiece"), "--bpe sentencepiece needs … --bpe-option sentencepiece_model=FILE"),
         ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
-        ((None, "none", {"moses_no_escape": True}), "moses_no_escape is an option of --tokenizer moses"),
         ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
         ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
         (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline, WordsInText, characters_of_text, words_of_text
+from fairseq_norm_plugin.text.tokenise import TextPipeline, characters_of_text, words_of_text
 
 
 @given(st.text(alphabet="a\u00a0\u2028\x1c \t\n\r\v\fé"))
@@ -42,9 +42,4 @@ def test_what_the_words_of_a_line_are():
     assert (list(segmented), segmented.text) == (list(plain), "我们今天来,")
     tokenized = TextPipeline(MarkedPieces("none"), lambda text: text.replace(",", " &")).read(line)
     assert (list(tokenized), tokenized.text) == (["我们", "今天", "来", "&"], "我们 今天 来 &")
-
-
-def test_words_are_a_list_that_knows_its_text():
-    words = WordsInText(["a", "b"], "ab")
-    assert (words, words.text, not WordsInText([])) == (["a", "b"], "ab", True)
     assert TextPipeline(MarkedPieces("@@")).words(["a@@", "b", "c"]) == ["ab", "c"]

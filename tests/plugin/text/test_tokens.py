@@ -33,29 +33,6 @@ def spell(symbols, tokens, text=None, mark="@@", cut=False):
     return " ".join(found.side.tokens[:-1]), found.side.words[:-1].tolist(), found.unknown, found.certain
 
 
-def test_tokens_and_words_of_ids():
-    assert spell("ab@@ c d", "ab@@ c d") == ("ab@@ c d", [0, 0, 1], 0, True)
-
-
-@pytest.mark.parametrize(
-    ("mark", "tokens", "certain"),
-    [
-        ("@@", "? a", False),
-        ("@@", "a@@ ? b", False),
-        ("@@", "b ?", True),  # nothing follows that it could be joined to
-        ("@@", "b a@@ ?", True),
-        ("@@", "? ?", False),
-        ("▁", "? a", True),  # the first token begins the first word whatever it is
-        ("▁", "▁a ? a", False),
-        ("##", "? a", True),
-        ("##", "a ? ##b", False),
-        ("none", "a ? b ?", True),
-    ],
-)
-def test_words_are_certain_where_the_mark_of_an_unknown_token_changes_nothing(mark, tokens, certain):
-    assert spell("a@@ a b ▁a ##b", tokens, mark=mark)[2:] == (tokens.count("?"), certain)
-
-
 def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
     """Against all texts that the tokens may have been."""
     forms = {"@@": ("x", "x@@"), "▁": ("x", "▁x"), "##": ("x", "##x")}
@@ -134,9 +111,6 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
 def test_marks_are_told_from_the_dictionary(symbols, mark):
     assert dictionary_mark(dictionary_of(*symbols), "auto") == mark
     assert dictionary_mark(dictionary_of(*symbols), "none") == "none"
-
-
-def test_a_mixed_dictionary_needs_a_stated_mark():
     with pytest.raises(InputError, match=facts("(@@ on 1, ▁ on 1)")):
         dictionary_mark(dictionary_of("ab@@", "▁c"), "auto")
 
