@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -65,8 +65,8 @@ def convert(
     model: Path,
     out: Path,
     overwrite: bool = False,
-    source_lang: Optional[str] = None,
-    target_lang: Optional[str] = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
 ) -> None:
     """Write OUT/checkpoint.pt, OUT/dict.<lang>.txt of both languages, OUT/source.spm, OUT/target.spm and a profile.
 
@@ -128,7 +128,7 @@ def read_marian_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _languages(model: Path, source: Optional[str], target: Optional[str]) -> tuple[str, str]:
+def _languages(model: Path, source: str | None, target: str | None) -> tuple[str, str]:
     path = model / "tokenizer_config.json"
     known = read_json(path, "the model's tokenizer_config.json") if path.exists() else {}
     languages = []

@@ -7,7 +7,6 @@ import sys
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Optional
 
 from alignment_eval.errors import InputError
 
@@ -41,7 +40,7 @@ def refuse_in_a_sentence(program: str) -> None:
     """
     former = sys.excepthook
 
-    def hook(kind: type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, InputError):
             sys.stdout.flush()
             print(f"{Path(program).stem}: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data import data_utils
@@ -43,7 +43,7 @@ class PrintedMap:
 
     kind: str
     layer: int
-    heads: Optional[tuple[int, ...]]
+    heads: tuple[int, ...] | None
     setting: str
     style: str  # hard or soft
     specials: tuple[Collection[int], Collection[int]]
@@ -86,14 +86,14 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         self,
         models: Sequence[Any],
         tgt_dict: Any,
-        printed: Optional[PrintedMap] = None,
-        recorded: Optional[RecordedMaps] = None,
+        printed: PrintedMap | None = None,
+        recorded: RecordedMaps | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(models, tgt_dict, **kwargs)
         self.carry(printed, recorded)
 
-    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
         """Set what the hypotheses carry."""
         if printed:
             self.model = NormEnsembleModel(list(self.model.models), printed)
@@ -150,14 +150,14 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
     def __init__(
         self,
         tgt_dict: Any,
-        printed: Optional[PrintedMap] = None,
-        recorded: Optional[RecordedMaps] = None,
+        printed: PrintedMap | None = None,
+        recorded: RecordedMaps | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(tgt_dict, **kwargs)
         self.carry(printed, recorded)
 
-    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
         """Set what the hypotheses carry."""
         self.printed = printed
         self.recorded = recorded
@@ -192,7 +192,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         return hypotheses
 
 
-def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
+def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMaps | None) -> Any:
     """Turn the generator or scorer that a fairseq task has built into the one of this module, in place.
 
     Everything that the task has set on it is kept (end of sentence, stripped symbols, search).

@@ -1,4 +1,4 @@
-"""What PyPI's fairseq 0.12.2 does otherwise than its main branch: a fast path in the encoder and what it saves."""
+"""What PyPI's fairseq 0.12.2 does otherwise than its main branch: what it saves of the encoder."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ import torch
 from fairseq import checkpoint_utils
 
 import fairseq_norm_plugin  # noqa: F401  # wraps the loading of checkpoints
-from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path
 from fairseq_norm_plugin.recording.identity import model_hash
-
-
-def test_the_encoders_fast_path_is_off(build):
-    model = build()
-    model.encoder.layers[0].can_use_fastpath = True
-    disable_encoder_fast_path(model)
-    assert not model.encoder.layers[0].can_use_fastpath
 
 
 def test_its_second_copies_of_encoder_parameters_are_dropped(tmp_path):

@@ -18,7 +18,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import nn
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.capture.attention import disable_encoder_fast_path, swap_attention
+from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 
 
@@ -35,7 +35,6 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]
         """fairseq's model with its self-attention swapped (capture/attention.py)."""
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)
         swap_attention(model, required=ENCODER_SELF)
-        disable_encoder_fast_path(model)
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from fairseq.models.nat import CMLMNATransformerModel
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
+from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
@@ -31,7 +31,7 @@ def forward(model, sample):
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sample, before):
+def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, before):
     options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
     stock = build(swap=False, **options)
     sample = make_sample(LENGTHS)
@@ -44,10 +44,6 @@ def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sa
             logits, swapped_extra = forward(swapped, sample)
         assert torch.equal(logits, expected)
         assert torch.equal(swapped_extra["attn"][0], extra["attn"][0])
-    restore_attention(swapped)
-    assert not norm_attentions(swapped)
-    assert vars(swapped.decoder.layers[0].encoder_attn).keys() == vars(stock.decoder.layers[0].encoder_attn).keys()
-    assert torch.equal(forward(swapped, sample)[0], expected)
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -289,8 +285,6 @@ def test_swapping_twice_is_harmless(build):
     assert set(sites) == {(ENCODER_SELF, i) for i in range(2)} | {
         (block, i) for block in (DECODER_SELF, DECODER_CROSS) for i in range(3)
     }
-    restore_attention(model)
-    assert type(model.decoder.layers[0].encoder_attn) is MultiheadAttention
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from fairseq_norm_plugin.hooks.options import NormConfig, check_outputs, resolve
+from fairseq_norm_plugin.hooks.options import NormConfig, resolve
 from tests.facts import facts
 
 CFG = NormConfig()
@@ -84,11 +84,3 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
 def test_bad_options_are_named(change, text):
     with pytest.raises(UsageError, match=facts(text)):
         resolve(replace(CFG, **change), layers=3, heads=4)
-
-
-@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
-def test_an_output_without_a_name_is_refused(name):
-    """It was ignored: nothing was written, with status 0."""
-    check_outputs(CFG)
-    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
-        check_outputs(replace(CFG, **{name: ""}))
