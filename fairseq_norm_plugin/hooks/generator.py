@@ -116,7 +116,12 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
             bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
-            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+            columns = real_positions(sample["net_input"]["src_tokens"], self.pad)
+            ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+            for rank, (present, batch) in enumerate(ranks):
+                rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
+                for i, arrays in zip(present, batch.sentences([columns[i] for i in present], rows)):
+                    hypotheses[i][rank][MAPS_KEY] = arrays
         return hypotheses
 
     def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
@@ -209,24 +214,6 @@ def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMap
         f"the task builds a {type(generator).__name__}, but only fairseq's SequenceGenerator and SequenceScorer can "
         f"carry maps"
     )
-
-
-def record_hypotheses(
-    models: Sequence[Any],
-    sample: dict[str, Any],
-    hypotheses: Hypotheses,
-    recorded: RecordedMaps,
-    pad: int,
-    bos: int,
-    encoder_outs: Sequence[Any] = (),
-) -> None:
-    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps`` (:func:`forced_maps`)."""
-    columns = real_positions(sample["net_input"]["src_tokens"], pad)
-    found = forced_maps(models, sample, hypotheses, recorded, pad, bos, encoder_outs)
-    for rank, (present, batch) in enumerate(found):
-        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
-        for i, sentence in zip(present, batch.sentences([columns[i] for i in present], rows)):
-            hypotheses[i][rank][MAPS_KEY] = sentence
 
 
 def forced_maps(

@@ -1,7 +1,4 @@
-"""Warns of a model that is used for other languages than it was trained for.
-
-With a joint dictionary, nothing else would show it.
-"""
+"""Warns of a model that is used for other languages than it was trained for; a joint dictionary would not show it."""
 
 from __future__ import annotations
 

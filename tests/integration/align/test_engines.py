@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from tests.plugin.api.test_alignments import DEMO, SOURCES, TARGETS
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.align.on_ray import _actors
 from tests.integration.align.ways import PAPER
-from tests.plugin.api.test_alignments import DEMO, SOURCES, TARGETS
 
 LEXICON = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2, "--lexicon-pairs", 5)
 
