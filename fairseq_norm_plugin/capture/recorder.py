@@ -180,16 +180,13 @@ class BatchMaps:
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
-        means = self._means()
-        return [
-            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
-            for i, (columns, rows) in enumerate(zip(source, target))
-        ]
-
-    def _means(self) -> dict[str, NDArray[Any]]:
         # a division of the arrays of one model would only copy them
         means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
-        return {name: mean.cpu().numpy() for name, mean in means.items()}
+        arrays = {name: mean.cpu().numpy() for name, mean in means.items()}
+        return [
+            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in arrays.items()}
+            for i, (columns, rows) in enumerate(zip(source, target))
+        ]
 
 
 def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:

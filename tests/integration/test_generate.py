@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import UsageError
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.records.store import Records
 
@@ -189,8 +189,3 @@ def test_bad_options_are_refused(norm, tmp_path, options, text):
     with pytest.raises(UsageError, match=text):
         norm(*(str(o).replace("{tmp}", str(tmp_path)) for o in options))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_prefix_over_whole_targets_is_refused(norm):
-    with pytest.raises(InputError, match="--prefix-size covers a whole target"):
-        norm("--beam", 2, "--prefix-size", 100, "--print-alignment", "hard")

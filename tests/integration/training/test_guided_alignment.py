@@ -14,7 +14,7 @@ from tests.integration.training.conftest import halves
 
 
 @pytest.fixture(scope="module")
-def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
+def guided(texts, norm, program, data, tmp_path_factory):
     """Training data with alignments that the plugin made: forced scoring, links of tokens, fairseq-preprocess."""
     directory = tmp_path_factory.mktemp("guided")
     for name, pairs in (("train", texts[0]), ("test", texts[2])):
@@ -23,9 +23,9 @@ def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
         records = directory / f"records-{name}"
         norm("--score-reference", "--gen-subset", name, "--norm-records", records)
         extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
-        command(bin_directory / "align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
-    command(
-        *(bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
+        program("align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
+    program(
+        *("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
         *("--testpref", directory / "test", "--align-suffix", "align", "--srcdict", data / "dict.xx.txt"),
         *("--joined-dictionary", "--destdir", directory / "bin"),
     )

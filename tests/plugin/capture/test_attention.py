@@ -76,21 +76,6 @@ def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(bui
         norm_attentions(model, ENCODER_SELF)
 
 
-def test_logits_are_fairseqs_and_feed_no_capture(build):
-    attention = norm_attentions(build(), DECODER_CROSS)[0]
-    query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
-    words = {"incremental_state": {}, "static_kv": True, "before_softmax": True}
-    with torch.no_grad():
-        expected = attention(query, key, key, **{**words, "incremental_state": {}})
-        capture = quantity_capture([0], QUANTITIES)
-        with capturing([attention], capture):
-            found = attention(query, key, key, **words)
-    for one, other in zip(found, expected):
-        assert torch.equal(one, other)
-    with pytest.raises(RuntimeError, match="no maps of layers"):
-        capture.take()
-
-
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("need_head_weights", [False, True])
 @pytest.mark.parametrize("fused", [False, True])

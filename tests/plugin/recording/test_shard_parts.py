@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -97,31 +91,18 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
     assert written_ids(tmp_path, RunInfo, 0, 1).tolist() == [0]
 
 
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.plugin.recording.parts import record_writer, write
-writer = record_writer(Path(sys.argv[1]), size=4)
-write(writer, 0, 1).commit()
-write(writer, 2)._flush()
-os.kill(os.getpid(), 9)
-"""
-
-
 @pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
-def test_a_killed_process_leaves_whole_parts_only(tmp_path, options):
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    assert subprocess.run(command, env=environment).returncode == -signal.SIGKILL
-    temporary, part = names(tmp_path)
-    assert (part, temporary.startswith(f".{PART.format(1)}.")) == (PART.format(0), True)
+def test_what_a_killed_process_leaves_is_removed(tmp_path, options):
+    """A whole part and an unfinished one; tests/integration/test_records_runs.py kills a process."""
+    write(record_writer(tmp_path, size=4), 0, 1).commit()
+    (tmp_path / f".{PART.format(1)}.x1.tmp").write_text("unfinished")
     with pytest.raises(InputError, match=facts("sentences 2, 3 are missing")):
         Records(tmp_path)
-    (tmp_path / f".{PART.format(0)}.tmp").write_text("of somebody else")
+    (tmp_path / f".{PART.format(0)[:-8]}.tmp").write_text("of somebody else")
     write(record_writer(tmp_path, size=4, **options), 0, 1, 2, 3).finish()
     assert [sentence.id for sentence in Records(tmp_path)] == [0, 1, 2, 3]
     parts = [PART.format(0), PART.format(1)] if "resume" in options else [PART.format(0)]
-    assert names(tmp_path) == [f".{PART.format(0)}.tmp", *parts]
+    assert names(tmp_path) == [f".{PART.format(0)[:-8]}.tmp", *parts]
 
 
 def test_shards_are_written_side_by_side(tmp_path):
