@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
@@ -50,7 +50,7 @@ _OWN_FILES = OwnFiles(
 )
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     logging.basicConfig(
         level=logging.INFO,

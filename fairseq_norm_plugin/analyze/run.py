@@ -41,7 +41,11 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     """
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
-    model = _load(cfg, path, task)
+    # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
+    model = load_model(path, task, cfg.task.data)
+    model.float().eval()
+    if torch.cuda.is_available() and not cfg.common.cpu:
+        model.cuda()
     subset = cfg.dataset.gen_subset
     try:
         task.load_dataset(subset)
@@ -61,15 +65,6 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
         **analysis.size(),
     }
     return analysis, summary
-
-
-def _load(cfg: Any, path: str, task: Any) -> Any:
-    # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps.
-    model = load_model(path, task, cfg.task.data)
-    model.float().eval()
-    if torch.cuda.is_available() and not cfg.common.cpu:
-        model.cuda()
-    return model
 
 
 def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.models.nat import FairseqNATModel
@@ -32,23 +32,23 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
-    stream: Optional[Tensor]
+    stream: Tensor | None
     ends_pass: bool
-    _weights: Optional[tuple[tuple[Any, ...], BlockWeights]]
+    _weights: tuple[tuple[Any, ...], BlockWeights] | None
 
     def forward(  # the signature is fairseq's
         self,
         query: Tensor,
-        key: Optional[Tensor],
-        value: Optional[Tensor],
-        key_padding_mask: Optional[Tensor] = None,
-        incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]] = None,
+        key: Tensor | None,
+        value: Tensor | None,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict[str, dict[str, Tensor | None]] | None = None,
         need_weights: bool = True,
         static_kv: bool = False,
-        attn_mask: Optional[Tensor] = None,
+        attn_mask: Tensor | None = None,
         before_softmax: bool = False,
         need_head_weights: bool = False,
-    ) -> tuple[Tensor, Optional[Tensor]]:
+    ) -> tuple[Tensor, Tensor | None]:
         """fairseq's forward; it also feeds ``captures``."""
         captured = bool(self.captures) and not before_softmax
         fused = incremental_state is None and not static_kv and not self.skip_embed_dim_check
@@ -92,10 +92,10 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     def _head_weights(
         self,
         query: Tensor,
-        key: Optional[Tensor],
-        value: Optional[Tensor],
-        key_padding_mask: Optional[Tensor],
-        attn_mask: Optional[Tensor],
+        key: Tensor | None,
+        value: Tensor | None,
+        key_padding_mask: Tensor | None,
+        attn_mask: Tensor | None,
     ) -> Tensor:
         """The weights of each head, [B, H, T, S], which the fused kernel does not give.
 
@@ -119,8 +119,8 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         query: Tensor,
         projected: Sequence[Tensor],
         output: Tensor,
-        key_padding_mask: Optional[Tensor],
-        incremental_state: Optional[dict[str, dict[str, Optional[Tensor]]]],
+        key_padding_mask: Tensor | None,
+        incremental_state: dict[str, dict[str, Tensor | None]] | None,
     ) -> Block:
         factor = None
         if not self._needs_norms:
@@ -155,7 +155,9 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     def __prepare_scriptable__(self) -> MultiheadAttention:
         """The module that ``torch.jit.script`` uses instead: fairseq's attention with the same parameters."""
         plain = copy(self)
-        _restore(plain)
+        plain.__class__ = MultiheadAttention
+        for name in ("site", "captures", "stream", "ends_pass", "_weights"):
+            delattr(plain, name)
         return plain
 
     def block_weights(self) -> BlockWeights:
@@ -186,7 +188,7 @@ def _outputs(module: nn.Module, wanted: bool) -> Iterator[list[Tensor]]:
         hook.remove()
 
 
-def _real(padding: Optional[Tensor], values: Tensor) -> Optional[Tensor]:
+def _real(padding: Tensor | None, values: Tensor) -> Tensor | None:
     """Which positions of ``values`` [B, S, …] are not padding, bool [B, S].
 
     None: unknown (BART's search shares values among beams), or to be computed alike (a GPU would wait for the number).
@@ -235,18 +237,6 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         attention.stream = None
         attention.ends_pass = False
         attention._weights = None
-
-
-def restore_attention(model: nn.Module) -> None:
-    """Undo :func:`swap_attention`; TorchScript does this on its own."""
-    for attention in norm_attentions(model):
-        _restore(attention)
-
-
-def _restore(attention: NormAttention) -> None:
-    attention.__class__ = MultiheadAttention
-    for name in ("site", "captures", "stream", "ends_pass", "_weights"):
-        delattr(attention, name)
 
 
 def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import Lock, RLock
-from typing import Any, Generic, Optional, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
@@ -30,7 +30,7 @@ class Listener(Protocol):
 
     site: Site
     captures: tuple[MapCapture[Any], ...]
-    stream: Optional[Tensor]  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of a pass
+    stream: Tensor | None  #: input of a pre-norm layer's norm in this pass, [T, B, D]; None outside of a pass
     ends_pass: bool  #: whether the pass ends here, with :class:`PassEnd`
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,16 +60,16 @@ class RecordedMaps:
     layers: tuple[int, ...]
     quantities: tuple[str, ...]
     nbest: int = 1
-    whole: Optional[Collection[int]] = None
-    source_words: Optional[Callable[[int, Tensor], Sequence[int]]] = None
+    whole: Collection[int] | None = None
+    source_words: Callable[[int, Tensor], Sequence[int]] | None = None
 
 
-def layer_capture(kind: str, layer: int, heads: Optional[Sequence[int]]) -> MapCapture[Tensor]:
+def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
     """A capture of a layer's map [B, T, S], of a kind in :data:`STEPWISE_KINDS`, over ``heads`` (default: all)."""
     return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
 
 
-def _layer_map(block: Block, kind: str, heads: Optional[Sequence[int]]) -> Tensor:
+def _layer_map(block: Block, kind: str, heads: Sequence[int] | None) -> Tensor:
     return layer_weights(block.alpha, heads) if kind == "attn_w" else layer_norms(block.alpha, block.factor, heads)
 
 
@@ -180,16 +180,13 @@ class BatchMaps:
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
-        means = self._means()
-        return [
-            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in means.items()}
-            for i, (columns, rows) in enumerate(zip(source, target))
-        ]
-
-    def _means(self) -> dict[str, NDArray[Any]]:
         # a division of the arrays of one model would only copy them
         means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
-        return {name: mean.cpu().numpy() for name, mean in means.items()}
+        arrays = {name: mean.cpu().numpy() for name, mean in means.items()}
+        return [
+            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in arrays.items()}
+            for i, (columns, rows) in enumerate(zip(source, target))
+        ]
 
 
 def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:

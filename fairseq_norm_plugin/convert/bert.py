@@ -41,17 +41,17 @@ LAYER = {
 _UNUSED = re.compile(
     r"pooler\.|cls\.seq_relationship\.|embeddings\.(position|token_type)_ids$|cls\.predictions\.decoder\."
 )
-_DEFAULTS = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False, "type_vocab_size": 2}
 _ALLOWED: dict[str, list[Any]] = {
     "model_type": ["bert"],
     "position_embedding_type": ["absolute"],
     "is_decoder": [False],
     "hidden_act": list(ACTIVATIONS),
 }
-_SIZES = (
-    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
-    "type_vocab_size",
-)
+_SIZES: dict[str, int | None] = {
+    **dict.fromkeys(("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")),
+    "max_position_embeddings": None,
+    "type_vocab_size": 2,
+}
 
 
 def convert(model: Path, out: Path, overwrite: bool = False) -> None:
@@ -66,7 +66,10 @@ def convert(model: Path, out: Path, overwrite: bool = False) -> None:
         InputError: a file is missing, is damaged or holds what cannot be converted; or ``out`` exists.
     """
     with converted(model, out, overwrite) as directory:
-        config = _read_config(model / "config.json")
+        config = read_config(model / "config.json", _ALLOWED, _SIZES)
+        check_heads(model / "config.json", config, "hidden_size", "num_attention_heads")
+        if type(config.get("layer_norm_eps")) not in (int, float):
+            raise InputError(f"config.json: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
         tokens = read_vocabulary(model / "vocab.txt")
         if config.get("vocab_size", len(tokens)) != len(tokens):
             raise InputError(f"vocab.txt has {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
@@ -80,16 +83,13 @@ def convert(model: Path, out: Path, overwrite: bool = False) -> None:
             _name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions
         )
         built = MaskedLMTask(task, dictionary).build_model(args)
-        built.load_state_dict(fairseq_weights(config, _read_weights(model), order), strict=True)
+        # gamma and beta: the layer norms of models converted from TensorFlow
+        tensors = {
+            name.removeprefix("bert.").replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): tensor
+            for name, tensor in read_weights(model).items()
+        }
+        built.load_state_dict(fairseq_weights(config, tensors, order), strict=True)
         write_checkpoint(directory, built, args, task)
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    config = read_config(path, _DEFAULTS, _ALLOWED, _SIZES)
-    if type(config.get("layer_norm_eps")) not in (int, float):
-        raise InputError(f"{path}: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
-    check_heads(path, config, "hidden_size", "num_attention_heads")
-    return config
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -110,16 +110,6 @@ def read_vocabulary(path: Path) -> list[str]:
         if special not in seen:
             raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
     return tokens
-
-
-def _read_weights(directory: Path) -> dict[str, Tensor]:
-    """The tensors, named as in a bare BertModel, with ``cls.`` for the heads."""
-    weights = {}
-    for name, tensor in read_weights(directory).items():
-        # gamma and beta: the layer norms of models converted from TensorFlow
-        name = name.removeprefix("bert.").replace("LayerNorm.gamma", "LayerNorm.weight")
-        weights[name.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
-    return weights
 
 
 def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: Sequence[int]) -> dict[str, Tensor]:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional
 
 from alignment_eval.exit_status import exit_status
 from alignment_eval.options.common import CommandParser
@@ -20,7 +19,7 @@ OUT needs --user-dir fairseq_norm_plugin.
 """
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parser().parse_args(arguments), _run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +29,28 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     return content
 
 
-def read_config(
-    path: Path, defaults: Mapping[str, object], allowed: Mapping[str, Collection[object]], sizes: Collection[str]
-) -> dict[str, Any]:
+def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Read config.json, and refuse options that would compute something else.
 
     Args:
         path: the file.
-        defaults: values of options that the file may leave out.
-        allowed: the values that can be converted, for each option that changes what is computed.
-        sizes: options that must be positive integers.
+        allowed: the values that can be converted, for each option that changes what is computed; the first one if the
+            file leaves it out.
+        sizes: options that must be positive integers, and their values if the file leaves them out.
 
     Raises:
         InputError: the file is absent, or no such configuration.
     """
-    config = {**defaults, **read_json(path, "the model's config.json")}
+    defaults = {name: values[0] for name, values in allowed.items()}
+    config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
     for name, values in allowed.items():
-        if not any(type(config.get(name)) is type(value) and config[name] == value for value in values):
+        if not any(type(config[name]) is type(value) and config[name] == value for value in values):
             raise InputError(
-                f"{path}: {name} is {config.get(name)!r}, but only {' or '.join(map(str, values))} is supported"
+                f"{path}: {name} is {config[name]!r}, but only {' or '.join(map(str, values))} is supported"
             )
     for name in sizes:
-        if type(config.get(name)) is not int or config[name] < 1:
-            raise InputError(f"{path}: {name} is {config.get(name)!r}, not a positive integer")
+        if type(config[name]) is not int or config[name] < 1:
+            raise InputError(f"{path}: {name} is {config[name]!r}, not a positive integer")
     return config
 
 

@@ -7,11 +7,11 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from torch import Tensor, nn
+from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.profiles.profile import calibrated
@@ -23,27 +23,15 @@ from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.recording.identity import model_hash
 
 #: Transformers' activation_function -> fairseq's --activation-fn.
-ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu_accurate"}
+ACTIVATIONS = {"gelu": "gelu", "swish": "swish", "silu": "swish", "relu": "relu", "gelu_new": "gelu_accurate"}
 #: The logit of ``<s>``, which Marian's vocabulary lacks: no probability in any dtype, and finite for training.
 NEVER = -1e4
 #: fairseq's own tokens, in the order of its ids.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
-_SPM = ("source.spm", "target.spm")
 _LANGUAGE = re.compile(r"[\w-]+")
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 # the positions are checked; the others are copies
 _UNUSED = re.compile(r"model\.shared\.weight$")
-_DEFAULTS: dict[str, object] = {
-    "activation_function": "gelu",
-    "is_encoder_decoder": True,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-    "static_position_embeddings": True,
-    "scale_embedding": False,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-}
 _ALLOWED: dict[str, list[Any]] = {
     "model_type": ["marian"],
     "activation_function": list(ACTIVATIONS),
@@ -53,11 +41,16 @@ _ALLOWED: dict[str, list[Any]] = {
     "normalize_embedding": [False],
     "add_final_layer_norm": [False],
     "static_position_embeddings": [True],
-    **{name: [True, False] for name in ("scale_embedding", "share_encoder_decoder_embeddings", "tie_word_embeddings")},
+    "scale_embedding": [False, True],
+    "share_encoder_decoder_embeddings": [True, False],
+    "tie_word_embeddings": [True, False],
 }
-_SIZES = (
-    *("vocab_size", "d_model", "max_position_embeddings"),
-    *(f"{stack}_{size}" for stack in ("encoder", "decoder") for size in ("layers", "ffn_dim", "attention_heads")),
+_STACKS = ("encoder", "decoder")
+_SIZES = dict.fromkeys(
+    [
+        *("vocab_size", "d_model", "max_position_embeddings"),
+        *(f"{stack}_{size}" for stack in _STACKS for size in ("layers", "ffn_dim", "attention_heads")),
+    ]
 )
 
 
@@ -65,8 +58,8 @@ def convert(
     model: Path,
     out: Path,
     overwrite: bool = False,
-    source_lang: Optional[str] = None,
-    target_lang: Optional[str] = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
 ) -> None:
     """Write OUT/checkpoint.pt, OUT/dict.<lang>.txt of both languages, OUT/source.spm, OUT/target.spm and a profile.
 
@@ -88,8 +81,14 @@ def convert(
     with converted(model, out, overwrite) as directory:
         config = read_marian_config(model / "config.json")
         languages = _languages(model, source_lang, target_lang)
-        for name in _SPM:
-            _copy(model / name, directory / name)
+        for name in ("source.spm", "target.spm"):
+            try:
+                shutil.copyfile(model / name, directory / name)
+            except OSError as error:
+                raise InputError(
+                    f"{model / name}: cannot read the file ({error.strerror}); give the SentencePiece model that the "
+                    f"model was trained with"
+                ) from error
         vocabularies = _vocabularies(model, config)
         _warn_of_tags(vocabularies[0], languages[1], model)
         dictionaries = [
@@ -100,7 +99,9 @@ def convert(
         args = _options(config)
         built = TranslationTask(task, *dictionaries).build_model(args)
         parameters = fairseq_weights(config, read_weights(model), vocabularies)
-        _load(built, parameters)
+        # fairseq's version numbers keep their values
+        versions = {name: tensor for name, tensor in built.state_dict().items() if name.endswith(".version")}
+        built.load_state_dict({**versions, **parameters}, strict=True)
         write_checkpoint(directory, built, args, task)
         profile = calibrated(None, range(config["decoder_layers"]), model_hash([built]), "", 0)
         (directory / PROFILE).write_text(f"{profile.to_json()}\n", encoding="utf-8")
@@ -112,7 +113,7 @@ def read_marian_config(path: Path) -> dict[str, Any]:
     Raises:
         InputError: the file is absent, or no such configuration.
     """
-    config = read_config(path, _DEFAULTS, _ALLOWED, _SIZES)
+    config = read_config(path, _ALLOWED, _SIZES)
     check_heads(path, config, "d_model", "encoder_attention_heads", "decoder_attention_heads")
     config["decoder_vocab_size"] = config.get("decoder_vocab_size") or config["vocab_size"]
     if config["share_encoder_decoder_embeddings"] and config["decoder_vocab_size"] != config["vocab_size"]:
@@ -128,7 +129,7 @@ def read_marian_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _languages(model: Path, source: Optional[str], target: Optional[str]) -> tuple[str, str]:
+def _languages(model: Path, source: str | None, target: str | None) -> tuple[str, str]:
     path = model / "tokenizer_config.json"
     known = read_json(path, "the model's tokenizer_config.json") if path.exists() else {}
     languages = []
@@ -141,16 +142,6 @@ def _languages(model: Path, source: Optional[str], target: Optional[str]) -> tup
     if languages[0] == languages[1]:
         raise UsageError(f"source and target language are both {languages[0]}: expected two; give them with -s and -t")
     return languages[0], languages[1]
-
-
-def _copy(file: Path, to: Path) -> None:
-    try:
-        shutil.copyfile(file, to)
-    except OSError as error:
-        raise InputError(
-            f"{file}: cannot read the file ({error.strerror}); give the SentencePiece model that the model was "
-            f"trained with"
-        ) from error
 
 
 def _vocabularies(model: Path, config: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -233,7 +224,7 @@ def _embeddings(
     encoder, decoder, head = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"
     source, target = map(_order, vocabularies)
     sizes = [(config[name], config["d_model"]) for name in ("vocab_size", "decoder_vocab_size")]
-    if _one_matrix(config):
+    if config["share_encoder_decoder_embeddings"] and config["tie_word_embeddings"]:
         of_encoder = of_decoder = of_head = weights.take_one([*shared, encoder, decoder, head], *sizes[0])
     else:
         of_encoder = weights.take_one([encoder], *sizes[0])
@@ -246,10 +237,6 @@ def _embeddings(
         "decoder.output_projection.weight": _rows(of_head, target),
         "decoder.output_projection.bias": _rows(bias.t(), target, NEVER)[:, 0],
     }
-
-
-def _one_matrix(config: dict[str, Any]) -> bool:
-    return bool(config["share_encoder_decoder_embeddings"] and config["tie_word_embeddings"])
 
 
 def _order(tokens: Sequence[str]) -> list[int]:
@@ -291,7 +278,7 @@ def _check_positions(weights: Weights, config: dict[str, Any], name: str) -> Non
 def _options(config: dict[str, Any]) -> argparse.Namespace:
     stacks = {
         f"{stack}_{ours}": config[f"{stack}_{theirs}"]
-        for stack in ("encoder", "decoder")
+        for stack in _STACKS
         for ours, theirs in (("layers", "layers"), ("ffn_embed_dim", "ffn_dim"), ("attention_heads", "attention_heads"))
     }
     return argparse.Namespace(
@@ -301,14 +288,8 @@ def _options(config: dict[str, Any]) -> argparse.Namespace:
         **stacks,
         activation_fn=ACTIVATIONS[config["activation_function"]],
         no_scale_embedding=not config["scale_embedding"],
-        share_all_embeddings=_one_matrix(config),
+        share_all_embeddings=config["share_encoder_decoder_embeddings"] and config["tie_word_embeddings"],
         share_decoder_input_output_embed=config["tie_word_embeddings"],
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],
     )
-
-
-def _load(model: nn.Module, parameters: dict[str, Tensor]) -> None:
-    """Load all parameters; fairseq's version numbers keep their values."""
-    versions = {name: tensor for name, tensor in model.state_dict().items() if name.endswith(".version")}
-    model.load_state_dict({**versions, **parameters}, strict=True)

@@ -7,12 +7,10 @@ import sys
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Optional
 
 from alignment_eval.errors import InputError
 
-#: Modules whose warnings, and texts of warnings, concern fairseq's developers only.
-_NOISY_MODULES = r"hydra\."
+#: Texts of warnings that concern fairseq's developers only.
 _NOISE = (
     r"\s*'config' is validated against ConfigStore",
     r"'pin_memory' argument is set as true",
@@ -23,36 +21,27 @@ _NOISE = (
 def silence_libraries() -> None:
     """Hide what hydra and torch say of fairseq, which calls them as their older versions wanted."""
     logging.getLogger("hydra").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", module=_NOISY_MODULES)
+    warnings.filterwarnings("ignore", module=r"hydra\.")
     for text in _NOISE:
         warnings.filterwarnings("ignore", message=text)
 
 
-def is_fairseq_command(program: str) -> bool:
-    """Whether ``sys.argv[0]`` is a command of fairseq: ``fairseq-generate``, ``python -m fairseq_cli.generate``."""
-    path = Path(program)
-    return path.name.startswith("fairseq-") or path.parent.name == "fairseq_cli"
+def set_up(program: str) -> None:
+    """Do so for a command of fairseq, ``sys.argv[0]``, and let an :class:`InputError` end it with its sentence.
 
-
-def refuse_in_a_sentence(program: str) -> None:
-    """Let an :class:`InputError` that nothing catches end the process with its sentence instead of a traceback.
-
-    The exit status stays 1.  Other errors keep their tracebacks.
+    The exit status stays 1, and other errors keep their tracebacks.  A Python program that imports the plugin is left
+    alone.
     """
-    former = sys.excepthook
+    path, former = Path(program), sys.excepthook
+    if not (path.name.startswith("fairseq-") or path.parent.name == "fairseq_cli"):
+        return
+    silence_libraries()
 
-    def hook(kind: type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, InputError):
             sys.stdout.flush()
-            print(f"{Path(program).stem}: {error}", file=sys.stderr)
+            print(f"{path.stem}: {error}", file=sys.stderr)
         else:
             former(kind, error, traceback)
 
     sys.excepthook = hook
-
-
-def set_up(program: str) -> None:
-    """Do both if ``program`` is a command of fairseq; a Python program that imports the plugin is left alone."""
-    if is_fairseq_command(program):
-        silence_libraries()
-        refuse_in_a_sentence(program)

@@ -8,6 +8,7 @@ Induction from Neural Machine Translation", shift the row for the same reason).
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from fairseq.criterions import register_criterion
@@ -23,7 +24,6 @@ from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.maps.block import Block
 
 _SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
 
@@ -59,7 +59,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         super().__init__(task, sentence_avg, label_smoothing, alignment_lambda)
         self._maps = parse_maps(guided_maps)
         layers = sorted({name.layer for name in self._maps})
-        self._guided = MapCapture(DECODER_CROSS, layers, _weights, needs_norms=False, first_pass=True)
+        self._guided = MapCapture(DECODER_CROSS, layers, attrgetter("alpha"), needs_norms=False, first_pass=True)
 
     def forward(self, model: nn.Module, sample: dict[str, Any], reduce: bool = True) -> Any:
         """The loss of a batch, as fairseq's criteria compute it.
@@ -122,7 +122,3 @@ def map_loss(weights: Tensor, name: MapName, sample: dict[str, Any]) -> Tensor:
     given = rows.flatten(0, 1)[read, source].clamp(min=_SMALLEST)
     loss: Tensor = -(given.log() * sample["align_weights"]).sum()
     return loss
-
-
-def _weights(block: Block) -> Tensor:
-    return block.alpha

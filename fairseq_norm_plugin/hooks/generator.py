@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data import data_utils
@@ -43,7 +43,7 @@ class PrintedMap:
 
     kind: str
     layer: int
-    heads: Optional[tuple[int, ...]]
+    heads: tuple[int, ...] | None
     setting: str
     style: str  # hard or soft
     specials: tuple[Collection[int], Collection[int]]
@@ -86,14 +86,14 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
         self,
         models: Sequence[Any],
         tgt_dict: Any,
-        printed: Optional[PrintedMap] = None,
-        recorded: Optional[RecordedMaps] = None,
+        printed: PrintedMap | None = None,
+        recorded: RecordedMaps | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(models, tgt_dict, **kwargs)
         self.carry(printed, recorded)
 
-    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
         """Set what the hypotheses carry."""
         if printed:
             self.model = NormEnsembleModel(list(self.model.models), printed)
@@ -116,7 +116,12 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
             bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
-            record_hypotheses(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+            columns = real_positions(sample["net_input"]["src_tokens"], self.pad)
+            ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+            for rank, (present, batch) in enumerate(ranks):
+                rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
+                for i, arrays in zip(present, batch.sentences([columns[i] for i in present], rows)):
+                    hypotheses[i][rank][MAPS_KEY] = arrays
         return hypotheses
 
     def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
@@ -150,14 +155,14 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
     def __init__(
         self,
         tgt_dict: Any,
-        printed: Optional[PrintedMap] = None,
-        recorded: Optional[RecordedMaps] = None,
+        printed: PrintedMap | None = None,
+        recorded: RecordedMaps | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(tgt_dict, **kwargs)
         self.carry(printed, recorded)
 
-    def carry(self, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> None:
+    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
         """Set what the hypotheses carry."""
         self.printed = printed
         self.recorded = recorded
@@ -192,7 +197,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         return hypotheses
 
 
-def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional[RecordedMaps]) -> Any:
+def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMaps | None) -> Any:
     """Turn the generator or scorer that a fairseq task has built into the one of this module, in place.
 
     Everything that the task has set on it is kept (end of sentence, stripped symbols, search).
@@ -209,24 +214,6 @@ def carry_maps(generator: Any, printed: Optional[PrintedMap], recorded: Optional
         f"the task builds a {type(generator).__name__}, but only fairseq's SequenceGenerator and SequenceScorer can "
         f"carry maps"
     )
-
-
-def record_hypotheses(
-    models: Sequence[Any],
-    sample: dict[str, Any],
-    hypotheses: Hypotheses,
-    recorded: RecordedMaps,
-    pad: int,
-    bos: int,
-    encoder_outs: Sequence[Any] = (),
-) -> None:
-    """Add the recorded quantities to the n-best ``hypotheses``, with the key ``norm_maps`` (:func:`forced_maps`)."""
-    columns = real_positions(sample["net_input"]["src_tokens"], pad)
-    found = forced_maps(models, sample, hypotheses, recorded, pad, bos, encoder_outs)
-    for rank, (present, batch) in enumerate(found):
-        rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
-        for i, sentence in zip(present, batch.sentences([columns[i] for i in present], rows)):
-            hypotheses[i][rank][MAPS_KEY] = sentence
 
 
 def forced_maps(

@@ -140,11 +140,7 @@ class NormOptions:
     output: OutputOptions
 
     def printed(self, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
-        """The map that ``--print-alignment`` shows, ``hard`` or ``soft``.
-
-        Raises:
-            UsageError: it cannot show maps of this kind.
-        """
+        """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
         if self.kind not in STEPWISE_KINDS:
             raise UsageError(
                 f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(STEPWISE_KINDS)}, which "
@@ -166,6 +162,9 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
     Raises:
         UsageError: an option contradicts another, or has no effect.
     """
+    for name in ("norm_records", "norm_alignments"):
+        if getattr(cfg, name) == "":  # an unset variable of a shell
+            raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
         raise UsageError(
             "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "
@@ -194,32 +193,12 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         )
 
 
-def check_outputs(cfg: Any) -> None:
-    """Check that no output has an empty name, such as an unset variable of a shell; it would not be written.
-
-    Raises:
-        UsageError: one has.
-    """
-    for name in ("norm_records", "norm_alignments"):
-        if getattr(cfg, name) == "":
-            raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
-
-
-def vocabularies(
-    cfg: Any, source_dictionary: Any, target_dictionary: Any, tags: Sequence[str]
-) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target.
-
-    Args:
-        cfg: options of the task.
-        source_dictionary: fairseq's dictionary of the source.
-        target_dictionary: fairseq's dictionary of the target.
-        tags: the task's language tags.
+def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target, from their fairseq dictionaries and the task's language tags.
 
     Raises:
         UsageError: ``--norm-special-tokens`` names a token that is in neither dictionary.
     """
-    dictionaries = source_dictionary, target_dictionary
     stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
     for token in stated:
         if not any(token in dictionary for dictionary in dictionaries):
@@ -234,11 +213,6 @@ def vocabularies(
     return source, target
 
 
-def names_maps(cfg: Any) -> bool:
-    """Whether ``cfg`` names maps or a rule for alignments, be it the default ones."""
-    return any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
-
-
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
     """Check ``cfg`` against a model with ``layers`` decoder layers of ``heads`` heads.
 
@@ -251,7 +225,8 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     Raises:
         UsageError: the model does not have a layer or head, a kind is unknown, or options contradict each other.
     """
-    layer = default_layer(layers) if cfg.norm_layer is None else int(cfg.norm_layer)
+    # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
+    layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
     _check_number(layer, "--norm-layer", layers)
     chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
     record_layers = set(range(layers))
@@ -262,7 +237,8 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     read_layers, read_kind, extraction = {layer}, kind, None
     if cfg.norm_alignments:
         extraction = extraction_options(cfg, kind, layer, chosen)
-        if profile is not None and not names_maps(cfg):
+        named = any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
+        if profile is not None and not named:
             extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.maps}
     if not cfg.norm_records:
         record_layers, record_kinds = read_layers, {read_kind}
@@ -291,16 +267,6 @@ def _choice(value: Optional[str], option: str, known: Collection[str], default: 
     if value is not None and value not in known:
         raise UsageError(f"{option} {value}: choose one of {', '.join(known)}")
     return default if value is None else value
-
-
-def default_layer(layers: int) -> int:
-    """The layer that aligns best in AWO: the second last (Kobayashi et al. 2020: layer 5 of 6, counted from 1)."""
-    return max(0, layers - 2)
-
-
-def default_layers(layers: int) -> tuple[int, ...]:
-    """The layers whose mean aligns best in AWO: the last two (docs/reproduction.md; chosen on cmu150)."""
-    return tuple(range(default_layer(layers), layers))
 
 
 def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:

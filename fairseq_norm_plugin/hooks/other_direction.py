@@ -1,19 +1,16 @@
-"""Warns of a model that is used for other languages than it was trained for.
-
-With a joint dictionary, nothing else would show it.
-"""
+"""Warns of a model that is used for other languages than it was trained for; a joint dictionary would not show it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from alignment_eval.errors import warn_on_stderr
 
 Pair = tuple[str, str]
 
 
-def other_languages(trained: Any, used: Pair) -> Optional[Pair]:
+def other_languages(trained: Any, used: Pair) -> Pair | None:
     """The source and target language in a checkpoint's options ``trained``, if there are two other than ``used``."""
     source, target = (getattr(trained, name, None) for name in ("source_lang", "target_lang"))
     return (source, target) if source and target and (source, target) != used else None

@@ -14,6 +14,7 @@ try:
 
     admit_checkpoint_types()
 
+    from fairseq_norm_plugin.hooks import criterion as criterion
     from fairseq_norm_plugin.hooks.models import bert as bert
     from fairseq_norm_plugin.hooks.models import marian as marian
     from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm

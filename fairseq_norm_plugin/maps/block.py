@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -51,8 +50,8 @@ class Block:
     values: Tensor
     residual: Tensor
     output: Tensor
-    known_factor: Optional[Tensor] = None
-    real: Optional[Tensor] = None
+    known_factor: Tensor | None = None
+    real: Tensor | None = None
 
     def sentence(self, index: int) -> Block:
         """Sentence ``index`` of the batch, without the batch axis."""
@@ -130,7 +129,7 @@ def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> 
     carrier, cross = block.carrier, block.weights.cross
     heads, target, source = block.alpha.shape
     weights = block.weights.folded(stage)
-    residual: tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
+    residual: tuple[Tensor | None, Tensor | None] = (None, None)
     if stage != "attn":
         residual = (block.weights.stream(block.residual, stage), block.weights.pre_activation(block.residual, stage))
     width = max(len(block.weights.w_o), sum(weight.size(-1) for weight in weights if weight is not None))
@@ -139,7 +138,7 @@ def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> 
         columns = slice(start, min(start + step, source))
         alpha = block.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
         values = block.values[columns].transpose(0, 1)  # [H, s, d]
-        parts: list[Optional[Tensor]] = []
+        parts: list[Tensor | None] = []
         for weight, own in zip(weights, residual):
             part = None
             if weight is not None:

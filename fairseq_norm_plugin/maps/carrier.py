@@ -13,7 +13,6 @@ Axes: B batch, T target positions, D model dimension, F feed-forward dimension.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -24,8 +23,8 @@ from fairseq_norm_plugin.maps.weights import BlockWeights
 class Carrier:
     """Carries vectors from the attention's output space through the steps after it, up to a stage (``STAGES``).
 
-    This is linear: the carried vectors of all source positions and of the residual connection, plus
-    :meth:`bias_contribution`, sum to :meth:`whole`.  The leading axis B may be missing.
+    This is linear: the carried vectors of all source positions, of the residual connection and of the biases sum to
+    :meth:`whole`.  The leading axis B may be missing.
 
     Args:
         weights: the block's parameters.
@@ -39,7 +38,7 @@ class Carrier:
         self._sum = residual + output
 
     @cached_property
-    def _scale(self) -> Optional[Tensor]:
+    def _scale(self) -> Tensor | None:
         """s_i of the layer norm before the network, [B, T, 1]; None without that norm."""
         norm = self._weights.input_norm
         return None if norm is None else norm.scale(self._sum)
@@ -91,7 +90,7 @@ class Carrier:
         final = self._weights.network.final_norm
         return whole if stage == "ffres" or final is None else final(whole)
 
-    def finish(self, stream: Optional[Tensor], pre: Optional[Tensor], stage: str) -> Tensor:
+    def finish(self, stream: Tensor | None, pre: Tensor | None, stage: str) -> Tensor:
         """Divide by the scales of this pass and sum: the last step of :meth:`carry`, which overwrites its input.
 
         Args:
@@ -125,23 +124,3 @@ class Carrier:
             InputError: the stage needs a feed-forward network that the block does not have.
         """
         return self.finish(self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage), stage)
-
-    def bias_contribution(self, stage: str) -> Tensor:
-        """The bias term at ``stage``, attributed to no token: b_O, β, b_1 and b_2, carried to it, [B, T, D].
-
-        Raises:
-            InputError: the stage needs a feed-forward network that the block does not have.
-        """
-        weights = self._weights
-        b_o = torch.zeros_like(weights.w_o[:, 0]) if weights.b_o is None else weights.b_o
-        result = self.carry(b_o.expand_as(self._output), stage)
-        added = torch.zeros_like(result)
-        if stage in ("attnresln", "ffres", "ffresln") and weights.norm is not None:
-            added += weights.norm.bias
-        if stage in ("ff", "ffres", "ffresln"):
-            network, norm = weights.network, weights.input_norm
-            inner = network.b_1 if norm is None else network.b_1 + torch.mv(network.w_1, norm.bias)
-            added += torch.matmul(self._ratio * inner, network.w_2.t()) + network.b_2
-            if stage == "ffresln" and network.final_norm is not None:
-                added = self._final(added) + network.final_norm.bias
-        return result + added

@@ -213,10 +213,5 @@ def _alti(sentence: Block) -> Tensor:
     size = whole.abs().sum(-1)
     parts = [size - (whole - part).abs().sum(-1) for _, part in vectors(sentence, "attnresln")]
     contribution = torch.cat(parts).t().clamp_min(0.0)
-    return normalised_rows(contribution)
-
-
-def normalised_rows(map_: Tensor) -> Tensor:
-    """``map_`` [..., T, S] with each row divided by its sum; rows of zeros stay zero."""
-    total = map_.sum(dim=-1, keepdim=True)
-    return map_ / torch.where(total == 0, 1.0, total)
+    total = contribution.sum(dim=-1, keepdim=True)
+    return contribution / torch.where(total == 0, 1.0, total)  # rows of zeros stay zero

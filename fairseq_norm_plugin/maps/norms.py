@@ -15,7 +15,6 @@ cancellation between heads.)  No tensor of B·T·S·D elements is built.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -41,7 +40,7 @@ def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
     return torch.mm(weight.t(), weight).view(num_heads, -1, weight.size(1))
 
 
-def gram_factor(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) -> Tensor:
+def gram_factor(values: Tensor, basis: Tensor, real: Tensor | None = None) -> Tensor:
     """The lower-triangular factor L of each source token's Gram matrix (module docstring).
 
     Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
@@ -65,7 +64,7 @@ def gram_factor(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) ->
     return factor.movedim(-3, -1).contiguous().movedim(-1, -3)
 
 
-def _placed(found: Tensor, shape: torch.Size, real: Optional[Tensor]) -> Tensor:
+def _placed(found: Tensor, shape: torch.Size, real: Tensor | None) -> Tensor:
     """What was ``found`` for the ``real`` source tokens, [N, …], at their places: [*shape, …], zeros elsewhere."""
     inner = found.shape[1:]
     return found.view(*shape, *inner) if real is None else found.new_zeros(*shape, *inner).index_put_((real,), found)
@@ -108,7 +107,7 @@ def transformed_norms(factor: Tensor) -> Tensor:
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
 
-def vector_norms(values: Tensor, basis: Tensor, real: Optional[Tensor] = None) -> Tensor:
+def vector_norms(values: Tensor, basis: Tensor, real: Tensor | None = None) -> Tensor:
     """:func:`transformed_norms` without the factor, for less than a tenth of its time, where no layer norms are read.
 
     ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).
@@ -146,7 +145,7 @@ def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
     return alpha * transformed_norms(factor)[:, :, None, :]
 
 
-def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
+def layer_norms(alpha: Tensor, factor: Tensor, heads: Sequence[int] | None = None) -> Tensor:
     """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or the named ones), then the norm.
 
     Temporary tensors have the size of a chunk of :data:`CHUNK_BYTES`.
@@ -181,7 +180,7 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Optional[Sequence[int]] = 
     return norms
 
 
-def layer_weights(alpha: Tensor, heads: Optional[Sequence[int]] = None) -> Tensor:
+def layer_weights(alpha: Tensor, heads: Sequence[int] | None = None) -> Tensor:
     """The mean of α over the heads (all, or the named ones), the baseline of Kobayashi et al. (2020).
 
     Args:

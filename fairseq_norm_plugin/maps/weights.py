@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -68,8 +67,8 @@ class FeedForward:
     w_2: Tensor
     b_2: Tensor
     activation: Callable[[Tensor], Tensor]
-    norm: Optional[Norm] = None
-    final_norm: Optional[Norm] = None
+    norm: Norm | None = None
+    final_norm: Norm | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +86,11 @@ class BlockWeights:
     """
 
     w_o: Tensor
-    b_o: Optional[Tensor]
+    b_o: Tensor | None
     heads: int
     cross: bool
-    norm: Optional[Norm] = None
-    feed_forward: Optional[FeedForward] = None
+    norm: Norm | None = None
+    feed_forward: FeedForward | None = None
 
     @cached_property
     def network(self) -> FeedForward:
@@ -109,7 +108,7 @@ class BlockWeights:
         return self.feed_forward
 
     @property
-    def input_norm(self) -> Optional[Norm]:
+    def input_norm(self) -> Norm | None:
         """The norm whose output the network reads: :attr:`norm`, or in pre-norm layers the network's own; or None."""
         return self.norm if self.norm is not None or self.feed_forward is None else self.feed_forward.norm
 
@@ -132,7 +131,7 @@ class BlockWeights:
         triangles: Tensor = torch.linalg.qr(w_h, mode="r").R
         return triangles
 
-    def stream(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
+    def stream(self, vectors: Tensor, stage: str) -> Tensor | None:
         """The part that ``vectors`` add to the residual stream at ``stage``, before the division by s_i.
 
         Args:
@@ -146,7 +145,7 @@ class BlockWeights:
             return None
         return vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
 
-    def pre_activation(self, vectors: Tensor, stage: str) -> Optional[Tensor]:
+    def pre_activation(self, vectors: Tensor, stage: str) -> Tensor | None:
         """The part that ``vectors`` add to the pre-activation of the network, before the division by s_i.
 
         Args:
@@ -165,10 +164,10 @@ class BlockWeights:
         return torch.matmul(inner, self.network.w_1.t())
 
     @cached_property
-    def _folded(self) -> dict[str, tuple[Optional[Tensor], Optional[Tensor]]]:
+    def _folded(self) -> dict[str, tuple[Tensor | None, Tensor | None]]:
         return {}
 
-    def folded(self, stage: str) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    def folded(self, stage: str) -> tuple[Tensor | None, Tensor | None]:
         """W_O of each head followed by :meth:`stream` and by :meth:`pre_activation`, for vectors u W as rows.
 
         Returns:

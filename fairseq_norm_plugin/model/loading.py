@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,7 +89,6 @@ def load(
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
-    warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask")  # only fairseq could avoid it
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import read_manifest, read_parts
 from alignment_eval.records.merge import COLUMNS, AlignmentRun, merged
 from alignment_eval.schema import ForeignFile
-from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts, check_same_run, written_ids
+from fairseq_norm_plugin.recording.shard_parts import OVERWRITE, ShardParts, check_same_run, written_ids
 
 
 def parts_directory(file: Path) -> Path:
@@ -64,32 +64,27 @@ class AlignmentFile(ShardParts):
     Args:
         file: the alignments file; the parts are in FILE.parts.
         manifest: the run and the shard.
-        existing: what to do with earlier output of the shard.
+        resume: continue the shard's earlier output.
+        overwrite: replace it.
 
     Raises:
         InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
     """
 
-    def __init__(self, file: Path, manifest: AlignmentRun, existing: IfExists) -> None:
+    def __init__(self, file: Path, manifest: AlignmentRun, resume: bool = False, overwrite: bool = False) -> None:
         self.file = file
-        self._finished = manifest.shards == 1 and self._is_finished(manifest, existing)
-        super().__init__(parts_directory(file), manifest, manifest.schema(COLUMNS), existing)
+        finished = None  # the same run, which has finished the file before
+        if manifest.shards == 1:
+            if is_stream(file):
+                raise InputError(f"{file}: this is not a regular file; give the name of a file")
+            finished = _finished_run(file) if resume else None
+            if finished is None:
+                check_new(file, overwrite, OVERWRITE, parents=True)
+            else:
+                check_same_run(manifest_file(file), finished, manifest)
+        self._finished = finished is not None
+        super().__init__(parts_directory(file), manifest, manifest.schema(COLUMNS), resume, overwrite)
         self.written |= self._finished
-
-    def _is_finished(self, manifest: AlignmentRun, existing: IfExists) -> bool:
-        """Whether the same run has finished the file before, and is resumed.
-
-        Raises:
-            InputError: the file exists and belongs to another run, or no file can be written there.
-        """
-        if is_stream(self.file):
-            raise InputError(f"{self.file}: this is not a regular file; give the name of a file")
-        finished = _finished_run(self.file) if existing.resume else None
-        if finished is None:
-            check_new(self.file, existing.overwrite, existing.options[1], parents=True)
-            return False
-        check_same_run(manifest_file(self.file), finished, manifest)
-        return True
 
     def finish(self) -> None:
         """Make the last part; a run with one shard then writes its manifest and file, and removes the parts."""
@@ -98,7 +93,7 @@ class AlignmentFile(ShardParts):
             return
         if not self._finished:
             with new_file(self.file) as temporary:
-                self._write_merged(temporary, iter(merged(self.directory)))
+                write_lines(temporary, iter(merged(self.directory)))
                 # a replaced file goes first, so that the manifest never describes another file
                 Path(os.path.realpath(self.file)).unlink(missing_ok=True)
                 write_lines(manifest_file(self.file), [self.manifest.to_json()])
@@ -106,9 +101,6 @@ class AlignmentFile(ShardParts):
             part.path.unlink()
         with suppress(OSError):  # it does not exist, or holds something else
             self.directory.rmdir()
-
-    def _write_merged(self, path: Path, lines: Iterator[str]) -> None:
-        write_lines(path, lines)
 
 
 def links_table(sentences: Sequence[SentenceMaps], options: ExtractionOptions) -> pa.Table:

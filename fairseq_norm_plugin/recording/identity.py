@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 import torch
 from fairseq.modules import FairseqDropout
@@ -56,6 +56,7 @@ def run_signature(
     vocabularies = [reader.vocabulary for reader in readers]
     texts = [reader.text and reader.text.hash for reader in readers]
     generation_fields = generation_options(generation)
+    batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
     return {
         "version": __version__,
         "task": task,
@@ -75,7 +76,7 @@ def run_signature(
         "shards": plan.shards,
         "generation": generation_fields,
         **({"texts": texts} if any(texts) else {}),
-        **(plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}),
+        **batching,
     }
 
 
@@ -85,11 +86,11 @@ def generation_options(args: Any) -> dict[str, Any]:
         options = dataclasses.asdict(args)
     else:
         options = dict(args.items() if hasattr(args, "items") else vars(args))
-    return {name: _plain(value) for name, value in sorted(options.items()) if name not in _SILENT_OPTIONS}
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float, bool, type(None))) else str(value)
+    return {
+        name: value if isinstance(value, (int, float, type(None))) else str(value)
+        for name, value in sorted(options.items())
+        if name not in _SILENT_OPTIONS
+    }
 
 
 class ParameterHash:
@@ -100,7 +101,7 @@ class ParameterHash:
             a checkpoint have the same hash whatever type they are computed in later.
     """
 
-    def __init__(self, dtype: Optional[torch.dtype] = None) -> None:
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
         self._digest = ContentHash(size=8)
         self._dtype = dtype
 
@@ -110,7 +111,9 @@ class ParameterHash:
             return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
         self._digest.update(name.encode())
         for chunk in torch.split(tensor.detach().flatten(), _CHUNK):
-            self._digest.update(_bytes(chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk))
+            chunk = chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk
+            if chunk.numel():
+                self._digest.update(chunk.cpu().contiguous().view(torch.uint8).numpy().data)
 
     def add_model(self, model: nn.Module) -> None:
         """Add all parameters and buffers of a model."""
@@ -135,7 +138,7 @@ class ReadParameters:
     """The hash in float32 of models that fairseq reads, which makes 16 bits of their parameters only later."""
 
     def __init__(self) -> None:
-        self._hashed: Optional[ParameterHash] = None
+        self._hashed: ParameterHash | None = None
 
     def watch(self, model: Any) -> None:
         """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
@@ -187,12 +190,7 @@ def dictionary_hash(*dictionaries: Any) -> str:
     return digest.whole
 
 
-def _bytes(tensor: Tensor) -> Union[bytes, memoryview]:
-    data = tensor.detach().cpu().contiguous()
-    return data.view(torch.uint8).numpy().data if data.numel() else b""
-
-
-def data_hash(directory: str, subset: str, languages: Sequence[Optional[str]]) -> str:
+def data_hash(directory: str, subset: str, languages: Sequence[str | None]) -> str:
     """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
     digest = ContentHash(size=8)
     root = Path(directory)

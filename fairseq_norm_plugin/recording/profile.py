@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.profiles.chosen import NO_PROFILE
@@ -34,7 +34,7 @@ class RunProfile:
         print(f"--norm-alignments: maps {self.maps.map_names} from {self.path}", file=sys.stderr)
 
 
-def profile_file(checkpoints: Sequence[str], direction: Optional[str]) -> Path:
+def profile_file(checkpoints: Sequence[str], direction: str | None) -> Path:
     """Where the profile of a model is by default: beside its first checkpoint, with what else it depends on.
 
     Args:
@@ -47,7 +47,7 @@ def profile_file(checkpoints: Sequence[str], direction: Optional[str]) -> Path:
     return profile_path(first.with_name(f"{first.name}{others}{told}"))
 
 
-def profile_of_run(task: Any, parameters: str) -> Optional[RunProfile]:
+def profile_of_run(task: Any, parameters: str) -> RunProfile | None:
     """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none.
 
     Args:

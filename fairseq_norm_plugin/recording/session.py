@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,12 +24,15 @@ from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
-from fairseq_norm_plugin.recording.run import Output, Plan, Writer
-from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts, written_ids
+from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.binarised import SideReader
 
 logger = logging.getLogger(__name__)
+
+#: The parts of an output, and what makes their rows of sentences.
+Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -43,11 +49,13 @@ class OutputOptions:
     kinds: tuple[str, ...]
     layers: tuple[int, ...]
     heads: int
-    extraction: Optional[ExtractionOptions]
+    extraction: ExtractionOptions | None
 
 
 class RecordingSession:
-    """Writes the maps that the hypotheses of a run carry, as records and word alignments.
+    """Writes the maps that the hypotheses of a run carry, as records and word alignments, in parts.
+
+    It checks that each expected sentence arrives once, and finishes the output after the last one.
 
     Args:
         cfg: the options of the task (options.NormConfig).
@@ -71,8 +79,13 @@ class RecordingSession:
         options: OutputOptions,
         signature: Mapping[str, Any],
         models: int,
-        profile: Optional[str] = None,
+        profile: str | None = None,
     ) -> None:
+        self._plan = plan
+        self._expected = np.zeros(plan.size, dtype=np.bool_)
+        for batch in plan.batches:
+            self._expected[batch] = True
+        self._total = int(self._expected.sum())
         self._source, self._target = readers
         self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
         logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
@@ -84,13 +97,19 @@ class RecordingSession:
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
             source_words=self.source_words,
         )
-        writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
-        self._output = Output(plan, options.layers, writers, int(cfg.norm_part_sentences))
+        self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
+        self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
+        self._start = time.monotonic()
+        stubs = plan.stubs(options.layers)
+        if stubs:
+            logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)
+        self._add(stubs)
+        self._finish_if_complete()
 
     @property
     def finished(self) -> bool:
         """Whether all sentences of the run are written."""
-        return self._output.finished
+        return not self._expected.any()
 
     def source_words(self, id_: int, tokens: Tensor) -> list[int]:
         """The word of each token of a row of source tokens, -1 for padding and special tokens."""
@@ -108,15 +127,42 @@ class RecordingSession:
                 a map or score is NaN or infinite.
         """
         ids = sample["id"].tolist()
+        strange = [id_ for id_ in ids if not (id_ < len(self._expected) and self._expected[id_])]
+        if strange or len(set(ids)) != len(ids):
+            raise InputError(f"sentence {(strange or ids)[0]} is a duplicate or does not belong to this shard")
         sentences = [
             self._sentence(id_, rank, tokens, hypothesis)
             for id_, tokens, nbest in zip(ids, sample["net_input"]["src_tokens"], hypotheses)
             for rank, hypothesis in enumerate(nbest)
             if MAPS_KEY in hypothesis
         ]
-        self._output.write(ids, sentences)
-        if self._output.finished:
-            self._unknown.warn()
+        self._add(sentences)
+        self._expected[ids] = False
+        self._in_part += len(ids)
+        if self._in_part >= self._part_sentences:
+            for parts, _ in self._writers:
+                parts.commit()
+            self._in_part = 0
+        self._finish_if_complete()
+
+    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
+        for parts, table in self._writers:
+            parts.write(table(sentences))
+
+    def _finish_if_complete(self) -> None:
+        """Finish the output after the last sentence; print what was done to stderr (fairseq's log goes to stdout)."""
+        if not self.finished:
+            return
+        for parts, _ in self._writers:
+            parts.finish()
+            logger.info("wrote %s", parts.directory)
+        plan, seconds = self._plan, time.monotonic() - self._start
+        kept = f", {plan.kept} kept from before" if plan.kept else ""
+        rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""
+        print(
+            f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}", file=sys.stderr
+        )
+        self._unknown.warn()
 
     def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
         source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
@@ -136,18 +182,13 @@ class RecordingSession:
             layers=self.recorded.layers,
             arrays=hypothesis.pop(MAPS_KEY),
         )
-        _check_finite(sentence)
+        values = {"score": np.array(sentence.score), **sentence.arrays}
+        if wrong := [name for name, array in values.items() if not np.isfinite(array).all()]:
+            raise InputError(
+                f"sentence {id_}: {', '.join(wrong)} has NaN or infinite values; check whether the checkpoint holds "
+                f"NaN, or omit --fp16, which may overflow"
+            )
         return sentence
-
-
-def _check_finite(sentence: SentenceMaps) -> None:
-    values = {"score": np.array(sentence.score), **sentence.arrays}
-    wrong = [name for name, array in values.items() if not np.isfinite(array).all()]
-    if wrong:
-        raise InputError(
-            f"sentence {sentence.id}: {', '.join(wrong)} has NaN or infinite values; check whether the checkpoint "
-            f"holds NaN, or omit --fp16, which may overflow"
-        )
 
 
 def _open_writers(
@@ -156,14 +197,14 @@ def _open_writers(
     options: OutputOptions,
     signature: Mapping[str, Any],
     recorded: RecordedMaps,
-    profile: Optional[str],
+    profile: str | None,
 ) -> list[Writer]:
     if plan.kept and plan.batches and signature["generation"].get("sampling"):
         raise UsageError(
             "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
             "start again with --norm-records-overwrite"
         )
-    existing = IfExists(bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite))
+    existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
     shard = (plan.size, plan.shard, plan.shards)
     writers: list[Writer] = []
     if cfg.norm_records:
@@ -171,17 +212,17 @@ def _open_writers(
         signed |= {"kinds": list(options.kinds), "layers": list(options.layers), "dtype": signature["dtype"]}
         info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
         schema = arrow_schema(info, recorded.quantities)
-        parts = ShardParts(Path(cfg.norm_records), info, schema, existing)
+        parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
         run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, *shard)
-        file = AlignmentFile(Path(cfg.norm_alignments), run, existing)
+        file = AlignmentFile(Path(cfg.norm_alignments), run, **existing)
         writers.append((file, partial(links_table, options=options.extraction)))
     return writers
 
 
 def ids_in_all(
-    records: Optional[str], alignments: Optional[str], batching: Mapping[str, Any]
+    records: str | None, alignments: str | None, batching: Mapping[str, Any]
 ) -> NDArray[np.int64] | tuple[()]:
     """The ids that every output of this shard has; a later check, with the model, compares the run.
 

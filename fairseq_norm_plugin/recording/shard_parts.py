@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
 
 import numpy as np
 import pyarrow as pa
@@ -22,18 +19,7 @@ from alignment_eval.records.store import parquet_writer
 
 #: Bytes of a row group.
 _BUFFER_BYTES = 8 * 2**20
-
-
-@dataclass(frozen=True)
-class IfExists:
-    """What to do with earlier output of a shard: resume, overwrite or, by default, refuse.
-
-    ``options`` are the names of the two options, for messages.
-    """
-
-    resume: bool = False
-    overwrite: bool = False
-    options: tuple[str, str] = ("--norm-records-resume", "--norm-records-overwrite")
+OVERWRITE = "--norm-records-overwrite"
 
 
 def written_ids(directory: Path, type_: type[Manifest], shard: int, shards: int) -> NDArray[np.int64]:
@@ -42,9 +28,7 @@ def written_ids(directory: Path, type_: type[Manifest], shard: int, shards: int)
     Raises:
         InputError: the directory holds something else, or a part cannot be read.
     """
-    parts = read_parts(directory, type_)
-    own = [part for part in parts if (part.manifest.shard, part.manifest.shards) == (shard, shards)]
-    return _ids(own)
+    return _ids([p for p in read_parts(directory, type_) if (p.manifest.shard, p.manifest.shards) == (shard, shards)])
 
 
 def _ids(parts: Sequence[Part[Manifest]]) -> NDArray[np.int64]:
@@ -55,37 +39,42 @@ class ShardParts:
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
     :meth:`write` adds rows, :meth:`commit` makes a part of them.  Rows of sentences that are already in a part are
-    ignored.  A background thread compresses and writes; its errors re-raise in the next :meth:`write` or in
-    :meth:`commit`, so a failed part never counts.
+    ignored.
 
     Args:
         directory: the directory of the parts.
         manifest: the run and the shard.
         schema: of the parts, with the manifest.
-        existing: what to do with earlier parts of the shard.
+        resume: continue after the shard's earlier parts.
+        overwrite: replace them.
 
     Raises:
-        InputError: the directory is a file or holds parts of another run; this shard has parts, and ``existing`` does
-            not say what to do with them; or it cannot be written (also raised while writing).
+        InputError: the directory is a file or holds parts of another run; this shard has parts that are neither
+            continued nor replaced; or it cannot be written (also raised while writing).
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, schema: pa.Schema, existing: IfExists) -> None:
+    def __init__(
+        self, directory: Path, manifest: Manifest, schema: pa.Schema, resume: bool = False, overwrite: bool = False
+    ) -> None:
         self.directory = directory
         self.manifest = manifest
         self.schema = schema
-        own = _own_parts(directory, manifest, existing)
+        own = _own_parts(directory, manifest)
+        if own and not (resume or overwrite):
+            raise InputError(
+                f"{directory}: this {'run' if manifest.shards == 1 else 'shard'} has {len(own)} parts already; give "
+                f"--norm-records-resume to continue it, {OVERWRITE} to start again, or name another place with "
+                f"{CONTENTS[manifest.content]}"
+            )
+        self._stale, kept = (own, []) if overwrite else ([], own)
         self.written = np.zeros(manifest.size, dtype=np.bool_)  #: which sentences were written before, [size]
-        self._stale = own if existing.overwrite else []
-        if not existing.overwrite:
-            self.written[_ids(own)] = True
-        self._number = 0 if existing.overwrite else max((part.number + 1 for part in own), default=0)
+        self.written[_ids(kept)] = True
+        self._number = max((part.number + 1 for part in kept), default=0)
         self._transient = not directory.exists()
         with writing_errors(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        self._file: Optional[NewFile] = None
-        self._writer: Optional[pq.ParquetWriter] = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._job: Optional[Future[None]] = None
+        self._file: NewFile | None = None
+        self._writer: pq.ParquetWriter | None = None
         self._rows: list[pa.Table] = []
         self._bytes = 0
         atexit.register(self.abandon)  # fairseq-generate has no hook for the end of a run
@@ -106,7 +95,6 @@ class ShardParts:
         """Make a part of the rows added since the last part."""
         with writing_errors(self.directory):
             self._flush()
-            self._wait()
             if self._file is not None and self._writer is not None:
                 self._writer.close()
                 path = self.directory / self.manifest.part_name(self._number)
@@ -126,7 +114,6 @@ class ShardParts:
     def abandon(self) -> None:
         """Remove the unfinished part (also at the end of the interpreter); the complete ones stay."""
         atexit.unregister(self.abandon)
-        self._thread.shutdown(wait=True, cancel_futures=True)
         if self._writer is not None:
             with suppress(OSError, pa.ArrowException):  # the part is removed even if the disk is full
                 self._writer.close()
@@ -144,15 +131,8 @@ class ShardParts:
             self._clear()
             self._file = NewFile(self.directory / self.manifest.part_name(self._number))
             self._writer = parquet_writer(self._file.path, self.schema)
-        self._wait()
-        self._job = self._thread.submit(self._writer.write_table, pa.concat_tables(self._rows))
+        self._writer.write_table(pa.concat_tables(self._rows))
         self._rows, self._bytes = [], 0
-
-    def _wait(self) -> None:
-        """Wait until the background thread is idle; a job that failed raises its error, and so in every later call."""
-        if self._job is not None:
-            self._job.result()
-            self._job = None
 
     def _clear(self) -> None:
         """Remove the parts that are overwritten, and what a killed run of this shard left."""
@@ -163,24 +143,12 @@ class ShardParts:
             path.unlink()
 
 
-def _own_parts(directory: Path, manifest: Manifest, existing: IfExists) -> list[Part[Manifest]]:
-    """The earlier parts of the shard.
-
-    Raises:
-        InputError: there are some that must not be continued or replaced.
-    """
-    own: list[Part[Manifest]] = []
-    for part in read_parts(directory, type(manifest)):
+def _own_parts(directory: Path, manifest: Manifest) -> list[Part[Manifest]]:
+    """The earlier parts of the shard; all parts in the directory must belong to its run."""
+    parts = read_parts(directory, type(manifest))
+    for part in parts:
         check_same_run(part.path, part.manifest, manifest)
-        if part.manifest.shard == manifest.shard:
-            own.append(part)
-    if own and not (existing.resume or existing.overwrite):
-        raise InputError(
-            f"{directory}: this {'run' if manifest.shards == 1 else 'shard'} has {len(own)} parts already; give "
-            f"{existing.options[0]} to continue it, {existing.options[1]} to start again, or name another place with "
-            f"{CONTENTS[manifest.content]}"
-        )
-    return own
+    return [part for part in parts if part.manifest.shard == manifest.shard]
 
 
 def check_same_run(where: Path, earlier: Manifest, manifest: Manifest) -> None:

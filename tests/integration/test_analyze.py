@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
-import logging
 from types import SimpleNamespace
 
 import pandas as pd
@@ -18,40 +15,22 @@ from fairseq.models.roberta.model import base_architecture
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.analyze import cli
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
-from tests.integration.conftest import without_fairseqs_warnings
 
 CPU = ("--cpu", "--num-workers", 0)
 
 
 @pytest.fixture(scope="session")
-def analyze():
-    """Run the command in this process, and leave logging as it was."""
-
-    def run(*words):
-        root, out, err = logging.getLogger(), io.StringIO(), io.StringIO()
-        loggers = [root, *map(logging.getLogger, ("fairseq", "fontTools", "hydra"))]
-        levels, handlers = [logger.level for logger in loggers], root.handlers[:]
-        root.handlers.clear()
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), without_fairseqs_warnings():
-                status = cli.main([str(word) for word in words])
-        finally:
-            for logger, level in zip(loggers, levels):
-                logger.setLevel(level)
-            root.handlers[:] = handlers
-        return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
-
-    return run
+def analyze(program):
+    return lambda *words: program("norm-analyze", *words, check=False)
 
 
 @pytest.fixture(scope="module")
-def translation(command, bin_directory, data, checkpoint, tmp_path_factory):
+def translation(analyze, data, checkpoint, tmp_path_factory):
     out = tmp_path_factory.mktemp("analysis") / "out"
     kinds = "attn_w,attn_n,attnres_w,attnres_n,attnresln_n,ff_n,ffres_n,ffresln_n"
     options = ["--path", checkpoint, "--out", out, "--mixing-kinds", kinds, *CPU]
-    result = command(bin_directory / "python", "-m", "fairseq_norm_plugin.analyze", data, *options)
+    result = analyze(data, *options)
     return out, result
 
 
@@ -136,13 +115,13 @@ def test_dictionaries_of_another_model(masked_lm, analyze, data, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def masked_lm(command, bin_directory, texts, tmp_path_factory):
+def masked_lm(program, texts, tmp_path_factory):
     """A small random RoBERTa, saved as fairseq saves it, and binarised text of one language."""
     directory = tmp_path_factory.mktemp("mlm")
     lines = [source for source, _ in texts[2]] + ["ba"]
     (directory / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    command(
-        bin_directory / "fairseq-preprocess", "--only-source", "--trainpref", directory / "text",
+    program(
+        "fairseq-preprocess", "--only-source", "--trainpref", directory / "text",
         "--testpref", directory / "text", "--destdir", directory / "bin",
     )  # fmt: skip
     dictionary = Dictionary.load(str(directory / "bin" / "dict.txt"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from alignment_eval.errors import UsageError
@@ -24,22 +21,14 @@ def generate(bin_directory):
     return bin_directory / "fairseq-generate"
 
 
-def test_from_the_repository(words, command, stock, parse_output, tmp_path):
-    generate = Path(sys.executable).parent / "fairseq-generate"
-    options = ["--print-alignment", "soft", "--norm-records", tmp_path / "r"]
-    result = command(generate, *words, "fairseq_norm_plugin", *options)
-    output = parse_output(result.stdout)
-    assert output.lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
-    assert len(output.lines("A")) == 12
-    assert len(list(Records(tmp_path / "r"))) == 12
-
-
 def test_from_elsewhere_by_the_path_that_the_package_prints(
     words, generate, command, bin_directory, stock, parse_output, tmp_path
 ):
     path = command(bin_directory / "python", "-m", "fairseq_norm_plugin").stdout
     assert path.endswith("fairseq_norm_plugin\n")
-    result = command(generate, *words, path.rstrip("\n"), "--norm-records", "r", "--norm-alignments", "a", cwd=tmp_path)
+    outputs = ["--print-alignment", "soft", "--norm-records", "r", "--norm-alignments", "a"]
+    result = command(generate, *words, path.rstrip("\n"), *outputs, cwd=tmp_path)
+    assert len(parse_output(result.stdout).lines("A")) == len(list(Records(tmp_path / "r"))) == 12
     assert parse_output(result.stdout).lines(*HYPOTHESES) == stock("--beam", 2).lines(*HYPOTHESES)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
     assert len((tmp_path / "a").read_text().splitlines()) == 12

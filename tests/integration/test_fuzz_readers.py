@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import UsageError
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.records.store import Records
 
@@ -140,19 +140,18 @@ def test_soft_alignments(norm, tmp_path, mode, setting):
 @pytest.mark.parametrize(
     "extraction",
     [
-        {"kind": "attn_w", "layer": 1, "setting": "awi", "rule": "shift-att"},
-        {"kind": "attn_n", "layer": 0, "setting": "awo", "rule": "kobayashi2020", "head": 2},
+        (["--norm-map", "attn_w", "--norm-layer", 1], ["--kind", "attn_w", "--heads", "1"], "awi", "shift-att"),
+        (["--norm-layer", 0, "--norm-heads", 2], ["--kind", "attn_n", "--heads", "0.2"], "awo", "kobayashi2020"),
     ],
-    ids=lambda extraction: extraction["rule"],
+    ids=["layer", "head"],
 )
 def test_the_alignments_file_is_the_extraction_of_the_records(norm, tmp_path, capsys, mode, extraction):
-    names = {"kind": "--norm-map", "head": "--norm-heads"}
-    options = [word for key, value in extraction.items() for word in (names.get(key, f"--norm-{key}"), value)]
+    maps, extracted, setting, rule = extraction
+    options = [*maps, "--norm-setting", setting, "--norm-rule", rule]
     norm(*mode, *options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "both")
     norm(*mode, *options, "--norm-alignments", tmp_path / "alone")
     capsys.readouterr()
-    words = [str(word) for key, value in extraction.items() for word in (f"--{key}", value)]
-    assert cli.main(["extract", str(tmp_path / "r"), *words]) == 0
+    assert cli.main(["extract", str(tmp_path / "r"), *extracted, "--setting", setting, "--rule", rule]) == 0
     expected = capsys.readouterr().out
     assert expected.count("\n") == 12
     assert "-" in expected
@@ -190,8 +189,3 @@ def test_bad_options_are_refused(norm, tmp_path, options, text):
     with pytest.raises(UsageError, match=text):
         norm(*(str(o).replace("{tmp}", str(tmp_path)) for o in options))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_prefix_over_whole_targets_is_refused(norm):
-    with pytest.raises(InputError, match="--prefix-size covers a whole target"):
-        norm("--beam", 2, "--prefix-size", 100, "--print-alignment", "hard")

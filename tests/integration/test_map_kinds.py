@@ -134,28 +134,6 @@ def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatc
     assert table
 
 
-def test_a_head_of_a_kind_without_heads_is_refused(records, capsys):
-    words = ["extract", str(records), "--kind", "ff_n", "--heads", "1.0"]
-    assert cli.main([*words, "--setting", "awo", "--rule", "kobayashi2020"]) == 2
-    assert "kind 'ff_n' has maps of whole layers only" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (("--norm-record-kinds", "attn_w,norm"), r"--norm-record-kinds 'attn_w,norm': .*attn_w, .*alti"),
-        (
-            ("--norm-record-kinds", "ff_n", "--norm-map", "ff_n", "--norm-heads", "0", "--norm-alignments", "a"),
-            r"ff_n, .* whole layers only",
-        ),
-    ],
-)
-def test_bad_kinds_are_refused(norm, tmp_path, options, text):
-    with pytest.raises(Exception, match=text):
-        norm("--score-reference", "--norm-records", tmp_path / "r", *options)
-    assert not (tmp_path / "r").exists()
-
-
 def test_beam_search_cannot_show_every_kind_step_by_step(norm):
     with pytest.raises(Exception, match=r"--print-alignment cannot show --norm-map alti, only attn_w or attn_n"):
         norm("--print-alignment", "hard", "--norm-map", "alti")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from subword_nmt.apply_bpe import BPE
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError
@@ -21,24 +21,20 @@ PAIR = ("-s", "de", "-t", "en")
 
 
 @pytest.fixture(scope="module")
-def demo(run, bin_directory, tmp_path_factory):
+def demo(program, tmp_path_factory):
     """The demo's text, binarised, and its model with the bundled profile."""
     directory = tmp_path_factory.mktemp("demo")
     for name in ("checkpoint.pt", "checkpoint.pt.align.json"):
         shutil.copy(DEMO / name, directory / name)
+    with (DEMO / "codes.bpe").open() as codes:
+        bpe = BPE(codes)
     for lang in ("de", "en"):
-        command = [bin_directory / "subword-nmt", "apply-bpe", "--codes", DEMO / "codes.bpe"]
-        with (DEMO / f"demo.{lang}").open() as text, (directory / f"test.{lang}").open("w") as out:
-            subprocess.run(command, stdin=text, stdout=out, check=True)
+        lines = (DEMO / f"demo.{lang}").read_text().splitlines(keepends=True)
+        (directory / f"test.{lang}").write_text("".join(map(bpe.process_line, lines)))
     preprocess = ["fairseq-preprocess", "--source-lang", "de", "--target-lang", "en", "--testpref", directory / "test"]
     preprocess += ["--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt", "--destdir", directory / "bin"]
-    run(preprocess)
+    program(*preprocess)
     return directory
-
-
-@pytest.fixture(scope="module")
-def run(command, bin_directory):
-    return lambda words: command(bin_directory / words[0], *words[1:])
 
 
 def scoring(demo, *options):
@@ -47,10 +43,10 @@ def scoring(demo, *options):
 
 
 @pytest.fixture(scope="module")
-def forced(run, demo):
+def forced(program, demo):
     """A run with records and alignments; its standard error."""
     options = ["--norm-records", demo / "records", "--norm-alignments", demo / "alignments"]
-    return run(["fairseq-generate", *scoring(demo, *options), "--cpu"]).stderr
+    return program("fairseq-generate", *scoring(demo, *options), "--cpu").stderr
 
 
 @pytest.fixture

@@ -6,13 +6,8 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pandas as pd
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # (setting, null, kind): layer 0, 1, 2, best head
 VILAR508 = {
@@ -41,23 +36,17 @@ SETS = {
 }
 
 
-def run(*command, cwd=ROOT):
-    result = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-    return result
-
-
-def record(shared, directory, prefix, programs):
-    """Binarise one of the stored BPE files and force-decode it, with commands as a user gives them."""
+def record(shared, directory, prefix, program):
+    """Binarise one of the stored BPE files and force-decode it."""
     model = shared / "models" / "deen-small"
     for lang in ("de", "en"):
         (directory / f"test.{lang}").write_bytes((model / f"{prefix}.bpe.{lang}").read_bytes())
-    run(
-        *(programs / "fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", directory / "test"),
+    program(
+        *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", directory / "test"),
         *("--srcdict", model / "dict.de.txt", "--tgtdict", model / "dict.en.txt", "--destdir", directory / "bin"),
     )
-    run(
-        *(programs / "fairseq-generate", directory / "bin", "--path", model / "checkpoint.pt", "--cpu"),
+    program(
+        *("fairseq-generate", directory / "bin", "--path", model / "checkpoint.pt", "--cpu"),
         *("--user-dir", "fairseq_norm_plugin", "--task", "translation_norm", "--score-reference"),
         *("--norm-records", directory / "forced", "--norm-alignments", directory / "hyp.pharaoh"),
     )
@@ -65,11 +54,11 @@ def record(shared, directory, prefix, programs):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["cmu150", pytest.param("vilar508", marks=pytest.mark.slow)])
-def test_the_sweep_gives_the_independent_figures(name, shared, bin_directory, tmp_path):
+def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path):
     prefix, gold, expected, size = SETS[name]
-    record(shared, tmp_path, prefix, bin_directory)
-    run(
-        *(bin_directory / "align-eval", "sweep", tmp_path / "forced", "--gold", shared / "data" / gold),
+    record(shared, tmp_path, prefix, program)
+    program(
+        *("align-eval", "sweep", tmp_path / "forced", "--gold", shared / "data" / gold),
         *("--gold-base", "1", "--out", tmp_path / "sweep", "--rules", "kobayashi2020", "--figure-formats", "png"),
     )
     table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
@@ -80,8 +69,8 @@ def test_the_sweep_gives_the_independent_figures(name, shared, bin_directory, tm
         assert len(heads) == 12
         assert [*layers, heads.min()] == pytest.approx(figures, abs=0.05), (setting, null, kind)
     # the plugin's own file is the default extraction: norms, last layer but one, AWO
-    extracted = run(
-        *(bin_directory / "align-eval", "extract", tmp_path / "forced", "--kind", "attn_n"),
+    extracted = program(
+        *("align-eval", "extract", tmp_path / "forced", "--kind", "attn_n"),
         *("--layer", "1", "--setting", "awo", "--rule", "kobayashi2020"),
     ).stdout
     assert extracted == (tmp_path / "hyp.pharaoh").read_text()

@@ -53,18 +53,6 @@ def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode):
     assert "shards without any part: 1 of 3" in messages.err
 
 
-def test_more_shards_than_batches(norm, tmp_path):
-    options = ["--gen-subset", "test2", "--norm-records"]
-    norm(*options, tmp_path / "single")
-    norm(*options, tmp_path / "shards", *shard(0, 3))
-    for number in (1, 2):
-        with pytest.raises(SystemExit) as end:
-            norm(*options, tmp_path / "shards", *shard(number, 3))
-        assert end.value.code == 0
-    assert len(list((tmp_path / "shards").iterdir())) == 1
-    assert_same(by_id(tmp_path / "shards"), by_id(tmp_path / "single"))
-
-
 @pytest.mark.parametrize(
     ("other", "named"),
     [
@@ -92,14 +80,6 @@ def test_shards_of_another_architecture_are_refused(norm, tmp_path, overrides):
     assert len(list(Records(tmp_path / "r"))) == 12
 
 
-def test_skipped_sentences_stand_in_one_shard(norm, tmp_path):
-    options = ["--gen-subset", "test5", "--max-source-positions", 60, "--skip-invalid-size-inputs-valid-test"]
-    for number in range(2):
-        norm(*options, "--batch-size", 2, "--norm-records", tmp_path / "r", *shard(number, 2))
-    assert [s.id for s in sorted(Records(tmp_path / "r"), key=lambda s: s.id)] == list(range(6))
-    assert [s.id for s in Records(tmp_path / "r") if not s.ok] == [3]
-
-
 def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     directory, part = tmp_path / "r", tmp_path / "r" / PART
     options = ["--score-reference", "--norm-records", directory]
@@ -122,19 +102,6 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     assert_same(by_id(directory), first)
     norm("--score-reference", "--norm-records", tmp_path / "new", "--norm-records-resume")  # nothing there yet
     assert_same(by_id(tmp_path / "new"), first)
-
-
-def test_a_finished_alignments_file_is_kept(norm, tmp_path):
-    options = ["--score-reference", "--norm-alignments", tmp_path / "a"]
-    norm(*options)
-    before = (tmp_path / "a").stat().st_mtime_ns
-    with pytest.raises(SystemExit) as end:
-        norm(*options, "--norm-records-resume")
-    assert end.value.code == 0
-    assert (tmp_path / "a").stat().st_mtime_ns == before
-    with pytest.raises(InputError, match=r"a\.manifest\.json: .*another run \(.*extraction\.setting\)"):
-        norm(*options, "--norm-setting", "awi", "--norm-records-resume")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json"]
 
 
 def test_resuming_makes_what_one_of_two_outputs_lacks(norm, tmp_path):
@@ -172,13 +139,6 @@ def recorded(norm, tmp_path_factory):
     return directory, (directory / PART).read_bytes()
 
 
-def test_another_seed_is_another_sample(norm, tmp_path):
-    options = ["--sampling", "--beam", 2, "--nbest", 2, "--norm-records", tmp_path / "r"]
-    norm(*options, "--seed", 1)
-    with pytest.raises(InputError, match=r"another run \(.*seed\)"):
-        norm(*options, "--seed", 2, "--norm-records-resume")
-
-
 def test_another_model_is_refused(norm, trained, recorded):
     with pytest.raises(InputError, match=r"another run \(.*model\)"):
         norm("--norm-records", recorded[0], path=trained("second", seed=2))
@@ -205,33 +165,3 @@ def test_a_killed_run_is_continued(stopped, norm, tmp_path, capsys):
     assert_same(by_id(tmp_path / "r"), by_id(tmp_path / "whole"))
     assert (tmp_path / "a").read_text() == (tmp_path / "expected").read_text()
     assert not (tmp_path / "a.parts").exists()
-
-
-def test_sampling_is_not_continued(norm, tmp_path):
-    options = ["--sampling", "--beam", 2, "--nbest", 2, "--batch-size", 3]
-    options += ["--norm-part-sentences", 3, "--norm-records", tmp_path / "r"]
-    norm(*options)
-    (tmp_path / "r" / PART).unlink()
-    with pytest.raises(UsageError, match="--norm-records-resume does not work with --sampling"):
-        norm(*options, "--norm-records-resume")
-    norm(*options, "--norm-records-overwrite")
-    with pytest.raises(SystemExit):
-        norm(*options, "--norm-records-resume")
-    assert len(by_id(tmp_path / "r")) == 24
-
-
-def test_a_failing_run_keeps_what_it_had_done(stopped, norm, tmp_path):
-    options = ["--norm-records", tmp_path / "r", "--norm-part-sentences", 3, "--batch-size", 3]
-    result = stopped(*options, end="raise RuntimeError('the disk is full')")
-    assert result.returncode == 1
-    assert result.stderr.endswith("RuntimeError: the disk is full\n")
-    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [PART]
-    norm(*options, "--norm-records-resume")
-    assert len(by_id(tmp_path / "r")) == 12
-
-
-def test_a_file_in_the_place_of_the_directory(norm, tmp_path):
-    (tmp_path / "r").write_text("mine")
-    with pytest.raises(InputError, match="r: this is a file, but --norm-records needs a directory"):
-        norm("--norm-records", tmp_path / "r", "--norm-records-overwrite")
-    assert (tmp_path / "r").read_text() == "mine"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 
 import pytest
 
@@ -45,34 +44,3 @@ def test_merged_shards_are_the_single_run(norm, tmp_path, capsys, mode, shards, 
     assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
     assert (tmp_path / "a").read_text().count("\n") == 12
-
-
-def test_skipped_sentences_have_blank_lines(norm, tmp_path, capsys):
-    options = ["--gen-subset", "test5", "--max-source-positions", 60, "--skip-invalid-size-inputs-valid-test"]
-    options += ["--batch-size", 2, ALIGNMENTS]
-    norm(*options, tmp_path / "single")
-    for number in range(2):
-        norm(*options, tmp_path / "a", *shard(number, 2))
-    capsys.readouterr()
-    assert cli.main(["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]) == 0
-    assert "warning: 1 of 6 sentences cannot be aligned, their lines are blank" in capsys.readouterr().err
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
-
-
-def test_a_stopped_shard_is_continued(norm, stopped, tmp_path, capsys):
-    options = ["--score-reference", "--batch-size", 3, "--norm-part-sentences", 3, ALIGNMENTS]
-    assert stopped(*options, tmp_path / "a", *shard(0, 2)).returncode == -signal.SIGKILL
-    norm(*options, tmp_path / "a", *shard(1, 2), "--norm-records-resume")
-    messages = capsys.readouterr().err
-    assert "test: shard 1 of 2: 6 sentences in " in messages
-    assert "kept" not in messages
-    merge = ["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]
-    assert cli.main(merge) == 1
-    assert "sentences 1, 2, 7 are missing" in capsys.readouterr().err
-    norm(*options, tmp_path / "a", "--norm-records-resume", *shard(0, 2))
-    messages = capsys.readouterr().err
-    assert "test: shard 0 of 2: 3 sentences in " in messages
-    assert ", 3 kept from before" in messages
-    assert cli.main(merge) == 0
-    norm(*options, tmp_path / "single")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()

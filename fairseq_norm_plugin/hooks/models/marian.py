@@ -13,7 +13,7 @@ Parameters have the names of fairseq's Transformer; the bias is ``decoder.output
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq import utils
@@ -43,9 +43,9 @@ class MarianPositions(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        incremental_state: Optional[dict[str, Any]] = None,
-        timestep: Optional[Tensor] = None,
-        positions: Optional[Tensor] = None,
+        incremental_state: dict[str, Any] | None = None,
+        timestep: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """The embeddings [B, T, D] of ``tokens`` [B, T]; [B, 1, D] of the last one in incremental decoding."""
         if incremental_state is not None:

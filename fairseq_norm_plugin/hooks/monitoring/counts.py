@@ -101,7 +101,12 @@ class Monitor:
         with ExitStack() as stack:
             stack.enter_context(capturing(norm_attentions(model), *recorder.captures, *mixing))
             result = criterion(model, sample, *args, **kwargs)
-        return result, lambda: {**self.count(sample, recorder.take()), **_mixing_sums(mixing)}
+
+        def tally() -> Tally:
+            sums = {key: value for capture in mixing for taken in capture.take() for key, value in taken.items()}
+            return {**self.count(sample, recorder.take()), **sums}
+
+        return result, tally
 
     def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
         """The counts of a batch.
@@ -175,10 +180,6 @@ class Monitor:
             ratios = mixing_ratio(block, kind).double()[positions]
             sums[f"_{mixing_name(type_, layer, kind)}"] = float(ratios.sum())
         return {**sums, positions_key(type_, layer): int(positions.sum())}
-
-
-def _mixing_sums(captures: Sequence[MapCapture[Tally]]) -> Tally:
-    return {key: value for capture in captures for sums in capture.take() for key, value in sums.items()}
 
 
 def monitored_layers(model: nn.Module) -> dict[str, int]:

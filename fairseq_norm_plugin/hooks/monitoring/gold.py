@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.data import BaseWrapperDataset
 
@@ -37,7 +37,7 @@ class GoldPair:
     """
 
     sentence: SentenceMaps
-    gold: Optional[GoldMatrix]
+    gold: GoldMatrix | None
     sure: int
     gold_size: int
 

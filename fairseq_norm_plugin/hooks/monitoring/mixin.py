@@ -7,7 +7,7 @@ validation is logged, and the AER of that validation is ``inf``, which is never 
 from __future__ import annotations
 
 import logging
-from typing import Any, Optional
+from typing import Any
 
 from fairseq import checkpoint_utils
 from torch import nn
@@ -39,8 +39,8 @@ class MonitorMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._built: Optional[nn.Module] = None
-        self._monitor: Optional[Monitor] = None
+        self._built: nn.Module | None = None
+        self._monitor: Monitor | None = None
         self._errors = 0
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
@@ -77,7 +77,7 @@ class MonitorMixin:
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._monitor.options.gold:
             options, dataset = self._monitor.options, self.datasets[split]
-            texts, cut = options.texts(split), bool(self.cfg.truncate_source)
+            texts, cut = options.texts[split], bool(self.cfg.truncate_source)
             readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
             self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
         return result
@@ -163,7 +163,7 @@ class MonitorMixin:
             )
             vars(checkpoint_utils.save_checkpoint).pop("best", None)
 
-    def _best_figure(self) -> Optional[dict[str, Any]]:
+    def _best_figure(self) -> dict[str, Any] | None:
         """The metric that chooses the best checkpoint, and what it is of; None if it is not an AER."""
         dataset = self.datasets.get(str(self.cfg.aer_valid_subset).split(",")[0])
         metric = str(self.cfg.aer_best_metric)

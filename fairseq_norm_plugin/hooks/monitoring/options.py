@@ -61,8 +61,7 @@ class MonitorOptions:
 
     Attributes:
         gold: subset -> file of its gold alignments.
-        source_text: subset -> file of its source text, if given.
-        target_text: the same for the target text.
+        texts: subset -> files of its source and target text; None: not given.
         reading: how to read the gold.
         extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
         layers: the number of decoder layers.
@@ -70,16 +69,11 @@ class MonitorOptions:
     """
 
     gold: Mapping[str, str]
-    source_text: Mapping[str, str]
-    target_text: Mapping[str, str]
+    texts: Mapping[str, tuple[Optional[str], Optional[str]]]
     reading: ReadOptions
     extraction: ExtractionOptions
     layers: int
     mixing: tuple[str, ...]
-
-    def texts(self, subset: str) -> tuple[Optional[str], Optional[str]]:
-        """The files of source and target text of ``subset``."""
-        return self.source_text.get(subset), self.target_text.get(subset)
 
 
 def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
@@ -109,8 +103,7 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
         )
     return MonitorOptions(
         gold=gold,
-        source_text=texts[0],
-        target_text=texts[1],
+        texts={subset: (texts[0].get(subset), texts[1].get(subset)) for subset in gold},
         reading=ReadOptions(base=str(cfg.aer_gold_base)),
         extraction=extraction_options(cfg, options.kind, options.layer, None),
         layers=layers,

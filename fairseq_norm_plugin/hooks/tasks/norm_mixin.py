@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -15,7 +15,7 @@ from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary
 from fairseq_norm_plugin.hooks.generator import Hypotheses, carry_maps
-from fairseq_norm_plugin.hooks.options import check_command, check_outputs, resolve, vocabularies
+from fairseq_norm_plugin.hooks.options import check_command, resolve, vocabularies
 from fairseq_norm_plugin.hooks.other_direction import warn_of_run
 from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature
 from fairseq_norm_plugin.recording.profile import profile_of_run
@@ -46,8 +46,8 @@ class NormMixin:
         super().__init__(*args, **kwargs)
         self._training = False
         self._skipped: Mapping[int, str] = {}
-        self._plan: Optional[Plan] = None
-        self._session: Optional[RecordingSession] = None
+        self._plan: Plan | None = None
+        self._session: RecordingSession | None = None
         self._read = ReadParameters()
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
@@ -70,7 +70,7 @@ class NormMixin:
         return ()
 
     @property
-    def told_direction(self) -> Optional[str]:
+    def told_direction(self) -> str | None:
         """``source-target`` if tags tell the model its languages; it has a profile for each direction then."""
         return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
 
@@ -87,7 +87,7 @@ class NormMixin:
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; errors as for :func:`options.vocabularies`."""
-        return vocabularies(self.cfg, self.source_dictionary, self.target_dictionary, self.language_tags)
+        return vocabularies(self.cfg, (self.source_dictionary, self.target_dictionary), self.language_tags)
 
     def filter_indices_by_size(
         self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
@@ -121,13 +121,13 @@ class NormMixin:
         models: Sequence[nn.Module],
         args: Any,
         seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
-        check_outputs(self.cfg)
         style = getattr(args, "print_alignment", None)
-        wanted = not self._training and bool(self.cfg.norm_records or self.cfg.norm_alignments)
+        outputs = self.cfg.norm_records, self.cfg.norm_alignments
+        wanted = not self._training and any(output is not None for output in outputs)
         if not (style or wanted):
             return super().build_generator(  # type: ignore[misc]
                 models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
@@ -154,7 +154,7 @@ class NormMixin:
         return carry_maps(generator, printed, recorded)
 
     def _open_session(
-        self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: Optional[str]
+        self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: str | None
     ) -> RecordedMaps:
         plan = self._plan
         if plan is None:

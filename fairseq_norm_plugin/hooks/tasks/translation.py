@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
 
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -30,7 +29,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
             sets hold it themselves.
     """
 
-    target_tag: Optional[str] = None
+    target_tag: str | None = None
 
     @property
     def language_tags(self) -> Sequence[str]:
@@ -38,7 +37,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
         return () if self.target_tag is None else (self.target_tag,)
 
     @property
-    def told_direction(self) -> Optional[str]:
+    def told_direction(self) -> str | None:
         """``en-fra``, of the tag ``>>fra<<``."""
         return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
 

@@ -21,9 +21,11 @@ from alignment_eval.profiles.search import (
     aer_of_method,
     choose_by_agreement,
     choose_by_gold,
+    exchanged_gold,
     map_names,
 )
 from alignment_eval.scoring.aer import score
+from tests.facts import facts
 
 SOURCE, TARGET = "a@@ b c d e . </s>", "v w@@ x y z . </s>"
 #: The aligned word of each target word.

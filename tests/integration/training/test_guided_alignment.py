@@ -14,7 +14,7 @@ from tests.integration.training.conftest import halves
 
 
 @pytest.fixture(scope="module")
-def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
+def guided(texts, norm, program, data, tmp_path_factory):
     """Training data with alignments that the plugin made: forced scoring, links of tokens, fairseq-preprocess."""
     directory = tmp_path_factory.mktemp("guided")
     for name, pairs in (("train", texts[0]), ("test", texts[2])):
@@ -23,9 +23,9 @@ def guided(texts, norm, command, bin_directory, data, tmp_path_factory):
         records = directory / f"records-{name}"
         norm("--score-reference", "--gen-subset", name, "--norm-records", records)
         extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
-        command(bin_directory / "align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
-    command(
-        *(bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
+        program("align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
+    program(
+        *("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
         *("--testpref", directory / "test", "--align-suffix", "align", "--srcdict", data / "dict.xx.txt"),
         *("--joined-dictionary", "--destdir", directory / "bin"),
     )
@@ -127,10 +127,10 @@ def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(tr
     model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
     profile = tmp_path / "profile"
     assert cli.main([str(word) for word in ["calibrate", *model, "-o", profile]]) == 0
-    assert "maps 0.0:awi,0.1:awi,1, which it was trained to align with; on " in capsys.readouterr().out
+    maps = "head 0.0 (AWI) × head 0.1 (AWI) × layer 1 (AWO)"
+    assert f"{maps}, which it was trained to align with; on " in capsys.readouterr().out
     assert cli.main([str(word) for word in [*model, "--profile", profile, "-o", tmp_path / "links"]]) == 0
-    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
-    assert "maps 0.0:awi,0.1:awi,1, which it was trained to align with (" in said
+    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in capsys.readouterr().err
     assert cli.main([str(word) for word in [*model, "-o", tmp_path / "links"]]) == 0  # on the text itself
-    assert "|profile:training|" in (said := capsys.readouterr().err)
-    assert "which it was trained to align with (its checkpoint)" in said
+    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
+    assert "|profile:training|" in said

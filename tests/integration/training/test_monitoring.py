@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from argparse import Namespace
 
 import pytest
@@ -50,42 +49,6 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
         assert float(found[name]) == round(main[column], 6)
     assert (found["aer_sentences"], found["aer_sentences_gold"]) == ("12", "12")
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
-
-
-@pytest.fixture(scope="module")
-def unknown_data(data, texts, command, bin_directory, tmp_path_factory):
-    """``data`` whose subset test has pieces that the dictionary lacks; its text in the root."""
-    directory = tmp_path_factory.mktemp("unknown")
-    for lang, side in zip(("xx", "yy"), zip(*texts[2])):
-        lines = [line.replace("ba@@", "zz@@") if number % 3 == 0 else line for number, line in enumerate(side)]
-        (directory / f"test.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    words = [bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--testpref", directory / "test"]
-    for lang, option in (("xx", "--srcdict"), ("yy", "--tgtdict")):
-        words += [option, data / f"dict.{lang}.txt"]
-    command(*words, "--destdir", directory / "bin")
-    for file in data.glob("*.xx-yy.*"):
-        if not file.name.startswith("test."):
-            shutil.copy(file, directory / "bin")
-    return directory / "bin"
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_the_figures_are_those_of_records_where_pieces_are_unknown(
-    monitored, logged, norm, gold, unknown_data, tmp_path, caplog, known
-):
-    source = unknown_data.parent / "test.xx"
-    texts = ["--norm-source-text", f"test={source}"] if known else []
-    path = monitored(f"unknown{known}", "--norm-layer", 0, *texts, data=unknown_data)
-    assert ("sentences (" in caplog.text) is not known
-    found = logged("test")[-1]
-    options = ["--score-reference", "--norm-records", tmp_path / "r"]
-    options += ["--norm-source-text", source] if known else []
-    norm(*options, path=path, data=unknown_data)
-    links = list(read_gold(gold, ReadOptions(base="1")))
-    result = sweep(Records(tmp_path / "r").best(), links, configurations(["attn_n"], ["awo"], ["kobayashi2020"]))
-    assert (len(result.skipped) == 0) is known
-    table = result.table[(result.table["level"] == "layer") & (result.table["null"] == "allow")]
-    assert float(found["aer"]) == round(float(table["aer"].iloc[0]), 6)
 
 
 def test_training_is_untouched(monitored, trained):

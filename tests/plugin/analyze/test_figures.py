@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from alignment_eval.figures.style import DEFAULT, FigureOptions
+from alignment_eval.figures.style import DEFAULT
 from fairseq_norm_plugin.analyze import figures
 from fairseq_norm_plugin.analyze.figures import save_figures
 from tests.drawn import meshes
@@ -83,14 +83,6 @@ def test_a_constant_kind_has_no_line(tables, drawn):
     assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].axes[0].lines] == ["norms, residual"]
 
 
-def test_kinds_stay_where_no_frequency_is_known(tables, drawn):
-    tables["mixing_by_frequency"]["spearman"] = float("nan")
-    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].axes[0].lines] == [
-        "weights, residual",
-        "norms, residual",
-    ]
-
-
 def test_heads_of_norms_as_a_heatmap_where_there_are_any(tables, drawn):
     saved = drawn(tables)
     assert "mixing-heads-decoder-cross" not in saved
@@ -134,19 +126,3 @@ def test_frequencies_have_no_exponents(tables, drawn, factor):
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels(which="both")]
     assert f"{100 * factor:,}" in labels
     assert not [label for label in labels if "$" in label]
-
-
-def test_a_colour_and_a_correlation_for_each_layer(tables, drawn):
-    norms = tables["token_norms"]
-    tables["token_norms"] = pd.concat([norms, norms.assign(layer=1)])
-    known = tables["norm_by_frequency"]
-    tables["norm_by_frequency"] = pd.concat([known, known.assign(layer=1, spearman=float("nan"))])
-    axes = drawn(tables)["norm-frequency-encoder-self"].axes[0]
-    assert list(points(axes)) == ["layer 0, ρ 0.25", "layer 1, ρ none"]
-    colours = {tuple(c.get_facecolor()[0][:3]) for c in axes.collections}
-    assert len(colours) == 2
-
-
-def test_options(tables, drawn):
-    for figure in drawn(tables, FigureOptions(width=4.0, title="Ours")).values():
-        assert (figure.get_figwidth(), figure.get_suptitle()) == (4.0, "Ours")

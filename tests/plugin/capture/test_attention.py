@@ -10,7 +10,7 @@ from fairseq.models.nat import CMLMNATransformerModel
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, restore_attention, swap_attention
+from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
@@ -31,7 +31,7 @@ def forward(model, sample):
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sample, before):
+def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, before):
     options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
     stock = build(swap=False, **options)
     sample = make_sample(LENGTHS)
@@ -44,10 +44,6 @@ def test_outputs_are_bit_identical_swapped_listening_and_restored(build, make_sa
             logits, swapped_extra = forward(swapped, sample)
         assert torch.equal(logits, expected)
         assert torch.equal(swapped_extra["attn"][0], extra["attn"][0])
-    restore_attention(swapped)
-    assert not norm_attentions(swapped)
-    assert vars(swapped.decoder.layers[0].encoder_attn).keys() == vars(stock.decoder.layers[0].encoder_attn).keys()
-    assert torch.equal(forward(swapped, sample)[0], expected)
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -78,21 +74,6 @@ def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(bui
     swap_attention(model)
     with pytest.raises(InputError, match=rf"no {ENCODER_SELF} blocks .*{DECODER_CROSS}, {DECODER_SELF}"):
         norm_attentions(model, ENCODER_SELF)
-
-
-def test_logits_are_fairseqs_and_feed_no_capture(build):
-    attention = norm_attentions(build(), DECODER_CROSS)[0]
-    query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
-    words = {"incremental_state": {}, "static_kv": True, "before_softmax": True}
-    with torch.no_grad():
-        expected = attention(query, key, key, **{**words, "incremental_state": {}})
-        capture = quantity_capture([0], QUANTITIES)
-        with capturing([attention], capture):
-            found = attention(query, key, key, **words)
-    for one, other in zip(found, expected):
-        assert torch.equal(one, other)
-    with pytest.raises(RuntimeError, match="no maps of layers"):
-        capture.take()
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
@@ -289,8 +270,6 @@ def test_swapping_twice_is_harmless(build):
     assert set(sites) == {(ENCODER_SELF, i) for i in range(2)} | {
         (block, i) for block in (DECODER_SELF, DECODER_CROSS) for i in range(3)
     }
-    restore_attention(model)
-    assert type(model.decoder.layers[0].encoder_attn) is MultiheadAttention
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fairseq.models.roberta import RobertaModel
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import (
@@ -46,19 +45,6 @@ def test_all_layers_are_found_in_training_with_layer_drop(build):
     """Iterating over fairseq's list of layers leaves some out then."""
     model = build(swap=False, encoder_layerdrop=0.9, decoder_layerdrop=0.9).train()
     assert sum(1 for _ in sites(model)) == 2 + 2 * 3
-
-
-def test_robertas_layers_are_one_further_in():
-    class Encoder(torch.nn.Module):
-        pass
-
-    model = RobertaModel.__new__(RobertaModel)
-    torch.nn.Module.__init__(model)
-    model.encoder, inner = Encoder(), Encoder()
-    inner.layers = torch.nn.ModuleList([torch.nn.Identity()])
-    model.encoder.sentence_encoder = inner
-    (site,) = sites(model)
-    assert (site.block, site.layer) == (ENCODER_SELF, inner.layers[0])
 
 
 @pytest.mark.parametrize("before", [False, True])

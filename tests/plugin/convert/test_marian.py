@@ -110,7 +110,7 @@ def test_a_token_with_a_blank_of_unicode_keeps_its_place(tmp_path):
         ({"normalize_embedding": True}, "normalize_embedding is True … False"),
         ({"add_final_layer_norm": True}, "add_final_layer_norm is True … False"),
         ({"is_encoder_decoder": False}, "is_encoder_decoder is False … True"),
-        ({"scale_embedding": "yes"}, "scale_embedding is 'yes' … True or False"),
+        ({"scale_embedding": "yes"}, "scale_embedding is 'yes' … False or True"),
         ({"decoder_vocab_size": 30}, "vocab_size 40 … decoder_vocab_size 30 … share_encoder_decoder_embeddings"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id 39"),
         ({"decoder_start_token_id": 5, "pad_token_id": 5}, "vocab.json: <pad> … 39 … pad_token_id 5"),

@@ -29,7 +29,7 @@ def test_a_program_that_imports_the_plugin_keeps_its_tracebacks(program, expecte
 def test_a_refusal_is_a_sentence_and_another_error_a_traceback(monkeypatch, capsys):
     others = []
     monkeypatch.setattr(sys, "excepthook", lambda *error: others.append(error))
-    console.refuse_in_a_sentence("/usr/bin/fairseq-generate")
+    console.set_up("/usr/bin/fairseq-generate")
     refusal, defect = UsageError("--norm-layer 9: not there"), ValueError("a defect")
     sys.excepthook(UsageError, refusal, None)
     assert capsys.readouterr().err == "fairseq-generate: --norm-layer 9: not there\n"

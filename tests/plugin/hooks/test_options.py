@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from fairseq_norm_plugin.hooks.options import NormConfig, check_outputs, resolve
+from fairseq_norm_plugin.hooks.options import NormConfig, resolve
 from tests.facts import facts
 
 CFG = NormConfig()
@@ -74,6 +74,7 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
             "--norm-record-kinds 'attn_q' … attn_w",
         ),
         ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
+        ({"norm_alignments": "x", "norm_map": "ff_n", "norm_heads": "0"}, "--norm-map ff_n … whole layers only"),
         ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
         (
             {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
@@ -84,11 +85,3 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
 def test_bad_options_are_named(change, text):
     with pytest.raises(UsageError, match=facts(text)):
         resolve(replace(CFG, **change), layers=3, heads=4)
-
-
-@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
-def test_an_output_without_a_name_is_refused(name):
-    """It was ignored: nothing was written, with status 0."""
-    check_outputs(CFG)
-    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
-        check_outputs(replace(CFG, **{name: ""}))

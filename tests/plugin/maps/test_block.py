@@ -10,7 +10,7 @@ import torch
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.maps.block import vectors
 from fairseq_norm_plugin.maps.weights import STAGES
-from tests.plugin.maps.blocks import EXTREMES, capture_blocks, extreme, random_block, slow_vectors
+from tests.plugin.maps.blocks import EXTREMES, bias_contribution, capture_blocks, extreme, random_block, slow_vectors
 
 
 def blocks_and_module_outputs(model, sample):
@@ -73,7 +73,7 @@ def test_complete_and_equal_to_slow_loops_on_a_fairseq_model(build, make_sample,
                 fast = torch.cat([part for _, part in vectors(sentence, stage, chunk_bytes=1)])
                 scale = slow.norm(dim=-1).sum(0).clamp_min(1e-3)
                 assert ((fast - slow).norm(dim=-1) / scale).max() < 1e-12, (type_, stage)
-                biases = sentence.carrier.bias_contribution(stage)
+                biases = bias_contribution(sentence, stage)
                 total, terms = fast.sum(0) + biases, scale + biases.norm(dim=-1)
                 assert ((total - whole[b]).norm(dim=-1) / terms).max() < 1e-10, (type_, stage)
 
@@ -119,7 +119,7 @@ def test_extreme_inputs_are_complete_too(name, cross, before):
     sentence = block.sentence(0)
     for stage in STAGES:
         fast = torch.cat([part for _, part in vectors(sentence, stage)])
-        biases = sentence.carrier.bias_contribution(stage)
+        biases = bias_contribution(sentence, stage)
         size = (fast.norm(dim=-1).sum(0) + biases.norm(dim=-1)).clamp_min(1e-300)
         error = (fast.sum(0) + biases - sentence.carrier.whole(stage)).norm(dim=-1)
         assert (error / size).max() < 1e-10

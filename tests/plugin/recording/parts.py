@@ -11,7 +11,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.recording.alignments import AlignmentFile, links_table
-from fairseq_norm_plugin.recording.shard_parts import IfExists, ShardParts
+from fairseq_norm_plugin.recording.shard_parts import ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
@@ -35,14 +35,14 @@ def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, s
     """Parts of records, and what makes their rows."""
     info = RunInfo(signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
     schema = arrow_schema(info, QUANTITIES)
-    parts = ShardParts(directory, info, schema, IfExists(resume, overwrite))
+    parts = ShardParts(directory, info, schema, resume, overwrite)
     return parts, partial(to_table, schema=schema)
 
 
 def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     """Parts of alignments, and what makes their rows."""
     run = AlignmentRun(signature, size, shard, shards)
-    return AlignmentFile(file, run, IfExists(resume, overwrite)), partial(links_table, options=OPTIONS)
+    return AlignmentFile(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
 
 
 def write(writer, *ids, status="ok"):

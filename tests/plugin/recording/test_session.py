@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
-from tests.plugin.output.parts import OPTIONS, QUANTITIES
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
@@ -18,6 +18,7 @@ from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSessio
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from tests.facts import facts, says
+from tests.plugin.recording.parts import OPTIONS, QUANTITIES, names
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 SCORING = {"generation": {"nbest": 1, "score_reference": True}}
@@ -30,18 +31,15 @@ def vocabulary():
     return Vocabulary(dictionary, "auto", special_ids(dictionary))
 
 
-def plan_of(size, kept=()):
-    ids = [[i] for i in range(size)]
-    return Plan.of("test", SimpleNamespace(dataset=range(size), frozen_batches=ids), {}, {}, kept)
-
-
-def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), **changes):
+def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
     known = vocabulary()
     readers = side_readers(None, size, (known, known), texts, cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
     options = OutputOptions(("attn_w", "attn_n"), (0,), 2, OPTIONS)
-    return RecordingSession(cfg, plan_of(size, kept), readers, options, signature, models=1)
+    batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
+    plan = Plan.of("test", batches, dict.fromkeys(skipped, "skipped: long"), {}, kept)
+    return RecordingSession(cfg, plan, readers, options, signature, models=1)
 
 
 def ids_of(text, pads=0):
@@ -60,21 +58,37 @@ def batch(id_, text, pads=0):
     return {"id": torch.tensor([id_]), "net_input": {"src_tokens": ids_of(text, pads)[None]}}
 
 
-def test_a_batch_becomes_records_and_links(tmp_path):
-    session = session_of(tmp_path, size=2)
+def test_a_batch_becomes_records_and_links(tmp_path, capsys):
+    session = session_of(tmp_path, size=3, skipped=[2])
     assert session.recorded.quantities == QUANTITIES
     assert session.recorded.nbest == 2
     session.write(batch(1, "a@@ b c", pads=2), [[hypothesis("c b"), hypothesis("c"), {"tokens": ids_of("b")}]])
     assert not session.finished
+    assert not list((tmp_path / "r").glob("[!.]*"))
+    for id_ in (1, 2, 7):  # again, skipped, not there
+        with pytest.raises(InputError, match=facts(f"sentence {id_} is a duplicate or … shard")):
+            session.write(batch(id_, "b"), [[hypothesis("b")]])
+    assert "shard 0 of 1" not in capsys.readouterr().err
     session.write(batch(0, "b c c"), [[hypothesis("a@@ b")]])
     assert session.finished
+    assert re.fullmatch(r"test: shard 0 of 1: 2 sentences in [\d.]+ s, [\d.]+ sentences/s\n", capsys.readouterr().err)
     records = {(s.id, s.rank): s for s in Records(tmp_path / "r")}
-    assert sorted(records) == [(0, 0), (1, 0), (1, 1)]
+    assert sorted(records) == [(0, 0), (1, 0), (1, 1), (2, 0)]
+    assert records[2, 0].status == "skipped: long"
     first = records[1, 0]
     assert (first.source.tokens, first.source.words.tolist()) == (("a@@", "b", "c", "</s>"), [0, 0, 1, -1])
     assert (first.target.tokens, first.target.words.tolist()) == (("c", "b", "</s>"), [0, 1, -1])
     assert (first.score, first.layers) == (-0.5, (0,))
-    assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n"
+    assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n\n"
+    assert names(tmp_path) == ["a", "a.manifest.json", "r"]
+
+
+def test_parts_hold_so_many_sentences(tmp_path):
+    session = session_of(tmp_path, size=5, norm_part_sentences=2)
+    for id_ in range(5):
+        session.write(batch(id_, "b c c"), [[hypothesis("b"), hypothesis("c")]])
+        assert len(list((tmp_path / "r").glob("part-*"))) == (0, 1, 1, 2, 3)[id_]
+    assert [(s.id, s.rank) for s in Records(tmp_path / "r")] == [(id_, rank) for id_ in range(5) for rank in range(2)]
 
 
 def test_source_words_of_a_padded_row(tmp_path):
@@ -140,7 +154,7 @@ def test_ids_that_every_output_holds(tmp_path):
     assert len(ids_in_all(None, None, {})) == 0
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("name", ["score", *QUANTITIES])
 def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
     session = session_of(tmp_path, size=2)

@@ -7,7 +7,6 @@ import numpy as np
 from alignment_eval.maps.sentence import SentenceSide
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.tokens import Spelling
-from tests.facts import says
 
 
 def spelling(tokens, unknown=0, certain=True):
@@ -22,19 +21,9 @@ def warnings_of(caplog, *pairs):
     return [record.getMessage() for record in caplog.records]
 
 
-def test_nothing_is_said_of_known_tokens(caplog):
-    assert warnings_of(caplog) == []
-    assert warnings_of(caplog, (spelling(3), spelling(4)), (spelling(0), spelling(1))) == []
-
-
 def test_a_few_are_counted_by_side(caplog):
     (said,) = warnings_of(caplog, (spelling(60), spelling(40)), (spelling(5), spelling(60, unknown=2)))
     assert said == "2 of 100 target tokens (2.0 %) are <unk>"
-
-
-def test_many_ask_for_the_subwords(caplog):
-    (said,) = warnings_of(caplog, (spelling(10, unknown=1), spelling(3)))
-    assert says(said, "1 of 10 source tokens (10.0 %) are <unk> … subwords")
 
 
 def test_sentences_of_uncertain_words_are_counted_with_advice(caplog):

@@ -35,17 +35,6 @@ def test_parameters_are_those_of_fairseqs_transformer_and_a_bias(share):
     }
 
 
-def test_only_the_decoder_starts_with_the_row_of_pad():
-    marian = model()
-    weight = marian.encoder.embed_tokens.weight
-    weight.data[1] = 3.0
-    assert marian.decoder.embed_tokens.weight is weight
-    assert marian.decoder.output_projection.weight is weight
-    ids = torch.tensor([[2, 5]])
-    assert torch.equal(marian.encoder.embed_tokens(ids), weight[ids])
-    assert torch.equal(marian.decoder.embed_tokens(ids), weight[torch.tensor([[1, 5]])])
-
-
 def test_positions_are_counted_from_0_after_the_padding():
     positions = model().encoder.embed_positions
     table = sinusoids(16, 8)
@@ -76,9 +65,3 @@ def test_step_by_step_is_one_pass():
     state: dict[str, object] = {}
     steps = [marian.decoder(inputs[:, : n + 1], encoder_out=encoded, incremental_state=state)[0] for n in range(4)]
     torch.testing.assert_close(torch.cat(steps, 1), whole, rtol=0, atol=1e-5)
-
-
-def test_swish_is_applied():
-    layers = [*model().encoder.layers, *model().decoder.layers]
-    assert {layer.activation_fn for layer in layers} == {torch.nn.functional.silu}
-    assert torch.nn.functional.silu not in {layer.activation_fn for layer in model(activation_fn="relu").encoder.layers}

@@ -59,9 +59,11 @@ def test_no_batch_is_lost_outside_of_training(task):
     [
         ({"norm_records": "r"}, {}, "need sentence ids, which … fairseq-generate"),
         ({}, {"print_alignment": "soft"}, "fairseq-interactive crashes on --print-alignment soft"),
+        ({"norm_records": ""}, {}, "--norm-records '': … empty"),
+        ({"norm_alignments": ""}, {}, "--norm-alignments '': … empty"),
     ],
 )
-def test_what_fairseq_interactive_cannot_do(task, build, norm, generation, text):
+def test_what_is_refused_before_a_run(task, build, norm, generation, text):
     for name, value in norm.items():
         setattr(task.cfg, name, value)
     with pytest.raises(UsageError, match=facts(text)):
