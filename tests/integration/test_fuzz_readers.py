@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
@@ -35,6 +34,7 @@ from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
+from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
 from tests.eval.records import shards
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
