@@ -124,7 +124,8 @@ PROGRAMS = {
 
 def run_program(name, *words, check=True):
     """One of :data:`PROGRAMS` in this process, which takes seconds less than a new one; logging stays as it was."""
-    out, err, root = io.StringIO(), io.StringIO(), logging.getLogger()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    root = logging.getLogger()
     loggers = [root, *map(logging.getLogger, ("fairseq", "fontTools", "hydra"))]
     levels, handlers, arguments = [logger.level for logger in loggers], root.handlers[:], sys.argv
     root.handlers.clear()
@@ -138,8 +139,9 @@ def run_program(name, *words, check=True):
         sys.argv, root.handlers[:] = arguments, handlers
         for logger, level in zip(loggers, levels):
             logger.setLevel(level)
-    assert status == 0 or not check, out.getvalue()[-3000:] + err.getvalue()[-3000:]
-    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+    printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))
+    assert status == 0 or not check, printed[-3000:] + said[-3000:]
+    return SimpleNamespace(returncode=status, stdout=printed, stderr=said)
 
 
 @pytest.fixture(scope="session")
