@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     files = [read_hypothesis(path, hypothesis_options(args), texts) for path in (args.baseline, *args.systems)]
     baseline, *systems = (score_files(file, gold).per_sentence for file in files)
     results = [
-        _result(gold, files[0], system, differences, args.hyp_allow_possible, resampling)
+        _result(gold, files[0], system, differences, resampling)
         for system, differences in zip(files[1:], compare(baseline, systems, resampling, progress_bar))
     ]
     for line in _FORMATS[args.format](results):
@@ -80,7 +80,6 @@ def _result(
     baseline: Alignments,
     system: Alignments,
     differences: Mapping[str, Difference],
-    allow_possible: bool,
     resampling: Resampling,
 ) -> dict[str, Any]:
     return {
@@ -93,7 +92,7 @@ def _result(
             **reading_fields("gold", gold),
             **reading_fields("baseline", baseline),
             **reading_fields("hyp", system),
-            hyp_possible=allow_possible,
+            hyp_possible=False,
             sentences=len(gold),
             **resampling_fields(
                 resampling,

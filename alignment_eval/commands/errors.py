@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
             **reading_fields("gold", gold),
             **reading_fields("hyp", systems[0]),
             **(reading_fields("against", systems[1]) if len(systems) > 1 else {}),
-            hyp_possible=args.hyp_allow_possible,
+            hyp_possible=False,
             **{side: file_hash(path) for side, path in zip(SIDES, texts)},
             frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",
             sentences=len(gold),

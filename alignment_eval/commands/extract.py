@@ -8,7 +8,7 @@ import sys
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.bidirectional import PairWords, check_same_text
 from alignment_eval.extraction.corpus import align_corpus
-from alignment_eval.extraction.extract import max_norm_layer
+from alignment_eval.extraction.extract import links_line, max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.words import LEVELS
@@ -25,10 +25,8 @@ from alignment_eval.options.lexicon import (
 )
 from alignment_eval.options.maps import (
     MAX_NORM,
-    add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
-    line_style,
     stated_method,
     states_maps,
 )
@@ -72,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reverse_heads(group)
     add_lexicon_arguments(parser, "0 where maps are named, else that of the profile")
     group = parser.add_argument_group("output")
-    add_line_arguments(group)
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
 
 
@@ -80,7 +78,6 @@ def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
     check_usage(args)
     check_new(args.output, args.overwrite)
-    style = line_style(args)
     lexicon = given_lexicon(args)
     both = None if args.join is None else BidirectionalOptions(args.join)
     stated = stated_method(args, both, given_passes(args) or 0) if states_maps(args) else None
@@ -106,7 +103,6 @@ def run(args: argparse.Namespace) -> None:
         **lexicon_fields(args),
         **({"layer_by": MAX_NORM} if args.heads == MAX_NORM else {}),
         **({} if args.level == "word" else {"level": args.level}),
-        **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     )
     words: dict[int, tuple[PairWords, PairWords | None]] = {}
@@ -116,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
     for pair in align_corpus(shown, method, lexicon, on_count(args, described)):
-        lines[pair.id] = style.line(pair.links)
+        lines[pair.id] = links_line(pair.links, args.confidences)
         if pair.links is None:
             skipped[pair.id] = pair.status
     check_same_text((forward, back) for forward, back in words.values() if back is not None)

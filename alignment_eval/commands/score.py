@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
         diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
         scored = _score(hypothesis, gold, diagnosis)
         scores.append((hypothesis.file.name, scored))
-        result = _result(hypothesis, gold, scored, args.hyp_allow_possible, resampling)
+        result = _result(hypothesis, gold, scored, resampling)
         results.append(result | ({"diagnosis": _as_json(diagnosis, words)} if diagnosis else {}))
     if args.per_sentence is not None:
         write_lines(args.per_sentence, _per_sentence(scores))
@@ -161,9 +161,7 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
     return None
 
 
-def _result(
-    hypothesis: Alignments, gold: Alignments, scored: Score, allow_possible: bool, resampling: Resampling | None
-) -> dict[str, Any]:
+def _result(hypothesis: Alignments, gold: Alignments, scored: Score, resampling: Resampling | None) -> dict[str, Any]:
     sentences = len(gold)
     drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
     result = {
@@ -181,7 +179,7 @@ def _result(
             metric="aer",
             **reading_fields("gold", gold),
             **reading_fields("hyp", hypothesis),
-            hyp_possible=allow_possible,
+            hyp_possible=False,
             sentences=sentences,
             **drawn,
         ),

@@ -42,41 +42,26 @@ class SentenceLinks:
         """The links as a set."""
         return links_of(self.linked)
 
-    def confidences(self, least: float = 0) -> dict[Link, float]:
-        """Each link with its share of its row, from 0 to 1; only links with a share of at least ``least``.
+    def confidences(self) -> dict[Link, float]:
+        """Each link with its share of its row, from 0 to 1.
 
         Raises:
             UsageError: the links have no confidences.
         """
         if self.shares is None:
             raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
-        return {(i, j): p for i, j in sorted(self.links) if (p := float(self.shares[j, i])) >= least}
+        return {(i, j): float(self.shares[j, i]) for i, j in sorted(self.links)}
 
 
-@dataclass(frozen=True)
-class LineStyle:
-    """What is written for each link that was extracted.
+def links_line(links: SentenceLinks | None, confidences: bool = False) -> str:
+    """The line of a sentence, ``i-j`` or ``i-j:p``; empty if the sentence is not aligned.
 
-    Attributes:
-        confidences: write ``i-j:p`` instead of ``i-j``.
-        min_confidence: omit links of a smaller confidence; None: write all.
+    Raises:
+        UsageError: confidences are asked for, and the links have none.
     """
-
-    confidences: bool = False
-    min_confidence: float | None = None
-
-    def line(self, links: SentenceLinks | None) -> str:
-        """The line of a sentence; empty if the sentence is not aligned.
-
-        Raises:
-            UsageError: the options need confidences, and the links have none.
-        """
-        if links is None:
-            return ""
-        if not self.confidences and self.min_confidence is None:
-            return format_pharaoh_line(links.links)
-        kept = links.confidences(self.min_confidence or 0)
-        return format_scored_line(kept) if self.confidences else format_pharaoh_line(kept)
+    if links is None:
+        return ""
+    return format_scored_line(links.confidences()) if confidences else format_pharaoh_line(links.links)
 
 
 @dataclass(frozen=True, eq=False)

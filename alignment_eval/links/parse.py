@@ -256,8 +256,7 @@ def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
 def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
         f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
-        f"are not exchanged; to count possible links of a hypothesis as links, give --hyp-allow-possible, or decide "
-        f"with align-eval convert --possible"
+        f"are not exchanged; align-eval convert --possible keep counts possible links as links, drop leaves them out"
     )
 
 

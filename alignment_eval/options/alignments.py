@@ -53,7 +53,6 @@ def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
     """Declare how to read hypotheses."""
     add_base(group, "hyp", "0")
     add_swap(group, "hyp")
-    group.add_argument("--hyp-allow-possible", action="store_true", help="read possible links (ipj, P) as links")
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -149,7 +148,7 @@ def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
 
 def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
     """How to read hypotheses."""
-    return ReadOptions(base=args.hyp_base, swap=args.hyp_swap, allow_possible=args.hyp_allow_possible)
+    return ReadOptions(base=args.hyp_base, swap=args.hyp_swap)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:

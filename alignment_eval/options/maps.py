@@ -6,13 +6,12 @@ import argparse
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import KIND, default_rule
-from alignment_eval.extraction.extract import LineStyle
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
-from alignment_eval.options.common import add_list, finite_number
+from alignment_eval.options.common import add_list
 
 MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
@@ -123,22 +122,3 @@ def stated_method(
         return AlignmentMethod(forward, lexicon_passes=passes)
     reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
     return AlignmentMethod(forward, reverse, both, passes)
-
-
-def add_line_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare the options of an output line; :func:`line_style` reads them."""
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
-    group.add_argument(
-        "--min-confidence", type=finite_number, metavar="P", help="leave out links with a smaller share (0 to 1)"
-    )
-
-
-def line_style(args: argparse.Namespace) -> LineStyle:
-    """How a sentence is written.
-
-    Raises:
-        UsageError: ``--min-confidence`` is not between 0 and 1.
-    """
-    if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
-        raise UsageError(f"--min-confidence {args.min_confidence:g}: expected a number from 0 to 1")
-    return LineStyle(args.confidences, args.min_confidence)

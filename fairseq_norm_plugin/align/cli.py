@@ -18,15 +18,13 @@ from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
-from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS
+from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, positive_integer
 from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
 from alignment_eval.options.maps import (
     MAX_NORM,
-    add_line_arguments,
     add_map_arguments,
     add_reverse_heads,
-    line_style,
     stated_method,
     states_maps,
 )
@@ -94,7 +92,6 @@ def _parser() -> argparse.ArgumentParser:
         help="mutual links, or the rule on average or product of both word maps (with two-way shares: product)",
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
-    group.add_argument("--variant", choices=VARIANTS, default=DEFAULT_VARIANT, help="of --symmetrize (default: moses)")
     add_lexicon_arguments(
         parser,
         f"{PASSES} where the alignment of a model has not formed and the text has {FEWEST_PAIRS} pairs or more, else 0",
@@ -106,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="Pharaoh file (-: standard output), or a table if it ends in .parquet; with --engine ray, a directory",
     )
-    add_line_arguments(group)
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
         "--tokens-out",
         nargs=2,
@@ -170,10 +167,10 @@ def _check_usage(args: argparse.Namespace) -> None:
     check_input(args)
     if args.reverse_path not in (None, NO_REVERSE):
         check_directions(args, 2)
-    if args.symmetrize is not None and (args.confidences or args.min_confidence is not None):
-        raise UsageError("--symmetrize makes links without confidences: give --join, or no option of confidences")
+    if args.symmetrize is not None and args.confidences:
+        raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
     if args.join is not None or args.symmetrize is not None:
-        BidirectionalOptions(args.join, args.symmetrize, args.variant)
+        BidirectionalOptions(args.join, args.symmetrize)
     check_lexicon_arguments(args, args.overwrite)
     if args.engine == "ray":
         _check_ray(args)
@@ -184,7 +181,6 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:
         raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
-    line_style(args)
     if states_maps(args):
         if args.heads == MAX_NORM:
             raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")

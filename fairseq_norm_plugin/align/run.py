@@ -15,11 +15,12 @@ import torch
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
 from alignment_eval.options.lexicon import given_lexicon, given_passes, lexicon_fields, on_count, with_lexicon_options
-from alignment_eval.options.maps import line_style, stated_method, states_maps
+from alignment_eval.options.maps import stated_method, states_maps
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.manifest import json_hash
@@ -69,7 +70,6 @@ def run(args: argparse.Namespace) -> None:
         **chosen.method.fields(),
         **lexicon_fields(args),
         **({"confidences": True} if args.confidences else {}),
-        **({} if args.min_confidence is None else {"min_confidence": args.min_confidence}),
         **chosen.fields,
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
@@ -109,7 +109,7 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
     """
     stated = None
     if args.join is not None or args.symmetrize is not None:
-        stated = BidirectionalOptions(args.join, args.symmetrize, args.variant)
+        stated = BidirectionalOptions(args.join, args.symmetrize)
     if states_maps(args):
         both = (stated or BidirectionalOptions(join="product")) if len(models) > 1 else None
         return by_options(with_lexicon_options(stated_method(args, both, given_passes(args) or 0), args))
@@ -134,7 +134,7 @@ class _Windows:
     """
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
-        self._style = line_style(args)
+        self._confidences = args.confidences
         self._text = text
         self._aligner = aligner
         self._counted = min(aligner.counted_pairs, text.size)
@@ -157,7 +157,7 @@ class _Windows:
             warned = False
             for start, end in windows:
                 rows = [
-                    (pair.id, pair.status, self._style.line(pair.links))
+                    (pair.id, pair.status, links_line(pair.links, self._confidences))
                     for pair in itertools.islice(pairs, end - start)
                 ]
                 self._text.check_unchanged()

@@ -149,17 +149,11 @@ def test_several_maps_with_confidences(
     by_id = {s.id: s for s in corpus(make_sentence) if s.ok}
     scored = align_eval("extract", directory, *given, "--confidences")
     assert signed in scored.stderr
-    assert "min_confidence" not in scored.stderr
     for k, line in enumerate(scored.stdout.split("\n")[:-1]):
         found = {link: float(p) for link, _, p in (item.partition(":") for item in line.split())}
         expected = word_links(by_id[k], options).confidences() if k in by_id else {}
         assert found == {f"{i}-{j}": p for (i, j), p in expected.items()}
         assert all(0 <= p <= 1 for p in found.values())
-    some = align_eval("extract", directory, *given, "--min-confidence", "0.3")
-    assert "|min_confidence:0.3|" in some.stderr
-    for line, full in zip(some.stdout.split("\n"), scored.stdout.split("\n")):
-        kept = [item.partition(":")[0] for item in full.split() if float(item.partition(":")[2]) >= 0.3]
-        assert line.split() == kept
     # the scored file is one that score reads
     (tmp_path / "hyp").write_text(scored.stdout)
     (tmp_path / "gold").write_text("\n0-0 1-1\n\n0-0 1-0 2-1\n\n")
@@ -247,8 +241,6 @@ def test_records_of_other_sentences(
             ("--reverse-heads", "1"),
             "--reverse-heads without --reverse: expected the records of the other direction too",
         ),
-        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a number from 0 to 1"),
-        (("--min-confidence", "nan"), "'nan': expected a finite number"),
         (("--profile", "x"), "--heads together with --profile, which names the maps: leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
