@@ -35,18 +35,18 @@ def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapp
     Args:
         path: the file.
         allowed: the values that can be converted, for each option that changes what is computed; the first one if the
-            file leaves it out.
+            file leaves it out, but ``model_type`` must be there.
         sizes: options that must be positive integers, and their values if the file leaves them out.
 
     Raises:
         InputError: the file is absent, or no such configuration.
     """
-    defaults = {name: values[0] for name, values in allowed.items()}
+    defaults = {name: values[0] for name, values in allowed.items() if name != "model_type"}
     config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
     for name, values in allowed.items():
-        if not any(type(config[name]) is type(value) and config[name] == value for value in values):
+        if not any(type(config.get(name)) is type(value) and config[name] == value for value in values):
             raise InputError(
-                f"{path}: {name} is {config[name]!r}, but only {' or '.join(map(str, values))} is supported"
+                f"{path}: {name} is {config.get(name)!r}, but only {' or '.join(map(str, values))} is supported"
             )
     for name in sizes:
         if type(config[name]) is not int or config[name] < 1:
