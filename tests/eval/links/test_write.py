@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import LineStyle, SentenceLinks
 from alignment_eval.links.write import (
     format_lines,
@@ -51,10 +51,3 @@ WITH_SHARES = SentenceLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.2
 def test_lines_of_extracted_links(style: LineStyle, line: str) -> None:
     assert style.line(WITH_SHARES) == line
     assert style.line(None) == ""
-
-
-def test_extracted_links_without_confidences() -> None:
-    assert LineStyle().line(SentenceLinks(LINKED)) == "0-0 1-0 1-1"
-    for style in (LineStyle(confidences=True), LineStyle(min_confidence=0.5)):
-        with pytest.raises(UsageError, match="no confidences"):
-            style.line(SentenceLinks(LINKED))

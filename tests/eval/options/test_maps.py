@@ -5,10 +5,9 @@ import argparse
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import LineStyle
 from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.options.maps import add_line_arguments, add_map_arguments, line_style, stated_method, states_maps
+from alignment_eval.options.maps import add_line_arguments, add_map_arguments, stated_method, states_maps
 
 PRODUCT = BidirectionalOptions("product")
 
@@ -63,11 +62,3 @@ def test_maps_and_profile() -> None:
     for words in (("--heads", "1", "--profile", "p"), ("--combine", "mean"), ("--reverse-heads", "1")):
         with pytest.raises(UsageError, match="--heads"):
             states_maps(parsed(*words))
-
-
-def test_line_styles() -> None:
-    assert line_style(parsed()) == LineStyle()
-    assert line_style(parsed("--confidences", "--min-confidence", "0.5")) == LineStyle(True, 0.5)
-    for share in ("-0.1", "1.1"):
-        with pytest.raises(UsageError, match=f"--min-confidence {share}"):
-            line_style(parsed("--min-confidence", share))
