@@ -79,7 +79,6 @@ def _own_parser(add_help: bool) -> CommandParser:
         description=_DESCRIPTION,
         epilog=_EPILOG,
         add_help=add_help,
-        allow_abbrev=False,
     )
     group = parser.add_argument_group("analysis")
     add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
@@ -117,7 +116,6 @@ def _with_fairseqs_options(words: Sequence[str]) -> Any:
         description=_DESCRIPTION,
         parents=[ours, fairseqs],
         conflict_handler="resolve",  # -h is fairseq's, too
-        allow_abbrev=False,
     )
     return options.parse_args_and_arch(parser, input_args=list(words))
 

@@ -208,8 +208,9 @@ def _open_writers(
     shard = (plan.size, plan.shard, plan.shards)
     writers: list[Writer] = []
     if cfg.norm_records:
-        signed = {name: value for name, value in signature.items() if name != "dtype"}
-        signed |= {"kinds": list(options.kinds), "layers": list(options.layers), "dtype": signature["dtype"]}
+        signed = {**signature, "kinds": list(options.kinds), "layers": list(options.layers)}
+        if "dtype" in signed:  # it comes last
+            signed["dtype"] = signed.pop("dtype")
         info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
         schema = arrow_schema(info, recorded.quantities)
         parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)

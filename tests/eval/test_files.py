@@ -91,15 +91,6 @@ def test_a_path_where_no_file_can_be_written(path: str, tmp_path: Path, monkeypa
     assert names(tmp_path) == before
 
 
-def test_a_read_only_file_stays(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("old")
-    (tmp_path / "a").chmod(0o444)
-    for check in (lambda: check_new(tmp_path / "a", True), lambda: write_lines(tmp_path / "a", LINES)):
-        with pytest.raises(InputError, match="a: the file is read-only"):
-            check()
-    assert (tmp_path / "a").read_text() == "old"
-
-
 def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("elsewhere/a")

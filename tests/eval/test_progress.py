@@ -34,11 +34,6 @@ def test_a_log_has_a_line_every_half_minute(monkeypatch, capsys):
     assert lines[-1] == "1,998 of 2,000 sentences (99 %), 19980 s"
 
 
-def test_a_log_of_short_work_has_no_line(capsys):
-    assert list(progress.progress_bar("abc", 0, "letters")) == ["a", "b", "c"]
-    assert capsys.readouterr().err == ""
-
-
 def test_work_in_steps(monkeypatch, capsys):
     clock = itertools.count(0, 40)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))

@@ -76,10 +76,7 @@ def test_undefined(files: Files, call: Call) -> None:
     ("arguments", "expected", "message"),
     [
         (("first",), 2, "the following arguments are required: SYSTEM"),
-        (("-", "-"), 2, "several inputs are -: expected at most one input from the standard input"),
         (("first", "second", "--resamples", "99"), 2, "99 resamples … 100 or more"),
-        (("first", "second", "--source", "s"), 2, "only one of --source and --target is given"),
-        (("first", "nothing"), 1, "nothing: no such file … check the path"),
         (("first", "short"), 1, "short has 1 sentences, gold has 30: expected the same number"),
     ],
 )

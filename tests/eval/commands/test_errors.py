@@ -117,17 +117,12 @@ def test_text(files: Files, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
-        (STATED[:-2], 2, "the following arguments are required: --target"),
         (
             (*STATED, "--source", "-"),
             2,
             "a text is -: expected a file; only alignments can come from",
         ),
-        (("-", "-", *OPTIONS), 2, "several inputs are -: expected at most one"),
-        ((*STATED, "--train-frequency", "train.source"), 2, "--train-frequency: expected 2 arguments"),
-        ((*STATED, "--train-frequency", "train.source", "nothing"), 1, "nothing: no such file"),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
-        (("hyp", "source", *OPTIONS), 1, "source:1: 'das' … i-j"),
     ],
 )
 def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:

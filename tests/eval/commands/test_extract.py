@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import extract, pair_map, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
@@ -68,28 +67,18 @@ def test_lines_in_corpus_order(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "run"]
 
 
-def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
-    try:
-        status = main([str(arg) for arg in args])
-    except SystemExit as stop:  # argparse
-        status = int(str(stop.code))
-    return (status, *capsys.readouterr())
-
-
-def test_max_norm_layer(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_max_norm_layer(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
     sentences = corpus(make_sentence)
     for s in sentences:
         if s.ok:
             s.arrays["transformed_norm"][1] += np.float32(5)  # layer 4
     directory = make_records(tmp_path / "run", sentences)
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--heads", "max-norm")
+    status, out, messages = call("extract", directory, *OPTIONS, "--heads", "max-norm")
     assert status == 0
     assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
     assert "|layer:4|" in messages
     assert "|layer_by:max-norm|" in messages
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS, "--heads", "max-norm", "--setting", "awo")
+    status, out, messages = call("extract", directory, *OPTIONS, "--heads", "max-norm", "--setting", "awo")
     assert (status, out) == (2, "")
     assert messages.startswith("align-eval extract: layer max-norm does not work with setting 'awo'")
 
@@ -97,32 +86,18 @@ def test_max_norm_layer(
 @pytest.mark.parametrize(
     ("given", "status", "text"),
     [
-        (["--kind", "attn_x"], 2, "unknown map kind 'attn_x' … one of attn_w, attn_n"),
-        (["--rule", "best"], 2, "unknown rule 'best' … one of kobayashi2020, shift-att"),
-        (["--setting", "a"], 2, "unknown setting 'a' … one of awo, awi"),
         (["--rule", "shift-att", "--null", "allow"], 2, "null 'allow' … with rule 'shift-att'"),
         (["--heads", "2nd"], 2, "cannot read heads '2nd' … LAYER.HEAD"),
         (["--heads", "0"], 2, "layer 0 … (counted from 0)"),
         (["--heads", "1.3"], 2, "head 3 … layer has 3 heads … name one of 0 to 2"),
     ],
 )
-def test_bad_options(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], status: int, text: str
-) -> None:
+def test_bad_options(directory: Path, tmp_path: Path, call: Call, given: list[str], status: int, text: str) -> None:
     output = tmp_path / "out.pharaoh"
-    got, out, messages = call(capsys, "extract", directory, *OPTIONS, *given, "--output", output)
+    got, out, messages = call("extract", directory, *OPTIONS, *given, "--output", output)
     assert (got, out) == (status, "")
     assert says(messages, text)
     assert not output.exists()
-
-
-def test_kind_that_was_not_recorded(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = make_records(tmp_path, [make_sentence(0)], quantities=("head_attn_w",), kinds=("attn_w",))
-    status, _, messages = call(capsys, "extract", directory, *OPTIONS)
-    assert status == 1
-    assert says(messages, "map kind 'attn_n' … attn_w, attnres_w); record it with")
 
 
 def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:
@@ -207,13 +182,13 @@ def test_both_directions(
 
 
 def test_records_of_other_sentences(
-    tmp_path: Path, directory: Path, make_sentence: Factory, make_records: Writer, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, directory: Path, make_sentence: Factory, make_records: Writer, call: Call
 ) -> None:
     def refused(sentences: list[SentenceMaps], text: str, *more: str) -> None:
         back = make_records(tmp_path / str(len(list(tmp_path.iterdir()))), sentences)
         output = tmp_path / "out"
         given = ("--reverse", back, "--join", "mutual", "--output", output, *more)
-        status, out, messages = call(capsys, "extract", directory, *OPTIONS, *given)
+        status, out, messages = call("extract", directory, *OPTIONS, *given)
         assert (status, out) == (1, "")
         assert says(messages, text)
         assert len(messages.splitlines()) == 1
@@ -237,10 +212,7 @@ def test_records_of_other_sentences(
     [
         (("--reverse", "x"), "--reverse without --join: expected how both directions become one alignment"),
         (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
-        (
-            ("--reverse-heads", "1"),
-            "--reverse-heads without --reverse: expected the records of the other direction too",
-        ),
+        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a number from 0 to 1"),
         (("--profile", "x"), "--heads together with --profile, which names the maps: leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),
@@ -248,10 +220,8 @@ def test_records_of_other_sentences(
         ),
     ],
 )
-def test_options_that_do_not_stand_together(
-    directory: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...], text: str
-) -> None:
-    status, out, messages = call(capsys, "extract", directory, *OPTIONS, *given)
+def test_options_that_do_not_stand_together(directory: Path, call: Call, given: tuple[str, ...], text: str) -> None:
+    status, out, messages = call("extract", directory, *OPTIONS, *given)
     assert (status, out) == (2, "")
     assert says(messages, text)
 

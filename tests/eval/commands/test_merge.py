@@ -33,8 +33,6 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     ("change", "text"),
     [
         ({"extraction": 3}, "signature.extraction is 3: expected object"),
-        ({"extraction": {"rule": [1]}}, "signature.extraction"),
-        ({}, "signature: object missing required field extraction"),
     ],
 )
 def test_a_signature_of_another_form(

@@ -106,20 +106,14 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
     ("given", "status", "text"),
     [
         ((), 1, "dev: fewer than 30 different sentence pairs"),
-        (("--gold", "gold"), 2, "align-eval"),
         (("--kinds", "attn_w"), 2, "--kinds without --dev-gold"),
-        (("--rules", "grow=0.4"), 2, "--rules without --dev-gold"),
         (("--source", "gold", "--target", "gold"), 2, "--source without --dev-gold"),
-        ((*GOLD_OPTIONS, "--rules", "best"), 2, "unknown rule 'best' … one of kobayashi2020, shift-att"),
         ((*GOLD_OPTIONS, "-o", "-"), 2, "--output -: the standard output has the report; expected the name of a file"),
-        ((*GOLD_OPTIONS, "-o", "gold"), 1, "gold: already exists; choose another path or pass --overwrite"),
         (
             (*GOLD_OPTIONS, "--reverse", "test-back"),
             1,
             "test-back: records of 2 sentences, but dev of 3: expected the same sentence pairs, source and target exch",
         ),
-        ((*GOLD_OPTIONS, "--reverse", "nothing"), 1, "nothing: no such directory"),
-        (("--dev-gold", "empty", "--gold-base", "0"), 1, "the file is empty"),
     ],
 )
 def test_refusals(
@@ -137,20 +131,6 @@ def test_refusals(
     assert (got, out) == (status, "")
     assert says(messages, text)
     assert sorted(path.name for path in files.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("first", "text"),
-    [("p q r s </s>", "sentence 0 (line 1) has 3 source"), ("p q r </s>", "words are the same in both directions")],
-)
-def test_records_of_other_text(
-    files: Path, make_sentence: Factory, make_records: Writer, call: Call, first: str, text: str
-) -> None:
-    texts = [(first, "g h i </s>"), ("s t u v </s>", "k l m n </s>"), ("w q </s>", "o p </s>")]
-    make_records(files / "other", run_of(texts, make_sentence, 50), signature={"model": "m3"})
-    gold = ("--dev-gold", files / "gold", "--gold-base", 0)
-    status, _, messages = call("select", files / "dev", "--reverse", files / "other", *gold)
-    assert (status, text in messages) == (1, True), messages
 
 
 RULES = ("two-way=0.2", "two-way=0.4", "kobayashi2020")

@@ -94,34 +94,6 @@ def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval:
     assert lowest == [f"{100 * aer:.2f}" for aer in sorted(expected["aer"])[:10]]
 
 
-def test_selection(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    records, gold = inputs
-    selection = ["--kinds", "attn_n", "--settings", "awi", "--rules", "shift-att", "--final-punctuation"]
-    out = tmp_path / "out"
-    status, _, messages = call("sweep", records, "--gold", gold, "--gold-base", 1, "--out", out, *selection)
-    assert status == 0
-    assert "final_punctuation:yes" in messages
-    expected = sweep(Records(records).best(), GOLD, configurations(["attn_n"], ["awi"], ["shift-att"], True)).table
-    np.testing.assert_array_equal(pd.read_csv(out / "sweep.csv", float_precision="round_trip")["aer"], expected["aer"])
-    plain = sweep(Records(records).best(), GOLD, configurations(["attn_n"], ["awi"], ["shift-att"])).table
-    assert (plain["aer"] != expected["aer"]).any()
-
-
-def test_naacl_gold_may_end_early(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    """Such a file has no line for the last sentences if they have no links."""
-    gold = tmp_path / "gold.naacl"
-    gold.write_text("1 1 1 S\n1 2 2 P\n", encoding="utf-8")
-    out = tmp_path / "out"
-    status, _, messages = call(
-        "sweep", inputs[0], "--gold", gold, "--out", out, "--kinds", "attn_w", "--rules", "shift-att"
-    )
-    assert status == 0
-    assert says(messages, f"{gold}: 3 of 4 sentences have no line … sentence 2 … sentences without links")
-    links = [GoldSentence(frozenset({(0, 0)}), frozenset({(1, 1)})), *[GoldSentence(frozenset())] * 3]
-    expected = sweep(Records(inputs[0]).best(), links, configurations(["attn_w"], ["awo", "awi"], ["shift-att"])).table
-    np.testing.assert_array_equal(pd.read_csv(out / "sweep.csv", float_precision="round_trip")["aer"], expected["aer"])
-
-
 FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
 
 
@@ -136,10 +108,6 @@ FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
             1,
             "gold: link 3-0 (counted from 0) is outside sentence 0 (line 1) … 3 and 3 words in the records",
         ),
-        (GOLD, ["--kinds", "attn_x"], 2, "unknown map kind 'attn_x' … one of attn_w, attn_n"),
-        (GOLD, ["--settings", "x"], 2, "unknown setting 'x' … one of awo, awi"),
-        (GOLD, ["--rules", "x"], 2, "unknown rule 'x' … one of kobayashi2020, shift-att"),
-        (GOLD, ["--source", "text"], 2, "only one of --source and --target is given: expected both or neither"),
     ],
 )
 def test_bad_input(

@@ -40,13 +40,9 @@ def test_end_to_end(align_eval) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--method", "union"), "0-0 1-1 1-2 2-1 4-5 5-5\n1-1\n0-1\n"),
         (("--method", "intersection"), "0-0\n\n0-1\n"),
-        (("--method", "grow-diag"), "0-0 1-1 1-2 2-1\n\n0-1\n"),
-        (("--method", "grow-diag-final-and"), "0-0 1-1 1-2 2-1 4-5\n1-1\n0-1\n"),
         (("--method", "grow-diag-final-and", "--variant", "atools"), "0-0 1-1 1-2 2-1 5-5\n1-1\n0-1\n"),
         (("--method", "grow-diag", "--variant", "lilt"), "0-0 1-1\n\n0-1\n"),
-        (("--method", "grow-diag-final", "--variant", "lilt"), "0-0 1-1 5-5\n1-1\n0-1\n"),
     ],
 )
 def test_methods(call: Call, options: tuple[str, ...], expected: str) -> None:
@@ -81,22 +77,13 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
-        (("fwd", "rev"), 2, "the following arguments are required: --method"),
-        (("fwd", "rev", "--method", "och"), 2, "argument --method: invalid choice: 'och'"),
         (
             ("fwd", "rev", "--method", "grow-diag-final-and", "--variant", "lilt"),
             2,
             "method grow-diag-final-and … grow-diag-final, which",
         ),
-        (("-", "-", "--method", "union"), 2, "several inputs are -: expected at most one"),
-        (("fwd", "none", "--method", "union"), 1, "none: no such file"),
         (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, short has 1: expected the same number, a bl"),
         (("fwd", "talp", "--method", "union"), 1, "talp:1 … a possible link (p)"),
-        (
-            ("fwd", "rev", "--method", "union", "--output", "rev"),
-            1,
-            "rev: already exists; choose another path or pass --overwrite",
-        ),
         (("one", "one", "--method", "union", "--from-base", "0"), 1, "or --from-base 0-unused if … is 0-based"),
     ],
 )

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 from matplotlib.patches import Rectangle
 
 from alignment_eval.figures.heatmap import Grid, draw_heatmap, save_heatmaps, summary
-from alignment_eval.figures.style import COLUMN, PAGE
-from tests.eval.figures.printed import check_print
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -75,12 +72,3 @@ def test_the_lowest_cell_has_a_frame_unless_none_is_the_best() -> None:
     frames = draw_heatmap(grid_of(values), "title").axes[0].patches
     assert {frame.get_xy() for frame in frames if isinstance(frame, Rectangle)} == {(0.5, 0.5)}
     assert not draw_heatmap(grid_of(values), "title", mark_lowest=False).axes[0].patches
-
-
-@pytest.mark.parametrize(("layers", "heads", "width"), [(6, 8, COLUMN), (3, 16, PAGE)])
-def test_numbers_are_readable_in_print(layers: int, heads: int, width: float) -> None:
-    values = np.random.default_rng(0).random((layers, heads)) * 100
-    figure = draw_heatmap(grid_of(values), "Heads: norms, AWI; rule kobayashi2020")
-    assert figure.get_figwidth() == width
-    assert len(figure.axes[0].texts) == layers * heads
-    check_print(figure)

@@ -75,19 +75,6 @@ def test_marks_values_and_labels() -> None:
     assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
 
 
-def test_special_tokens_are_set_apart() -> None:
-    figure = draw(picture("<de> a b <e>", "x", values=np.array([[1.0, 2, 3, 4]]), predicted=frozenset({(2, 0)})))
-    axes = figure.axes[0]
-    assert [image.get_array().tolist() for image in meshes(axes)] == [[[1]], [[2, 3]], [[4]]]
-    assert all(image.get_clim() == (0, 4) for image in meshes(axes))  # one scale
-    sides = [image.get_coordinates()[0, [0, -1], 0] for image in meshes(axes)]
-    assert sides[0][1] < sides[1][0]
-    assert sides[1][1] < sides[2][0]
-    places = axes.get_xticks()
-    assert (places[1], places[2]) == pytest.approx((sides[1][0] + 0.5, sides[1][1] - 0.5))
-    assert axes.lines[0].get_xdata()[0] == places[2]  # a mark stands on its word
-
-
 def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
     tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
     shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("$", np.ones((1, 6))),),))
@@ -122,14 +109,10 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
 @pytest.mark.parametrize(
     ("drawn", "asked", "width"),
     [
-        (picture("a b", "x"), None, COLUMN),
         (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN),
         (two(20), None, PAGE),
-        (two(40), None, PAGE),  # one below the other
         (two(70), None, None),  # wider than a page
-        (grid(3, 4, 5), None, PAGE),
         (grid(2, 9, 12), None, PAGE),
-        (two(8), 4.0, 4.0),
         (two(20), 3.1, 3.1),
         (LONG, None, COLUMN),
     ],

@@ -56,17 +56,6 @@ def test_layers_have_colours_and_runs_have_columns() -> None:
     ]
 
 
-def test_runs_have_colours_where_no_metric_has_a_layer() -> None:
-    figure = draw_curves(runs(["a", "b"], ["test", "train"], ["aer", "nll_loss"]))
-    above, below = figure.axes
-    assert [axes.get_ylabel() for axes in (above, below)] == ["AER %", "nll_loss"]
-    assert max(map(max, drawn(above))) > 1 > max(map(max, drawn(below)))  # a loss is no percentage
-    assert legend(figure) == ["a", "b", "test", "train"]
-    colours, lines = ([getattr(line, f"get_{name}")() for line in above.lines] for name in ("color", "linestyle"))
-    assert colours[0] == colours[1] != colours[2] == colours[3]
-    assert lines[0] == lines[2] != lines[1] == lines[3]
-
-
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
 def test_it_can_be_printed(names: list[str], width: float) -> None:
     for metrics in (["aer", "nll_loss"], ["aer", *MAPS]):

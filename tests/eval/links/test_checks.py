@@ -130,21 +130,10 @@ def test_no_other_reading_is_advised_unless_all_links_fit_it(reader: Reader, lin
             reader([links], 0, read_hypothesis, base="0-unused", texts=lengths([2], [2]))
 
 
-@pytest.mark.parametrize(("link", "sizes"), [((2, 3), (2, 2)), ((2, 0), (2, 2)), ((0, 2), (2, 2))])
-def test_what_does_not_fit_from_1(reader: Reader, link: tuple[int, int], sizes: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match="give the texts that the alignment was made from"):
-        reader([[link]], 0, read_hypothesis, base="0-unused", texts=lengths([sizes[0]], [sizes[1]]))
-
-
 def test_link_outside_the_texts(reader: Reader) -> None:
     message = f"{reader.path}:2: link 0-3 … 4 and 3 words … 1 of 2 links … 0-based … tokenisation"
     with pytest.raises(InputError, match=facts(message)):
         reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
-
-
-def test_base_1_read_as_0_is_seen_by_the_texts(reader: Reader) -> None:
-    with pytest.raises(InputError, match=facts("link 4-4 … 1-based … inside; give --hyp-base 1")):
-        reader(diagonals(1), 1, read_hypothesis, texts=lengths([4], [4]))
 
 
 @pytest.mark.parametrize("base", [0, 1])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from alignment_eval.links.sets import GoldSentence, transpose
+from alignment_eval.links.sets import GoldSentence
 from tests.eval.links.samples import gold
 
 
@@ -8,7 +8,3 @@ def test_possible_links_include_the_sure_ones() -> None:
     assert gold("0-0 1-2", "3-3").possible == {(0, 0), (1, 2), (3, 3)}
     assert gold("0-0", "0-0 1-1") == gold("0-0", "1-1")
     assert GoldSentence({(0, 0)}).sure == frozenset({(0, 0)})
-
-
-def test_transposed() -> None:
-    assert transpose({(0, 1), (2, 2)}) == {(1, 0), (2, 2)}

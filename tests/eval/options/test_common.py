@@ -37,10 +37,3 @@ def test_empty_entries(parser, value, capsys):
     with pytest.raises(SystemExit):
         parser.parse_args(["run", "--kinds", value])
     assert f"{value!r}: expected names, separated by commas" in capsys.readouterr().err
-
-
-def test_help(parser):
-    text = parser.format_help()
-    assert "--kinds NAME,…" in text
-    assert "which; separated by commas" in text
-    assert "what it does\n\nin lines\n" in text

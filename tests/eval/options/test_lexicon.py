@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from alignment_eval.extraction.corpus import align_corpus, read_direction
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 
@@ -46,12 +45,6 @@ def test_a_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writ
     assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
 
 
-def test_no_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call) -> None:
-    directory = make_records(tmp_path / "run", pairs)
-    assert call("extract", directory, *TWO_WAY, "--lexicon", 0) == call("extract", directory, *TWO_WAY)
-    assert "lexicon" not in call("extract", directory, *TWO_WAY)[2]
-
-
 def test_a_lexicon_of_a_file(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call) -> None:
     directory, lexicon = make_records(tmp_path / "run", pairs), tmp_path / "lexicon"
     counted = (*TWO_WAY, "--lexicon", 2, "--lexicon-pairs", 5, "--save-lexicon", lexicon)
@@ -76,19 +69,3 @@ def test_a_lexicon_of_a_file(tmp_path: Path, pairs: list[SentenceMaps], make_rec
         assert message in err
     status, _, err = call("extract", directory, *TWO_WAY[:-1], "kobayashi2020", "--lexicon", 1)
     assert (status, "rule 'kobayashi2020' and null 'allow'" in err) == (2, True)
-
-
-def test_a_lexicon_of_both_directions(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
-    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    forward = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
-    back = [replace(make_sentence(k + 7, source=t, target=s), id=k) for k, (s, t) in enumerate(texts)]
-    options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
-    method = AlignmentMethod(options, options, BidirectionalOptions("product"), 1)
-    found = align_corpus(
-        [(read_direction(f, options), read_direction(r, options)) for f, r in zip(forward, back)], method
-    )
-    directories = make_records(tmp_path / "run", forward), make_records(tmp_path / "back", back)
-    _, out, _ = call(
-        "extract", directories[0], *TWO_WAY, "--lexicon", 1, "--join", "product", "--reverse", directories[1]
-    )
-    assert out.splitlines() == [" ".join(f"{i}-{j}" for i, j in sorted(p.links.links)) for p in found if p.links]

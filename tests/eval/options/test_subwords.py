@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options.alignments import add_text_arguments
-from alignment_eval.options.subwords import add_subword_arguments, subwords_of, word_lines
+from alignment_eval.options.subwords import add_subword_arguments, subwords_of
 from tests.facts import facts
 
 
@@ -25,14 +25,6 @@ def parse(tmp_path, monkeypatch):
         return subwords_of(parser.parse_args(arguments))
 
     return read
-
-
-def test_both_texts(parse):
-    mark, texts = parse("--source-subwords", "s", "--target-subwords", "t")
-    assert [list(word_lines(path, mark)) for path in "st"] == [[[[0, 1], [2]], []], [[[0]], [[0, 1]]]]
-    assert (texts.source.tolist(), texts.target.tolist()) == ([2, 0], [1, 1])
-    assert parse("--source-subwords", "s", "--target-subwords", "mixed", "--subword-mark", "none")[0] == "none"
-    assert parse() is None
 
 
 @pytest.mark.parametrize(

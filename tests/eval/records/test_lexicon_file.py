@@ -79,19 +79,12 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
         ({"source": ["a", None, ""]}, "null values"),
         ({"source": ["a", "a", "a"], "target": ["x", "", "x"]}, "duplicate rows"),
         ({"weight": [0.5, 0.0, 2]}, "words without a count, .*whole number"),
-        ({"weight": [0.5, 1e300, 2]}, "words without a count"),
-        ({"source": ["a", "a", ""], "target": ["x", "", ""]}, "words without a count"),
         ({"source": [], "target": [], "weight": []}, "no rows"),
         (
             {"schema": pa.schema([*STRINGS, pa.field("weight", pa.float32())])},
             "column 'weight' has type float: expected double",
         ),
-        (
-            {"schema": pa.schema([*SCHEMA, pa.field("x\x1b", pa.int8())]), "x\x1b": [1, 2, 3]},
-            r"column 'x\\x1b' has type",
-        ),
         ({"about": None}, "truncated"),
-        ({"about": {**ABOUT, "pairs": -1}}, "pairs is -1: expected int >= 0"),
         ({"about": {**ABOUT, "version": 2}}, "version is 2: expected version 1"),
     ],
     ids=str,
@@ -103,15 +96,6 @@ def test_files_of_another_form(tmp_path: Path, columns: dict[str, Any], message:
     assert str(error.value).startswith(f"{path}: ")
     assert "--save-lexicon" in str(error.value)
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"a ||| b 0.5\n"], ids=str)
-def test_no_parquet(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "lexicon").write_bytes(content)
-    with pytest.raises(InputError, match=r"lexicon: .*not a lexicon file"):
-        read_lexicon(tmp_path / "lexicon")
-    with pytest.raises(InputError, match="none: cannot read the file"):
-        read_lexicon(tmp_path / "none")
 
 
 def test_a_damaged_file(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +87,15 @@ def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writ
     ("change", "text"),
     [
         (lambda table: table.drop_columns("score"), "column 'score' is missing: expected type double"),
-        (lambda table: table.append_column("rank", [[1]]), "column 'rank' has type int64"),
         (column("id", None), "column id has null values"),
-        (column("source_tokens", None), "column source_tokens has null values"),
         (column("source_words", [0, 0, 1, 2]), "sentence 0 has 5 source tokens, but source_words"),
         (column("target_special", [True]), "sentence 0 has 5 target tokens, but target_special"),
-        (column("source_words", [0, 0, 1, 2**31 - 1, -1]), "source_words has a number"),
         (column("source_words", [0, 0, 1, -2, -1]), "source_words has a number"),
         (column("source_special", [False] * 5), "source_special contradicts source_words"),
         (
             column("layer_attn_n", [-1] * 50),
             "column layer_attn_n has the value -1.0: expected a finite number, 0 or more",
         ),
-        (column("head_attn_w", [float("nan")] * 150), "column head_attn_w has the value nan"),
         (column("score", float("-inf")), "column score has the value -inf: expected a finite number"),
         (column("shape", []), "sentence 0 has shape []"),
     ],
@@ -123,8 +118,6 @@ def test_columns_of_another_form(
         ({"layers": (0, -1)}, "layers[1] is -1: expected int >= 0"),
         ({"layers": (0, 1, 2)}, "sentence 0 … shape [2, 3, 5, 5] … [3, 3, 5, 5]"),
         ({"heads": 4}, "sentence 0 … shape [2, 3, 5, 5] … [2, 4, 5, 5]"),
-        ({"heads": -1}, "heads is -1"),
-        ({"kinds": 3}, "kinds is 3: expected array"),
         ({"profile": 3}, "profile is 3: expected str"),
     ],
 )
@@ -133,12 +126,4 @@ def test_the_manifest_fits_the_shapes(
 ) -> None:
     make_records(tmp_path, [make_sentence(0)], **details)
     with pytest.raises(InputError, match=facts(text)):
-        list(Records(tmp_path))
-
-
-def test_values_that_do_not_fill_the_shape(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
-    s = make_sentence(0)
-    damaged = replace(s, arrays={**s.arrays, "layer_attn_n": s.arrays["layer_attn_n"][:, 1:]})
-    make_records(tmp_path, [damaged])
-    with pytest.raises(InputError, match=facts("layer_attn_n of sentence 0 … 40 values … 2×5×5")):
         list(Records(tmp_path))

@@ -12,7 +12,7 @@ from alignment_eval.maps.words import word_map
 from alignment_eval.report.map_view import DisplayMaps
 from tests.drawn import meshes
 from tests.eval.report.view_pages import HOSTILE, check_page, tables
-from tests.eval.report.view_pictures import check_labels_are_apart, check_nothing_is_cut_off, picture_texts
+from tests.eval.report.view_pictures import picture_texts
 
 Factory = Callable[..., SentenceMaps]
 
@@ -66,16 +66,6 @@ def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
     (marks,) = axes.lines
     assert list(zip(*marks.get_data())) == [(0, 1), (3, 2)]
     assert axes.get_figure() is pyplot.gcf()
-
-
-@pytest.mark.parametrize("words", [1, 9, 60])
-@pytest.mark.parametrize("level", ["word", "token"])
-def test_a_plain_savefig_cuts_nothing_off(make_sentence: Factory, words: int, level: str) -> None:
-    source = " ".join(f"{'lang' * (k % 5)}wort{k}" for k in range(words)) + " </s>"
-    maps = DisplayMaps.of(make_sentence(0, source, source.replace("wort", "word")))
-    axes = maps.plot(layer=1, level=level)
-    check_nothing_is_cut_off(axes)
-    check_labels_are_apart(axes)
 
 
 def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None:

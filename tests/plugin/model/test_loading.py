@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,14 +59,6 @@ def test_options_that_do_not_go_together():
     ):
         with pytest.raises(UsageError, match=said):
             fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **options)
-
-
-def test_users_do_not_see_what_torch_says_of_fairseqs_masks():
-    with warnings.catch_warnings():
-        warnings.resetwarnings()
-        warnings.filterwarnings("error", category=UserWarning)
-        model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES)
-        model.align(["ja .", "das haus ist"], ["yes .", "the house is that"])  # with pads
 
 
 @pytest.mark.parametrize(

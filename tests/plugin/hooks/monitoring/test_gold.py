@@ -71,7 +71,7 @@ def test_the_texts_say_what_the_words_are(join, caplog):
 
 
 def test_gold_beyond_the_words(join):
-    with pytest.raises(InputError, match=r"subset test: sentence 0 .*1 source words .* gold links source word 1"):
+    with pytest.raises(InputError, match=r"subset test: link 1-0 .* outside sentence 0 .* 1 and 2 words"):
         join(["a@@ b"], ["b b"], ["1-0"])
 
 
