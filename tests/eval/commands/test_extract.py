@@ -212,7 +212,6 @@ def test_records_of_other_sentences(
     [
         (("--reverse", "x"), "--reverse without --join: expected how both directions become one alignment"),
         (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
-        (("--min-confidence", "1.5"), "--min-confidence 1.5: expected a number from 0 to 1"),
         (("--profile", "x"), "--heads together with --profile, which names the maps: leave one of the two out"),
         (
             ("--reverse", "x", "--join", "average", "--rule", "shift-att"),

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import LineStyle, SentenceLinks
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import SentenceLinks, links_line
 from alignment_eval.links.write import (
     format_lines,
     format_naacl_lines,
@@ -38,16 +38,10 @@ LINKED = np.array([[True, False], [True, True]])
 WITH_SHARES = SentenceLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
 
 
-@pytest.mark.parametrize(
-    ("style", "line"),
-    [
-        (LineStyle(), "0-0 1-0 1-1"),
-        (LineStyle(min_confidence=0.5), "1-0 1-1"),
-        (LineStyle(confidences=True), "0-0:0.25 1-0:0.5 1-1:0.75"),
-        (LineStyle(True, 0.6), "1-1:0.75"),
-    ],
-    ids=str,
-)
-def test_lines_of_extracted_links(style: LineStyle, line: str) -> None:
-    assert style.line(WITH_SHARES) == line
-    assert style.line(None) == ""
+def test_lines_of_extracted_links() -> None:
+    assert links_line(WITH_SHARES) == "0-0 1-0 1-1"
+    assert links_line(WITH_SHARES, confidences=True) == "0-0:0.25 1-0:0.5 1-1:0.75"
+    assert links_line(None) == ""
+    assert links_line(SentenceLinks(LINKED)) == "0-0 1-0 1-1"
+    with pytest.raises(UsageError, match="no confidences"):
+        links_line(SentenceLinks(LINKED), confidences=True)
