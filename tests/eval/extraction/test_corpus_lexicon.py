@@ -9,7 +9,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.bidirectional import join_maps, words_of
-from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, align_corpus, read_direction
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
@@ -143,6 +143,13 @@ def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) ->
         else:
             next(aligned)
         assert len(taken) == 1000
+
+
+def test_a_lexicon_that_is_not_checked_holds_no_pair_back(make_sentence: Factory) -> None:
+    lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    strange = read_direction(make_sentence(0, "? </s>", "? </s>"), TWO_WAY)
+    (found,) = CorpusAligner(AlignmentMethod(TWO_WAY), lexicon, check=False).add((strange, None))
+    assert found.links is not None
 
 
 def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list[SentenceMaps]) -> None:

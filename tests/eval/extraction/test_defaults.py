@@ -68,5 +68,6 @@ def test_other_shares_stay_with_a_lexicon(method):
 def test_a_stated_share():
     assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "balanced=0.4"
     assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "balanced=0.45"
+    assert one_direction(FORMED, lexicon=True, share=0.55).forward.rule == "balanced=0.6"  # the sum is not quite 0.6
     both = both_directions(FORMED, UPPER, lexicon=False, share=0.5)
     assert (both.forward.rule, both.reverse.rule) == ("grow=0.5", "grow=0.5")

@@ -282,6 +282,13 @@ def test_max_norm_layer_pools_over_cells(make_sentence: Factory) -> None:
     assert max_norm_layer(corpus[:1], "awi") == 7
 
 
+def test_max_norm_layer_is_the_first_of_equal_ones(make_sentence: Factory) -> None:
+    s = make_sentence()
+    for k in range(2):
+        set_heads(s, k, (1, 2, 3))
+    assert max_norm_layer([replace(s, layers=(4, 7))], "awi") == 4
+
+
 def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
     with pytest.raises(
         UsageError, match=facts("layer max-norm … with setting 'awo': the layer … the highest mean norm")

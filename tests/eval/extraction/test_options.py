@@ -32,6 +32,7 @@ def test_unknown_options(options: dict[str, str], text: str) -> None:
 def test_null_defaults_to_the_rule_s() -> None:
     assert ExtractionOptions("attn_w", 0).null == "allow"
     assert ExtractionOptions("attn_w", 0, rule="shift-att").null == "mask"
+    assert ExtractionOptions("attn_w", 0, rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
 
 
 def test_names_of_maps() -> None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, grown, rule_of
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, Shares, apply_rule, grown, rule_of
 from alignment_eval.maps.words import UnitMap, balanced_shares, two_way_shares
 from tests.facts import facts
 
@@ -53,6 +53,7 @@ def links(units: UnitMap, rule: str, null: str = "allow", final: bool = False) -
     null=st.sampled_from(["allow", "mask"]),
     final=st.booleans(),
 )
+@example(shape=(3, 3, 1, 0), rule=("threshold", 0), null="allow", final=True)  # a barred word has a share of 0
 def test_rules_are_those_of_the_slow_loop(
     shape: tuple[int, int, int, int], rule: tuple[str, float], null: str, final: bool
 ) -> None:
@@ -63,6 +64,11 @@ def test_rules_are_those_of_the_slow_loop(
     for index in np.ndindex(2, 3):
         expected = slow_links(units.scores[index], *rule, null, final)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
+
+
+def test_of_many_equal_words_the_first_are_taken() -> None:
+    units = UnitMap(np.tile([1.0, 2], (1, 20)), np.arange(1), np.append(np.arange(39), -1))
+    assert np.argwhere(links(units, "top-k=3"))[:, 0].tolist() == [1, 3, 5]
 
 
 def test_two_way_by_hand() -> None:
@@ -79,7 +85,7 @@ def test_two_way_by_hand() -> None:
 
 
 def slow_grow(shares: np.ndarray, least: float) -> Pairs:
-    """Rule ``grow`` of two-way shares [Wt, Ws], written out cell by cell."""
+    """Rule ``grow`` or ``balanced`` by its shares [Wt, Ws], written out cell by cell."""
     cells = [(t, s) for t in range(shares.shape[0]) for s in range(shares.shape[1])]
     large = {(t, s) for t, s in cells if shares[t, s] >= least / 0.7}
     taken = set(large)
@@ -91,12 +97,16 @@ def slow_grow(shares: np.ndarray, least: float) -> Pairs:
     return {(s, t) for t, s in taken}
 
 
+@pytest.mark.parametrize(("rule", "shares"), [("grow", two_way_shares), ("balanced", balanced_shares)])
 @given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
-def test_grow_is_that_of_the_slow_loop(shape: tuple[int, int, int, int], least: float) -> None:
+@example(shape=(3, 3, 4, 0), least=0.35)
+def test_grow_is_that_of_the_slow_loop(
+    rule: str, shares: Shares, shape: tuple[int, int, int, int], least: float
+) -> None:
     units = random_units(*shape)
-    found = links(units, f"grow={least}", "mask")
+    found = links(units, f"{rule}={least}", "mask")
     for index in np.ndindex(2, 3):
-        expected = slow_grow(two_way_shares(units.scores[index][:, :-1]), least)
+        expected = slow_grow(shares(units.scores[index][:, :-1]), least)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 

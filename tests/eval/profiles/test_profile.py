@@ -69,6 +69,17 @@ def test_two_models():
     assert chosen.method_with(replace(REVERSE, model="other"), FEWEST_PAIRS) == default  # not the one it is for
 
 
+def test_the_reverse_model_alone_has_the_rule_of_one_direction():
+    """The rule of the joined maps is not it."""
+    both = together(FORWARD, YOUNG)
+    assert both.both.reverse.rule == "grow=0.4"
+    reverse = both.of_reverse("m3", "p")
+    assert (reverse.alone, reverse.streamed) == (YOUNG.alone, YOUNG.streamed)
+    assert (reverse.model, reverse.both, reverse.reverse_model) == ("m3", None, None)
+    with pytest.raises(InputError, match=r"p: was chosen for model m3.*m2"):
+        both.of_reverse("m2", "p")
+
+
 def test_another_model_is_refused(write):
     with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
         read_profile(write(FORWARD.to_json()), "m2")

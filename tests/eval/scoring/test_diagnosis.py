@@ -63,6 +63,14 @@ def test_few_links_beyond_the_gold_are_no_sign(tmp_path: Path, beyond: int, warn
     assert (direction_warning(hypothesis(tmp_path, [{(8, 1)}] * beyond), truth) is not None) == warned
 
 
+@pytest.mark.parametrize(("beyond", "warned"), [(18, False), (19, True)])
+def test_links_beyond_the_gold_either_way_are_no_sign(tmp_path: Path, beyond: int, warned: bool) -> None:
+    """6 links are outside either way, so more than 24 must be as they are."""
+    truth = gold(tmp_path, [gold_sentence("2-9")] * (beyond + 6))
+    links = [{(8, 1)}] * beyond + [{(10, 10)}] * 6
+    assert (direction_warning(hypothesis(tmp_path, links), truth) is not None) == warned
+
+
 @pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
 def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool) -> None:
     """Of 100 links so many are the other way round, the others are symmetric."""
@@ -90,6 +98,7 @@ def counts(*rows: tuple[int, int]) -> Counts:
         (counts((100, 0)), counts((100, 0)), False),
         (counts((40, 4), (10, 10)), counts((40, 10), (10, 4)), True),
         (counts((30, 4), (14, 10)), counts((30, 10), (14, 9)), False),  # 30 of 44 are better
+        (counts((12, 0), (4, 10)), counts((12, 10), (4, 9)), False),  # 8 more are better than worse
         (counts((100, 8)), counts((60, 10), (40, 7)), False),
         (counts((10, 9)), counts((5, 10), (5, 10)), True),
         (

@@ -213,12 +213,16 @@ def test_undefined_in_some_resample() -> None:
 
 
 def test_ties_that_rounding_parts() -> None:
-    """A swap that gives the same difference by other sums is as extreme as what was observed."""
+    """A draw that gives the same difference by other sums is as extreme as what was observed."""
     # differences of the systems: +1, +1, -1 in three equal sentences; |delta| is 1/30, or 3/30 in 2 of 8 exchanges
     sure, first = np.full(3, 10), np.array([4, 4, 5])
     second = np.array([5, 5, 4])
     result = compare(Counts(sure, sure, first, first), [Counts(sure, sure, second, second)], FEW)[0]
     assert result["recall"].p_randomisation == 1
+    # one of two sentences is better by 3: delta is 0, 3/20 or 6/20, and 6/20 - 3/20 rounds to less than 3/20
+    sure, first, second = np.full(2, 10), np.array([1, 0]), np.array([1, 3])
+    result = compare(Counts(sure, sure, first, first), [Counts(sure, sure, second, second)], FEW)[0]
+    assert result["recall"].p_bootstrap == pytest.approx(1 / 2, abs=0.1)
 
 
 @pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (200, -1)])

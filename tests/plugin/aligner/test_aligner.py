@@ -71,6 +71,14 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     assert not any(aligner.unknown.values())
 
 
+def test_a_pair_may_be_as_long_as_the_limits(make_direction):
+    """64 positions hold 63 words and </s>."""
+    words = [f"w{number % 30}" for number in range(64)]
+    pairs = [(words[:63], words[:63]), (words, words[:1]), (words[:1], words)]
+    found = Aligner(METHODS["one"], [make_direction(1)]).align([enumerate(pairs)])
+    assert {pair.id: pair.status for pair in found} == {0: "ok", **dict.fromkeys((1, 2), "longer than 64 tokens")}
+
+
 def maps_alone(direction, id_, pair, options):
     return direction.maps({id_: direction.encode(pair)}, [options.kind], options.maps)[id_]
 

@@ -65,6 +65,15 @@ def test_named_maps_are_those_of_a_pass_over_all_layers(make_direction, kind, he
         assert (expected.scores > 0).all()
 
 
+def test_the_score_of_a_pair_does_not_depend_on_its_batch(make_direction):
+    """Targets of different lengths: padding has no probability."""
+    direction = make_direction(1)
+    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
+    together = direction.scores(encoded)
+    for id_, pair in encoded.items():
+        assert together[id_] == pytest.approx(direction.scores({id_: pair})[id_], rel=1e-5)
+
+
 def test_merged_maps_have_one_column_for_each_word(make_direction):
     """The column of a word's first piece has its norm, the others nothing, also behind padding."""
     direction = make_direction(1)

@@ -47,6 +47,13 @@ def test_other_texts(gains):
     assert verdict(gains, copied=0.9).kind == "copied"
 
 
+@pytest.mark.parametrize(("source", "kind"), [(30, "exchanged"), (20, "fine"), (10, "fine")])
+def test_exchanged_pairs_are_compared_per_token(gains, source, kind):
+    """A longer text has a lower log probability in all: -65 of 30 tokens is better than -60 of 20."""
+    own = np.full(N, -60.0)
+    assert judge(own, own - gains * TOKENS, np.full(N, -65.0), TOKENS, np.full(N, source), 0.1).kind == kind
+
+
 def test_a_stretch_of_shifted_lines(gains):
     gains[20:36] -= 2.5
     found = verdict(gains)
