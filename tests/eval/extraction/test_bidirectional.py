@@ -59,9 +59,6 @@ def test_mutual_is_what_both_directions_have(
     assert transpose(found.links) <= other.links
     for (i, j), p in found.confidences().items():
         assert p == min(one.confidences()[i, j], other.confidences()[j, i])
-    # a smallest confidence may be asked for before or after
-    least = 0.25
-    assert set(found.confidences(least)) == set(one.confidences(least)) & transpose(other.confidences(least))
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
