@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
@@ -34,26 +33,6 @@ def drawn(axes: Axes) -> list[list[float]]:
 
 def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def test_layers_have_colours_and_runs_have_columns() -> None:
-    mixing = ["mixing_decoder_cross_l0_attnres_n", "mixing_decoder_cross_l1_attnres_n"]
-    table = runs(["a", "b"], ["test"], ["aer", *MAPS, *mixing])
-    figure = draw_curves(table)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["a", "b", "", ""]
-    assert [axes.get_ylabel() for axes in figure.axes] == ["AER %", "", "mixing_decoder_cross %", ""]
-    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "update", "update"]
-    for axes, run in zip(figure.axes, "ab"):
-        rows = table[(table["run"] == run) & table["metric"].isin(["aer", *MAPS])]
-        np.testing.assert_allclose(drawn(axes), 100 * rows["value"].to_numpy().reshape(-1, 3))
-    lines = figure.axes[0].lines
-    dashes = [str(vars(line)["_dash_pattern"]) for line in lines]
-    assert len(set(zip((line.get_color() for line in lines), dashes))) == 25
-    assert len({line.get_color() for line in lines}) == 7  # aer, of no layer, is grey
-    assert legend(figure) == [
-        *(f"layer {n}" for n in range(6)),
-        *("test", "test w_awo", "test w_awi", "test n_awo", "test n_awi", "test attnres_n"),
-    ]
 
 
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
