@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.figures.training_curves import draw_curves
@@ -27,12 +26,13 @@ def runs(names: list[str], subsets: list[str], metrics: list[str]) -> pd.DataFra
     return pd.DataFrame([(*row, 0.1 + n / 1000) for n, row in enumerate(rows)], columns=list(COLUMNS))
 
 
-def drawn(axes: Axes) -> list[list[float]]:
-    return [list(line.get_ydata()) for line in axes.lines]
-
-
-def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+def test_every_value_is_drawn_aer_in_percent() -> None:
+    table = runs(["a", "b"], ["test"], ["aer", *MAPS, "nll_loss"])
+    aer = table[table["metric"] != "nll_loss"]
+    above, below = (draw_curves(part).axes for part in (aer, table[table["metric"] == "nll_loss"]))
+    drawn = [list(line.get_ydata()) for axes in above for line in axes.lines]
+    np.testing.assert_allclose(drawn, 100 * aer["value"].to_numpy().reshape(-1, 3))
+    assert max(max(line.get_ydata()) for axes in below for line in axes.lines) < 1  # a loss is no percentage
 
 
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
