@@ -14,19 +14,20 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from text_files import fresh_files, text_lines
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.exit_status import exit_status
+from alignment_eval.links.parse import Tokens, detect_format
+from alignment_eval.links.parse import parse as parse_links
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.write import format_talp_line
 
 _MARKED = re.compile(r"\s*<s\s+snum=\"?(\d+)\"?\s*>(.*)</s>\s*")
-_TALP = re.compile(r"(\d+)([-p?])(\d+)")
-_NAACL = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+\d*\.?\d+)?\s*")
-#: Link of a sentence -> whether it is sure.
-Links = dict[tuple[int, int], bool]
+_NAACL = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\b")
 
 
 def read_text(path: Path, encoding: str, lowercase: bool) -> dict[int, list[str]]:
@@ -61,64 +62,59 @@ def read_text(path: Path, encoding: str, lowercase: bool) -> dict[int, list[str]
     return sentences
 
 
-def read_links(path: Path, numbers: Sequence[int], base: int | None, drop_null: bool) -> list[Links]:
-    """The links of each sentence, counted from 1; the first line that is not blank shows the format.
+def read_links(args: argparse.Namespace, numbers: Sequence[int]) -> list[GoldSentence]:
+    """The links of each sentence, source-target from 0; the first line that is not blank shows the format.
 
     Raises:
         InputError: a line has neither format, a sentence is unknown, a link points to NULL, or the number of lines is
             wrong.
         UsageError: the base of a talp file is missing, or a NAACL file has one.
     """
-    rows = list(text_lines(path, "utf-8"))
-    if _NAACL.fullmatch(next((row for row in rows if row.strip()), "")):
+    path, base = args.alignment, args.base
+    rows = [row.encode() for row in text_lines(path, "utf-8")]
+    if detect_format(b"\n".join(rows)) == "naacl":
         if base is not None:
             raise UsageError(f"--base {base}: {path} is a NAACL file, which counts words from 1; omit --base")
-        return _read_naacl(path, rows, numbers, drop_null)
-    if base is None:
+        lines = naacl_lines(path, rows, numbers, args.drop_null)
+        parsed = parse_links("naacl", lines, str(path), Tokens(1, args.reversed), True)
+    elif base is None:
         raise UsageError(f"{path}: a talp file counts words from 0 or from 1; give --base")
-    if len(rows) != len(numbers):
+    elif len(rows) != len(numbers):
         raise InputError(
             f"{path}: the file has {len(rows)} lines, but the texts have {len(numbers)} sentences; check whether a "
             f"blank line is missing"
         )
-    table: list[Links] = [{} for _ in rows]
-    for number, (links, row) in enumerate(zip(table, rows), 1):
-        for token in row.split():
-            match = _TALP.fullmatch(token)
-            if match is None:
-                raise InputError(f"{path}:{number}: {token!r} is not a link i-j (sure) or ipj (possible); correct it")
-            _add(links, int(match[1]) + 1 - base, int(match[3]) + 1 - base, match[2] == "-")
-    return table
+    else:
+        lines = enumerate((row.replace(b"?", b"p") for row in rows), 1)
+        parsed = parse_links("talp", lines, str(path), Tokens(base, args.reversed), True)
+    table = [sentence for sentence, _ in parsed]
+    return table + [GoldSentence(frozenset())] * (len(numbers) - len(table))
 
 
-def _read_naacl(path: Path, rows: Sequence[str], numbers: Sequence[int], drop_null: bool) -> list[Links]:
-    table: dict[int, Links] = {number: {} for number in numbers}
+def naacl_lines(
+    path: Path, rows: Sequence[bytes], numbers: Sequence[int], drop_null: bool
+) -> Iterator[tuple[int, bytes]]:
+    """The lines with sentences counted from 1 in the order of ``numbers``, without links to NULL."""
+    places = {number: place for place, number in enumerate(numbers, 1)}
     dropped = 0
     for line, row in enumerate(rows, 1):
-        match = _NAACL.fullmatch(row)
-        if match is None:
-            if not row.strip():
-                continue
-            raise InputError(f"{path}:{line}: expected SENTENCE I J [S|P] [CONFIDENCE], found {row.strip()[:40]!r}")
-        sentence, i, j = (int(match[group]) for group in (1, 2, 3))
-        if sentence not in table:
-            raise InputError(f"{path}:{line}: sentence {sentence} is not one of the {len(table)} of the texts")
-        if 0 not in (i, j):
-            _add(table[sentence], i, j, match[4] != "P")
+        match = _NAACL.match(row)
+        if match is None:  # blank, or the parser says what is wrong
+            yield line, row
+            continue
+        sentence, i, j = map(int, match.groups())
+        if sentence not in places:
+            raise InputError(f"{path}:{line}: sentence {sentence} is not one of the {len(places)} of the texts")
+        if i and j:
+            yield line, b"%d%s" % (places[sentence], row[match.end(1) :])
         elif not drop_null:
             raise InputError(
                 f"{path}:{line}: the link points to word 0, which is NULL in NAACL files; give the file without links "
                 f"to NULL (nonullalign), or give --drop-null"
             )
-        dropped += 0 in (i, j)
+        dropped += not (i and j)
     if dropped:
         print(f"{path}: {dropped} links to NULL dropped", file=sys.stderr)
-    return list(table.values())
-
-
-def _add(links: Links, i: int, j: int, sure: bool) -> None:
-    """Add a link; a duplicate counts once, and sure wins."""
-    links[i, j] = links.get((i, j), False) or sure
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -131,28 +127,25 @@ def prepare(args: argparse.Namespace) -> None:
                 f"{args.target} has {len(target)} sentences, {args.source} {len(source)}: expected the same numbers in "
                 f"the same order; check whether a blank line is missing in one of them"
             )
-        table = read_links(args.alignment, list(source), args.base, args.drop_null)
-        if args.reversed:
-            table = [{(i, j): sure for (j, i), sure in links.items()} for links in table]
+        table = read_links(args, list(source))
         for number, (links, *sides) in enumerate(zip(table, source.values(), target.values()), 1):
-            for i, j in links:
-                if not (1 <= i <= len(sides[0]) and 1 <= j <= len(sides[1])):
+            for i, j in links.possible:
+                if not (0 <= i < len(sides[0]) and 0 <= j < len(sides[1])):
                     raise InputError(
-                        f"{args.alignment}: sentence {number}: the link of source word {i} and target word {j}, "
-                        f"counted from 1, is outside the pair of {len(sides[0])} and {len(sides[1])} words; give "
-                        f"another --base, or --reversed if the file gives the target first"
+                        f"{args.alignment}: sentence {number}: the link of source word {i + 1} and target word "
+                        f"{j + 1}, counted from 1, is outside the pair of {len(sides[0])} and {len(sides[1])} words; "
+                        f"give another --base, or --reversed if the file gives the target first"
                     )
-        if not any(table):
+        if not any(links.possible for links in table):
             raise InputError(f"{args.alignment}: the file has no links; give a gold alignment in talp or NAACL format")
         texts = [[" ".join(words) for words in side.values()] for side in (source, target)]
-        lines = [" ".join(f"{i}{'-' if sure else 'p'}{j}" for (i, j), sure in links.items()) for links in table]
-        for file, rows in zip(files, (*texts, lines)):
+        for file, rows in zip(files, (*texts, [format_talp_line(links, 1) for links in table])):
             file.write_bytes("".join(f"{row}\n" for row in rows).encode())
-    sure = sum(sum(links.values()) for links in table)
+    sure, either = (sum(len(getattr(links, kind)) for links in table) for kind in ("sure", "possible"))
     print(
         f"{args.out}: {len(table)} sentences, {sum(map(len, source.values()))} source words, "
-        f"{sum(map(len, target.values()))} target words, {sure} sure and {sum(map(len, table)) - sure} possible links, "
-        f"{sum(not links for links in table)} sentences without links",
+        f"{sum(map(len, target.values()))} target words, {sure} sure and {either - sure} possible links, "
+        f"{sum(not links.possible for links in table)} sentences without links",
         file=sys.stderr,
     )
 

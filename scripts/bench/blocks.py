@@ -1,12 +1,15 @@
 """Each kind of map of every block of a Transformer, against a plain teacher-forced forward pass of that model.
 
 One encoder and one decoder layer, without output layer; the extra cost is the ratio less one, in forward passes.
+Before it a step of beam search: the attention call with the norms of the printed layer against fairseq's own, keys,
+values and the factor cached from the step before.  Steps take milliseconds and alternate; a run is the sum of many.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
 
@@ -17,11 +20,14 @@ from measure import Comparison, alternate, cpu_seconds
 
 from fairseq_norm_plugin.capture.attention import norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_SELF
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
+from fairseq_norm_plugin.capture.recorder import layer_capture
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map, mixing_ratio
 
 BATCH, LENGTH, HEADS, DIM, LAYERS = 32, 50, 8, 512, 1
+#: Of a step: B · beam, and steps a run.
+HYPOTHESES, STEPS = 160, 100
 
 
 def measure(options: argparse.Namespace) -> Iterator[Comparison]:
@@ -31,6 +37,9 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
     source, target = (torch.randint(4, 1000, (BATCH, LENGTH)) for _ in range(2))
     lengths = torch.full((BATCH,), LENGTH)
     plain = partial(model, src_tokens=source, src_lengths=lengths, prev_output_tokens=target, features_only=True)
+    with torch.inference_mode():
+        for kind in ("attn_n", "attn_w"):
+            yield attention_call(model, kind, options.runs)
     with torch.no_grad():
         for name, compute in cases():
             blocks = [block for block in BLOCK_TYPES if not (name.startswith("ff") and block == DECODER_SELF)]
@@ -48,6 +57,32 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
                 ),
                 note=f"{LAYERS} + {LAYERS} layers, D = {DIM}, feed-forward {4 * DIM}, B = {BATCH}, T = S = {LENGTH}",
             )
+
+
+def attention_call(model: TransformerModel, kind: str, runs: int) -> Comparison:
+    """CPU seconds of many steps of the encoder-decoder attention of a layer."""
+    attention = norm_attentions(model, DECODER_CROSS)[-1]
+    query, source = torch.randn(1, HYPOTHESES, DIM), torch.randn(LENGTH, HYPOTHESES, DIM)
+    capture = layer_capture(kind, attention.site.number, None)
+    calls = [
+        partial(called, query, source, source, incremental_state={}, static_kv=True)
+        for called in (attention, deepcopy(attention).__prepare_scriptable__())
+    ]
+
+    def ours() -> None:
+        calls[0]()
+        capture.take()
+
+    with capturing([attention], capture):
+        ours()  # fills the caches
+        calls[1]()
+        sides = alternate(partial(cpu_seconds, ours), partial(cpu_seconds, calls[1]), runs * STEPS)
+    seconds = ([sum(side[run::runs]) for run in range(runs)] for side in sides)
+    note = f"B · beam = {HYPOTHESES}, S = {LENGTH}, H = {HEADS}, D = {DIM}, one thread, float32; {STEPS} steps a run"
+    what = f"attention call with {kind} of the layer"
+    return Comparison(
+        "one decoding step", what, "fairseq's attention call", "s CPU", *seconds, reach="≤ 1.1", note=note
+    )
 
 
 def cases() -> Iterator[tuple[str, Callable[[Block], object]]]:

@@ -10,7 +10,6 @@ import io
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,17 +159,6 @@ def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
             out.flush()
             err.flush()
         return subprocess.CompletedProcess(words, status, *(file.getvalue().decode() for file in files))
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def new_align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``align-eval`` as a user does, in a new process."""
-
-    def run(*args: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "alignment_eval", *map(str, args)]
-        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
     return run
 

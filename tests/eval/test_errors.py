@@ -33,13 +33,6 @@ def test_foreign_values(value: Any, text: str) -> None:
     assert shown(value)[:77] == text[:77]
 
 
-def test_a_nested_value() -> None:
-    value: list[Any] = []
-    for _ in range(10**5):
-        value = [value]
-    assert shown(value) == "[[[[[[[...]]]]]]]"
-
-
 def test_foreign_texts() -> None:
     assert printable("a\x1bß\n") == r"a\x1bß\n"
     assert printable("abc", 3) == "abc"

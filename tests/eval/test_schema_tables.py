@@ -24,9 +24,7 @@ def test_columns_in_any_order() -> None:
     ("found", "problem"),
     [
         (pa.schema([]), "column 'n' is missing: expected type int64"),
-        (pa.schema([*SCHEMA, pa.field("z", pa.int8())]), "column 'z' has type int8"),
         (pa.schema([*SCHEMA, SCHEMA.field("n")]), "column 'n' has type int64: expected no such column, or only one"),
-        (pa.schema([pa.field("n", pa.int32()), SCHEMA.field("x")]), "column 'n' has type int32: expected int64"),
         (pa.schema([SCHEMA.field("n"), pa.field("x", pa.list_(pa.float16()))]), "column 'x' has type"),
         (pa.schema([pa.field("\x1b" * 99, pa.int8())]), r"column '\x1b"),
     ],

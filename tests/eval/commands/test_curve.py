@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.files import file_hash
 from tests.facts import says
 
@@ -23,7 +23,7 @@ def printed(subset: str, update: int, **values: str) -> str:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> Run:
     """Run ``curve`` where the logs are: exit status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     for name in ("training-a.log", "training-b.log"):
@@ -31,14 +31,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     small = [printed("test", 100 * n, aer=aer, aer_l0_n_awo=aer, loss="2.5") for n, aer in enumerate(("0.5", "0.25"))]
     Path("small.log").write_text("".join(small), encoding="utf-8")
 
-    def command(*arguments: str) -> tuple[int, str, str]:
-        try:
-            status = main(["curve", *arguments])
-        except SystemExit as error:  # argparse
-            status = int(error.code or 0)
-        return status, *capsys.readouterr()
-
-    return command
+    return partial(call, "curve")
 
 
 def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:

@@ -43,12 +43,3 @@ def test_a_signature_of_another_form(
     assert status == 1
     assert says(messages, f"run: damaged, or not a directory of alignments ( … {text}")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_signature_that_would_change_the_terminal(tmp_path: Path, call: Callable[..., Any]) -> None:
-    signature = {"extraction": {"rule\x1b": "\x1b[31m", "run": "other"}}
-    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1, signature=signature)
-    status, _, messages = call("merge", directory, "-o", tmp_path / "out")
-    assert status == 0
-    assert messages.startswith(f"run:{json_hash(signature)}|sentences:1|rule\\x1b:")
-    assert "\x1b" not in messages

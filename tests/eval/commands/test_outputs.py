@@ -29,7 +29,6 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
 }
 #: The same commands with other ways to name their output, and score's hypothesis.
-ALSO = {"extract": ("--output",), "sweep": ("--out", "--output"), "symmetrize": ("--output",)}
 #: Commands whose output is known by its ending.
 PICTURES = ("curve", "plot")
 
@@ -90,12 +89,3 @@ def test_no_such_directory_and_read_only(call: Call, directory: Path, name: str)
     place.write_text("mine")
     place.chmod(0o444)
     assert f"there{ending}: the file is read-only" in refuse(call, directory, name, place, "--overwrite")
-
-
-@pytest.mark.parametrize("name", ALSO)
-def test_other_names_of_the_option_still_work(call: Call, directory: Path, name: str) -> None:
-    *words, option = COMMANDS[name]
-    assert option == "-o"
-    for number, other in enumerate(ALSO[name]):
-        assert call(*words, other, directory / f"{number}")[0] == 0
-        assert (directory / f"{number}").exists()

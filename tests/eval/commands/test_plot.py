@@ -111,31 +111,6 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
 # --- options
 
 
-def test_grid_of_everything(run: Path, tmp_path: Path, call: Call) -> None:
-    """A row of panels for each kind and layer, one for each head and the whole layer."""
-    assert call(run, "--grid", "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
-    expected = {
-        f"predicted-{row}-{head}": links(run, kind=kind, layer=layer, head=None if head == 3 else head)
-        for row, (kind, layer) in enumerate([("attn_w", 0), ("attn_w", 1), ("attn_n", 0), ("attn_n", 1)])
-        for head in range(4)
-    }
-    assert groups(tmp_path / "p.svg", "predicted") == expected
-    titles = [text for text in texts(tmp_path / "p.svg") if re.match("layer", text)]
-    assert titles[:4] == [f"layer 0{head}, weights" for head in (", head 0", ", head 1", ", head 2", "")]
-    assert len(titles) == 16
-
-
-def test_tokens(run: Path, gold: Path, tmp_path: Path, call: Call) -> None:
-    """Gold 0-0 is of the words a@@ b and x; 1-1 of c and y@@ z: two marks each."""
-    status, _, stderr = call(run, "--layer", 1, "--level", "token", "--gold", gold, "--gold-base", 1)
-    assert status == 0
-    assert "|level:token|" in stderr
-    assert groups(tmp_path / "p.svg", "sure") == {"sure-0-0": 3}
-    assert groups(tmp_path / "p.svg", "possible") == {"possible-0-0": 2}
-    shown = Counter(texts(tmp_path / "p.svg"))
-    assert [shown[token] for token in ("a@@", "b", "c", ".", "</s>", "x", "y@@", "z")] == [1, 1, 1, 2, 1, 1, 1, 1]
-
-
 def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     hyp = tmp_path / "links.pharaoh"
     hyp.write_text("0-0 1-0 2-1 0-2\n\n0-0\n", encoding="utf-8")

@@ -127,19 +127,6 @@ def test_bad_input(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
-def test_texts_are_compared_with_the_records(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    source.write_text("ab c .\n" + "1 2 3 4 5 6\n" + "ab c .\n" * 2, encoding="utf-8")
-    target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" * 2, encoding="utf-8")
-    command = (inputs[0], "--gold", inputs[1], "--gold-base", 1, "--source", source, "--target", target, *FEW)
-    assert call("sweep", *command, "--out", tmp_path / "out")[0] == 0
-    target.write_text("x yz .\n" + "1 2 3 4 5 6\n" + "x yz .\n" + "x y z .\n", encoding="utf-8")
-    status, _, messages = call("sweep", *command, "--out", tmp_path / "other")
-    assert status == 1
-    assert says(messages, "sentence 3 (line 4) … 3 target words in the records … 4 in")
-    assert "--norm-subword-mark" in messages
-
-
 def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
     tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
 ) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Rectangle
 
-from alignment_eval.figures.heatmap import Grid, draw_heatmap, save_heatmaps, summary
+from alignment_eval.figures.heatmap import save_heatmaps, summary
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -60,15 +59,3 @@ def test_summary_is_of_the_rule_with_the_lowest_layer() -> None:
     assert list(grid.columns) == ["0", "1"]
     np.testing.assert_allclose(grid.values, [[60, 40], [np.nan, 30], [np.nan, np.nan], [np.nan, 35]])
     assert text == "Whole layers; rule b, null masked. Lowest: 30.0, norms, AWO, layer 1"
-
-
-def grid_of(values: np.ndarray, limits: tuple[float, float] = (0, 100)) -> Grid:
-    rows, columns = ([f"layer {n}" for n in range(values.shape[0])], [str(n) for n in range(values.shape[1])])
-    return Grid(values, rows, columns, "head", "AER %", limits)
-
-
-def test_the_lowest_cell_has_a_frame_unless_none_is_the_best() -> None:
-    values = np.array([[20.0, 30.0], [40.0, 10.0]])
-    frames = draw_heatmap(grid_of(values), "title").axes[0].patches
-    assert {frame.get_xy() for frame in frames if isinstance(frame, Rectangle)} == {(0.5, 0.5)}
-    assert not draw_heatmap(grid_of(values), "title", mark_lowest=False).axes[0].patches

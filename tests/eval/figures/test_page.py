@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from matplotlib import pyplot
 
 from alignment_eval.errors import UsageError
-from alignment_eval.figures.page import draw, draw_map, layout
+from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
@@ -83,21 +83,6 @@ def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
     assert all(f">{token}</text>" in svg for token in (*tokens.split(), "$y_2$", "$z^3$"))
 
 
-def test_maps_stand_side_by_side_where_they_fit_and_else_are_stacked() -> None:
-    side_by_side, stacked = draw(grid(2, 3)), draw(grid(2, 3), FigureOptions(width=3.0))
-    titles = [axes.get_title(loc="left") for axes in side_by_side.axes]
-    assert titles == [f"layer {r}, head {c}\nmax {1 + 10 * r + c}" for r in range(2) for c in range(3)]
-    assert titles == [axes.get_title(loc="left") for axes in stacked.axes]
-    # words under panels that have none below them, and beside the first of each line
-    assert [bool(axes.get_xticklabels()) for axes in side_by_side.axes] == [False] * 3 + [True] * 3
-    assert [bool(axes.get_yticklabels()) for axes in side_by_side.axes] == [True, False, False] * 2
-    assert [len(line) for line in layout(grid(2, 3), FigureOptions(width=3.0)).lines] == [2, 1, 2, 1]
-    assert [bool(axes.get_xticklabels()) for axes in stacked.axes] == [False, True, False, False, True, True]
-    boxes = [axes.get_position() for axes in stacked.axes]
-    assert boxes[0].x1 < boxes[1].x0
-    assert boxes[0].y0 > boxes[2].y1 > boxes[2].y0 > boxes[3].y1
-
-
 def two(size: int) -> Picture:
     side = plain(" ".join(["wort"] * size))
     return Picture("two maps", side, side, (tuple(Panel(name, np.ones((size, size))) for name in ("a", "b")),))
@@ -130,23 +115,6 @@ def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fi
         draw(two(30), FigureOptions(width=2.0))
     needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
     check_print(draw(two(30), FigureOptions(width=needed)))
-
-
-def test_a_map_on_axes(make_side: Callable[..., SentenceSide]) -> None:
-    panel = Panel("norms", np.random.default_rng(0).random((2, 3)))
-    axes = draw_map(panel, make_side("a b </s>"), make_side("x </s>"))
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "</s>"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "</s>"]
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")) == ("source", "target", "norms")
-    figure, (left, right) = pyplot.subplots(1, 2)
-    assert draw_map(panel, make_side("a b c"), make_side("x y"), left) is left
-    assert (left.has_data(), right.has_data()) == (True, False)
-    assert figure.get_layout_engine() is not None  # savefig cuts nothing off
-    sizes = []
-    for words in (2, 40):
-        side = make_side(" ".join(["wort"] * words))
-        sizes.append(tuple(draw_map(Panel("", np.ones((words, words))), side, side).figure.get_size_inches()))
-    assert (3, 0) < sizes[0] < sizes[1]
 
 
 def test_matplotlib_is_imported_only_to_draw() -> None:

@@ -116,12 +116,6 @@ def test_sparse_hypothesis_of_base_0_is_no_error(reader: Reader) -> None:
     assert reader.warnings == []
 
 
-@pytest.mark.parametrize(("sentences", "bases"), [(4, {0, 1}), (5, {1})])
-def test_bases_that_the_indices_allow(reader: Reader, sentences: int, bases: set[int]) -> None:
-    assert reader(diagonals(sentences), 1, base="1").file.bases == bases
-    assert reader(diagonals(sentences), 0, base="0").file.bases == {0}
-
-
 @pytest.mark.parametrize("link", [(0, 3), (3, 0)])
 def test_no_other_reading_is_advised_unless_all_links_fit_it(reader: Reader, link: tuple[int, int]) -> None:
     """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""

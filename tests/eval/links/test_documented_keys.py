@@ -25,78 +25,50 @@ def documented(section: str | None = None, table: int = 0, page: str = "formats.
     return [name for cell in first for name in re.findall(r"`([^`]+)`", cell)]
 
 
-@pytest.fixture
-def files(tmp_path: Path, make_records: Callable[..., Path], make_sentence: Callable[..., Any]) -> Path:
-    (tmp_path / "gold").write_text("0-0 1-1 2p2\n0-0\n")
-    (tmp_path / "hyp").write_text("0-0\n\n")
-    make_records(tmp_path / "records", [make_sentence(0), make_sentence(1)], signature={"forced": True})
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _files(
+    tmp_path: Path,
+    make_records: Callable[..., Path],
+    make_sentence: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("gold", "0-0 1-1 2p2\n0-0\n"), ("hyp", "0-0\n\n"), ("text", "a b c\na\n")):
+        Path(name).write_text(text)
+    make_records(Path("records"), [make_sentence(0), make_sentence(1)], signature={"forced": True})
 
 
-def test_score(files: Path, align_eval: Callable[..., Any]) -> None:
-    rows = files / "rows"
-    arguments = (
-        "--gold",
-        files / "gold",
-        "--gold-base",
-        0,
-        files / "hyp",
-        "--per-sentence",
-        rows,
-        "--overwrite",
-    )
-    names = documented("Output of `align-eval score`")
-    assert (
-        list(json.loads(align_eval("score", "--format", "json", *arguments, "--confidence", "--diagnose").stdout))
-        == names
-    )
-    assert list(json.loads(align_eval("score", "--format", "json", *arguments).stdout)) == [
-        name for name in names if name not in ("confidence", "diagnosis")
-    ]
-    assert rows.read_text().splitlines()[0].split("\t") == documented("Output of `align-eval score`", 1)
+GOLD = ("--gold", "gold", "--gold-base", 0)
+SCORE, SWEEP = "Output of `align-eval score`", "Output of `align-eval extract` and `sweep`"
 
 
-def test_compare(files: Path, align_eval: Callable[..., Any]) -> None:
-    done = align_eval(
-        "compare", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "hyp", files / "hyp"
-    )
-    assert list(json.loads(done.stdout)) == documented(page="commands/compare.md")
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [
+        (("score", *GOLD, "hyp", "--confidence", "--diagnose"), {"section": SCORE}),
+        (("compare", *GOLD, "hyp", "hyp"), {"page": "commands/compare.md"}),
+        (("errors", *GOLD, "hyp", "--source", "text", "--target", "text"), {"table": 1, "page": "commands/errors.md"}),
+    ],
+)
+def test_json(call: Callable[..., Any], command: tuple[object, ...], table: dict[str, Any]) -> None:
+    assert list(json.loads(call(*command, "--format", "json")[1])) == documented(**table)
 
 
-def test_errors(files: Path, align_eval: Callable[..., Any]) -> None:
-    for name in ("source", "target"):
-        (files / name).write_text("a b c\na\n")
-    texts = ("--source", files / "source", "--target", files / "target")
-    done = align_eval("errors", "--format", "json", "--gold", files / "gold", "--gold-base", 0, files / "hyp", *texts)
-    assert list(json.loads(done.stdout)) == documented(table=1, page="commands/errors.md")
+def test_files(call: Callable[..., Any]) -> None:
+    assert call("score", *GOLD, "hyp", "--per-sentence", "rows")[0] == 0
+    assert Path("rows").read_text().splitlines()[0].split("\t") == documented(SCORE, 1)
+    assert call("sweep", "records", *GOLD, "--out", "out", "--kinds", "attn_w")[0] == 0
+    assert Path("out/sweep.csv").read_text().splitlines()[0].split(",") == documented(SWEEP)
+    content = json.loads(Path("out/sweep.json").read_text())
+    assert list(content) == documented(SWEEP, 1)
+    assert list(content["rows"][0]) == documented(SWEEP)
+    given = ("--dev-gold", *GOLD[1:], "--kinds", "attn_w")
+    assert call("select", "records", *given, "--output", "choice")[0] == 0
+    assert list(json.loads(Path("choice").read_text())) == documented(page="commands/select.md")
 
 
-def test_sweep(files: Path, align_eval: Callable[..., Any]) -> None:
-    out = files / "out"
-    done = align_eval(
-        "sweep", files / "records", "--gold", files / "gold", "--gold-base", 0, "--out", out, "--kinds", "attn_w"
-    )
-    assert done.returncode == 0, done.stderr
-    section = "Output of `align-eval extract` and `sweep`"
-    assert (out / "sweep.csv").read_text().splitlines()[0].split(",") == documented(section)
-    content = json.loads((out / "sweep.json").read_text())
-    assert list(content) == documented(section, 1)
-    assert list(content["rows"][0]) == documented(section)
-
-
-def test_select(files: Path, align_eval: Callable[..., Any]) -> None:
-    choice = files / "choice"
-    done = align_eval(
-        *("select", files / "records", "--dev-gold", files / "gold", "--gold-base", 0, "--output", choice),
-        *("--kinds", "attn_w"),
-    )
-    assert done.returncode == 0, done.stderr
-    content = json.loads(choice.read_text())
-    assert list(content) == documented(page="commands/select.md")
-
-
-def test_records(files: Path) -> None:
+def test_records() -> None:
     import pyarrow.parquet as pq
 
     names = documented("Records: what `--norm-records DIR` writes")
-    assert set(pq.read_table(files / "records").column_names) <= set(names)
+    assert set(pq.read_table("records").column_names) <= set(names)

@@ -215,7 +215,6 @@ REFUSED = [
     ("simalign.script", "simalign.script:1: '0' … i-j"),
     ("fast_align.s", "'|||' … (fast_align -s) … sed '"),
     ("mask-align", "give --{role}-base 1"),
-    ("awesome.prob", "awesome.prob:1: '0.25' … i-j"),
     ("awesome.words", "awesome.words:1: 'er<sep>he' … i-j"),
     ("fairseq.soft", "weights … i-j … --print-alignment hard"),
     ("giza.a3", "giza.a3:1: line 1 looks like GIZA's A3 format; convert it with"),

@@ -22,8 +22,6 @@ def parsed(*words: str) -> argparse.Namespace:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (("--heads", "1"), ExtractionOptions("attn_n", 1, setting="awo", rule="balanced=0.25")),
-        (("--layer", "1", "--rule", "top-k=2"), ExtractionOptions("attn_n", 1, setting="awo", rule="top-k=2")),
         (
             ("--heads", "1.2", "--kind", "attn_w", "--setting", "awi", "--rule", "kobayashi2020", "--null", "mask"),
             ExtractionOptions("attn_w", 1, 2, "awi", null="mask"),

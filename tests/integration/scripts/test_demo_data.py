@@ -11,8 +11,6 @@ import pytest
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 LANGUAGES = ("de", "en")
-PAIRS = 60
-LINK = re.compile(r"([1-9][0-9]*)([-p])([1-9][0-9]*)")
 
 
 def read_lines(path):
@@ -26,26 +24,9 @@ def texts():
     return {language: read_lines(DEMO / f"demo.{language}") for language in LANGUAGES}
 
 
-@pytest.fixture(scope="module")
-def links():
-    """Per sentence: (source, kind, target), counted from 1; the package's parser is not used to check its own input."""
-    gold = []
-    for line in read_lines(DEMO / "demo.talp"):
-        matches = [LINK.fullmatch(item) for item in line.split(" ")]
-        assert all(matches), line
-        gold.append([(int(m.group(1)), m.group(2), int(m.group(3))) for m in matches if m])
-    return gold
-
-
 def letters(line):
     """A line as its letters and digits, so that case, tokenisation and punctuation do not hide a copy."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFC", line).lower())
-
-
-def test_links_lie_within_their_sentences(texts, links):
-    for source, target, sentence in zip(texts["de"], texts["en"], links):
-        assert max(i for i, _, _ in sentence) <= len(source.split()), source
-        assert max(j for _, _, j in sentence) <= len(target.split()), target
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

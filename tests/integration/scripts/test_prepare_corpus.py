@@ -91,31 +91,15 @@ def test_corpus_characters_that_other_tools_take_for_line_ends(corpus):
 
 
 CORPUS_ERRORS = [
-    (
-        (b"a\n\nc\n", b"x\nz\n"),
-        (),
-        "raw.t ends after 2 lines, but TMP/raw.s goes on",
-    ),
-    (
-        (b"a\n", b"x\ny\n"),
-        (),
-        "raw.s ends after 1 lines, but TMP/raw.t goes on",
-    ),
-    (
-        (b"a\n\xe4\n", b"x\ny\n"),
-        (),
-        "raw.s:2: byte 0xe4 is not utf-8 … --encoding",
-    ),
+    ((b"a\n\nc\n", b"x\nz\n"), (), "raw.t ends after 2 lines, but TMP/raw.s goes on"),
+    ((b"a\n", b"x\ny\n"), (), "raw.s ends after 1 lines, but TMP/raw.t goes on"),
+    ((b"a\n\xe4\n", b"x\ny\n"), (), "raw.s:2: byte 0xe4 is not utf-8 … --encoding"),
     (
         (b"a\n\n", b"\ny\n"),
         (),
         "raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side, 0 in an excluded text, … 0 too uneven)",
     ),
-    (
-        (b"a\n", b" \n"),
-        ("--exclude", "TMP/raw.t"),
-        "raw.t: … no sentences",
-    ),
+    ((b"a\n", b" \n"), ("--exclude", "TMP/raw.t"), "raw.t: … no sentences"),
 ]
 
 
@@ -130,14 +114,8 @@ def test_corpus_errors_name_the_place_and_leave_nothing(corpus, tmp_path, files,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--source", "a", "b"),
-            "--source names 2 files and --target 1;",
-        ),
-        (
-            ("--encoding", "no-such"),
-            "--encoding no-such: unknown encoding",
-        ),
+        (("--source", "a", "b"), "--source names 2 files and --target 1;"),
+        (("--encoding", "no-such"), "--encoding no-such: unknown encoding"),
     ],
 )
 def test_corpus_usage_errors(corpus, options, message):
