@@ -22,25 +22,6 @@ def site_of(model, block, number=0):
     return next(site for site in sites(model) if (site.block, site.number) == (block, number))
 
 
-def test_sites_by_stack_and_layer(build):
-    model = build(swap=False)
-    found = [(site.block, site.number) for site in sites(model)]
-    assert found == [(ENCODER_SELF, 0), (ENCODER_SELF, 1)] + [
-        (block, layer) for layer in range(3) for block in (DECODER_SELF, DECODER_CROSS)
-    ]
-    for block, stack, attention, norm in (
-        (ENCODER_SELF, model.encoder, "self_attn", "self_attn_layer_norm"),
-        (DECODER_SELF, model.decoder, "self_attn", "self_attn_layer_norm"),
-        (DECODER_CROSS, model.decoder, "encoder_attn", "encoder_attn_layer_norm"),
-    ):
-        site = site_of(model, block, 1)
-        assert site.attention is getattr(stack.layers[1], attention)
-        assert site.layer_norm is getattr(stack.layers[1], norm)
-        assert str(site) == f"model TransformerModel, {block.partition('.')[0]} layer 1"
-        site.check()
-    assert not list(sites(torch.nn.Linear(1, 1)))
-
-
 def test_all_layers_are_found_in_training_with_layer_drop(build):
     """Iterating over fairseq's list of layers leaves some out then."""
     model = build(swap=False, encoder_layerdrop=0.9, decoder_layerdrop=0.9).train()
