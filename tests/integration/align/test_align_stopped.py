@@ -155,20 +155,9 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
 def test_a_process_that_is_killed(tmp_path):
     """SIGKILL, and the same bytes as without it, in a directory that is made."""
     texts = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
-    model = [
-        "--path",
-        DEMO / "checkpoint.pt",
-        "--data",
-        DEMO,
-        "-s",
-        "de",
-        "-t",
-        "en",
-        "--bpe-codes",
-        DEMO / "codes.bpe",
-    ]
+    model = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
     tmp_path = tmp_path / "new" / "directory"
-    options = [*model, *texts, "--cpu", "--confidences", "--window", 1]
+    options = [*model, "--bpe-codes", DEMO / "codes.bpe", *texts, "--cpu", "--confidences", "--window", 1]
     command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, options), "-o"]
     partial = tmp_path / "out.partial"
     with subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL) as process:

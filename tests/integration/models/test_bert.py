@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,12 @@ from fairseq import checkpoint_utils, options
 from fairseq.data import data_utils
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq_cli import preprocess
-from torch.nn.functional import gelu, layer_norm, linear, relu
 
 import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.convert.bert import convert
 from fairseq_norm_plugin.convert.cli import main
+from tests.integration.models.test_marian import transformers
 
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("tokenizers")
@@ -36,7 +35,7 @@ CONFIG = {
     "max_position_embeddings": 16,
     "type_vocab_size": 2,
     "vocab_size": len(WORDS),
-    "layer_norm_eps": 1e-12,
+    "layer_norm_eps": 1e-6,
 }
 SENTENCES = ["The cats sat.", "The sitting cat [MASK] the mat .", "the"]
 IDS = [[3, 7, 8, 10, 9, 6, 4], [3, 7, 2, 8, 5, 7, 12, 6, 4], [3, 7, 4]]  # "sitting" cannot be spelt
@@ -48,71 +47,20 @@ def script(monkeypatch):
     return importlib.import_module
 
 
-def random_weights(head: bool = False) -> dict[str, torch.Tensor]:
-    """A random BERT under Hugging Face's names; small embeddings, as a trained one's, so that eps matters."""
-    generator = torch.Generator().manual_seed(1)
-    width, inner = CONFIG["hidden_size"], CONFIG["intermediate_size"]
-
-    def tensor(*shape: int, std: float = 0.5) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator) * std
-
-    linears = {
-        f"encoder.layer.{layer}.{name}": (rows, columns)
-        for layer in range(CONFIG["num_hidden_layers"])
-        for name, rows, columns in [
-            *((f"attention.self.{part}", width, width) for part in ("query", "key", "value")),
-            ("attention.output.dense", width, width),
-            ("intermediate.dense", inner, width),
-            ("output.dense", width, inner),
-        ]
-    }
-    norms = ["embeddings.LayerNorm"]
-    norms += [f"encoder.layer.{i}.{part}.LayerNorm" for i in (0, 1) for part in ("attention.output", "output")]
-    weights = {
-        "embeddings.word_embeddings.weight": tensor(len(WORDS), width, std=0.01),
-        "embeddings.position_embeddings.weight": tensor(CONFIG["max_position_embeddings"], width, std=0.01),
-        "embeddings.token_type_embeddings.weight": tensor(2, width, std=0.01),
-        "embeddings.position_ids": torch.arange(16)[None],
-    }
-    if head:
-        linears["cls.predictions.transform.dense"] = (width, width)
-        norms.append("cls.predictions.transform.LayerNorm")
-        weights["cls.predictions.bias"] = tensor(len(WORDS))
-        weights["cls.predictions.decoder.weight"] = weights["embeddings.word_embeddings.weight"].clone()
-    else:
-        linears["pooler.dense"] = (width, width)
-    for name, shape in linears.items():
-        weights.update({f"{name}.weight": tensor(*shape), f"{name}.bias": tensor(shape[0])})
-    for name in norms:
-        weights.update({f"{name}.weight": 1 + tensor(width), f"{name}.bias": tensor(width)})
-    return weights
+def reference(name: str, **changes):
+    """A random model of Transformers and its weights; its embeddings are small, as a trained one's: eps matters."""
+    torch.manual_seed(1)
+    config = transformers("BertConfig")(**{**CONFIG, **changes}, attn_implementation="eager")
+    model = transformers(name)(config).eval()
+    for parameter, tensor in model.named_parameters():
+        tensor.data.normal_(std=0.01 if "_embeddings." in parameter else 0.5)
+    return model, {key: tensor.clone() for key, tensor in model.state_dict().items()}
 
 
-def bert(weights: dict[str, torch.Tensor], ids: list[int], activation=gelu) -> list[torch.Tensor]:
-    """Every layer's hidden states [T, D] of one sentence, by the formulas of Devlin et al. 2019."""
-    heads = CONFIG["num_attention_heads"]
-
-    def dense(name: str, x: torch.Tensor) -> torch.Tensor:
-        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def norm(name: str, x: torch.Tensor) -> torch.Tensor:
-        deviation = x - x.mean(-1, keepdim=True)
-        scale = (deviation.pow(2).mean(-1, keepdim=True) + CONFIG["layer_norm_eps"]).sqrt()
-        return deviation / scale * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.token_type_embeddings.weight"][0]
-    x = norm("embeddings.LayerNorm", x + weights["embeddings.position_embeddings.weight"][: len(ids)])
-    states = [x]
-    for number in range(CONFIG["num_hidden_layers"]):
-        layer = f"encoder.layer.{number}"
-        q, k, v = (dense(f"{layer}.attention.self.{part}", x).chunk(heads, -1) for part in ("query", "key", "value"))
-        mixed = [torch.softmax(a @ b.T / math.sqrt(a.size(-1)), -1) @ c for a, b, c in zip(q, k, v)]
-        attended = dense(f"{layer}.attention.output.dense", torch.cat(mixed, -1))
-        x = norm(f"{layer}.attention.output.LayerNorm", x + attended)
-        inner = activation(dense(f"{layer}.intermediate.dense", x))
-        x = norm(f"{layer}.output.LayerNorm", x + dense(f"{layer}.output.dense", inner))
-        states.append(x)
-    return states
+@torch.no_grad()
+def hidden(model, ids: list[int]) -> list[torch.Tensor]:
+    """Every layer's hidden states [T, D] of one sentence by Transformers."""
+    return [state[0] for state in model(torch.tensor([ids]), output_hidden_states=True).hidden_states]
 
 
 def save(directory: Path, weights: dict[str, torch.Tensor], config=CONFIG, words=WORDS) -> Path:
@@ -143,7 +91,7 @@ def fairseq_ids(task, ids: list[int]) -> list[int]:
 
 def test_from_a_model_and_text_to_hidden_states(script, tmp_path):
     """The commands of docs/bert.md; sentences of different lengths also in one batch."""
-    weights = random_weights()
+    theirs, weights = reference("BertModel")
     directory = save(tmp_path / "model", weights)
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SENTENCES))
     assert main(["bert", str(directory), str(tmp_path / "bert")]) == 0
@@ -161,9 +109,10 @@ def test_from_a_model_and_text_to_hidden_states(script, tmp_path):
     with torch.no_grad():
         features, _ = model(data_utils.collate_tokens(list(map(torch.tensor, found)), 1), features_only=True)
     for sentence, ids, row in zip(found, IDS, features):
-        for ours, reference in zip(states(model, sentence), bert(weights, ids)):
-            torch.testing.assert_close(ours, reference, rtol=0, atol=1e-5)
-        torch.testing.assert_close(row[: len(ids)], bert(weights, ids)[-1], rtol=0, atol=1e-5)
+        expected = hidden(theirs, ids)
+        for state, other in zip(states(model, sentence), expected, strict=True):
+            torch.testing.assert_close(state, other, rtol=0, atol=1e-5)
+        torch.testing.assert_close(row[: len(ids)], expected[-1], rtol=0, atol=1e-5)
 
 
 def converted(tmp_path, weights, **changes):
@@ -172,36 +121,18 @@ def converted(tmp_path, weights, **changes):
     return load(tmp_path / "out", tmp_path / "out")
 
 
-def test_the_eps_matters_and_survives(tmp_path):
-    weights = random_weights()
-    model, task = converted(tmp_path, weights)
-    norms = [module for module in model.modules() if isinstance(module, torch.nn.LayerNorm)]
-    assert len(norms) == 6
-    assert {module.eps for module in norms} == {1e-12}
-    for module in norms:
-        module.eps = 1e-5  # fairseq's own
-    difference = states(model, fairseq_ids(task, IDS[0]))[0] - bert(weights, IDS[0])[0]
-    assert difference.abs().max() > 1e-2
-
-
 def test_the_masked_lm_head_comes_along(tmp_path):
-    weights = random_weights(head=True)
+    theirs, weights = reference("BertForMaskedLM")
     model, task = converted(tmp_path, weights)
-    hidden = bert(weights, IDS[1])[-1]
-    name = "cls.predictions.transform"
-    hidden = gelu(linear(hidden, weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]))
-    hidden = layer_norm(
-        hidden, (12,), weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"], CONFIG["layer_norm_eps"]
-    )
-    reference = linear(hidden, weights["embeddings.word_embeddings.weight"], weights["cls.predictions.bias"])
     with torch.no_grad():
         logits, _ = model(torch.tensor([fairseq_ids(task, IDS[1])]))
+        expected = theirs(torch.tensor([IDS[1]])).logits[0]
     every = fairseq_ids(task, list(range(len(WORDS))))
-    torch.testing.assert_close(logits[0][:, every], reference, rtol=0, atol=1e-5)
+    torch.testing.assert_close(logits[0][:, every], expected, rtol=0, atol=1e-5)
 
 
 def test_without_a_head_predictions_are_nan(tmp_path):
-    model, task = converted(tmp_path, random_weights())
+    model, task = converted(tmp_path, reference("BertModel")[1])
     with torch.no_grad():
         logits, _ = model(torch.tensor([fairseq_ids(task, IDS[0])]))
     assert logits.isnan().all()
@@ -209,30 +140,27 @@ def test_without_a_head_predictions_are_nan(tmp_path):
 
 def test_names_of_old_models(tmp_path):
     """A .bin in half precision under the names of TensorFlow's models, with the heads' prefix."""
-    weights = {name: tensor.half() for name, tensor in random_weights(head=True).items()}
+    theirs, weights = reference("BertForMaskedLM")
+    theirs.load_state_dict({name: tensor.half().float() for name, tensor in weights.items()})
 
     def old(name: str) -> str:
-        name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-        return name if name.startswith("cls.") else f"bert.{name}"
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
     directory = save(tmp_path / "model", {})
     (directory / "model.safetensors").unlink()
-    torch.save({old(name): tensor for name, tensor in weights.items()}, directory / "pytorch_model.bin")
+    torch.save({old(name): tensor.half() for name, tensor in weights.items()}, directory / "pytorch_model.bin")
     convert(directory, tmp_path / "out")
     model, task = load(tmp_path / "out", tmp_path / "out")
-    reference = bert({name: tensor.float() for name, tensor in weights.items()}, IDS[0])
-    torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
+    found = states(model, fairseq_ids(task, IDS[0]))[-1]
+    torch.testing.assert_close(found, hidden(theirs, IDS[0])[-1], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "activation"),
-    [("relu", relu), ("gelu_new", lambda x: gelu(x, approximate="tanh"))],
-)
-def test_activations(tmp_path, name, activation):
-    weights = random_weights()
+@pytest.mark.parametrize("name", ["relu", "gelu_new"])
+def test_activations(tmp_path, name):
+    theirs, weights = reference("BertModel", hidden_act=name)
     model, task = converted(tmp_path, weights, hidden_act=name)
-    reference = bert(weights, IDS[0], activation)
-    torch.testing.assert_close(states(model, fairseq_ids(task, IDS[0]))[-1], reference[-1], rtol=0, atol=1e-5)
+    found = states(model, fairseq_ids(task, IDS[0]))[-1]
+    torch.testing.assert_close(found, hidden(theirs, IDS[0])[-1], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +176,14 @@ def test_activations(tmp_path, name, activation):
     ],
 )
 def test_other_models_are_refused(tmp_path, change, message):
-    model = save(tmp_path / "model", random_weights(), {**CONFIG, **change})
+    model = save(tmp_path / "model", reference("BertModel")[1], {**CONFIG, **change})
     with pytest.raises(InputError, match=message):
         convert(model, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
 
 def test_an_untied_head_is_refused(tmp_path):
-    weights = random_weights(head=True)
+    weights = reference("BertForMaskedLM")[1]
     weights["cls.predictions.decoder.weight"] += 1
     with pytest.raises(InputError, match="differs from the word embeddings"):
         convert(save(tmp_path / "model", weights), tmp_path / "out")
@@ -270,13 +198,13 @@ def test_an_untied_head_is_refused(tmp_path):
     ],
 )
 def test_vocabularies_that_fairseq_would_read_otherwise(tmp_path, words, message):
-    model = save(tmp_path / "model", random_weights(), words=words)
+    model = save(tmp_path / "model", reference("BertModel")[1], words=words)
     with pytest.raises(InputError, match=message):
         convert(model, tmp_path / "out")
 
 
 def test_wrong_files_are_named(tmp_path, capsys):
-    model = save(tmp_path / "model", random_weights())
+    model = save(tmp_path / "model", reference("BertModel")[1])
 
     def refused(said):
         assert main(["bert", str(model), str(tmp_path / "out")]) == 1

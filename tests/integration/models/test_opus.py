@@ -166,18 +166,6 @@ def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, 
         assert says(capsys.readouterr().err, said)
 
 
-def test_maps_are_chosen_on_the_text(opus, run, capsys):
-    subwords = subwords_of(opus)
-    chosen = run(*subwords)
-    words = ["calibrate", "--path", opus / "out" / "checkpoint.pt", "--data", opus / "out", "-s", "de", "-t", "en"]
-    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--cpu", *subwords]
-    assert align.main([str(word) for word in words]) == 0
-    assert "60 pairs" in capsys.readouterr().out
-    profile = opus / "out" / "checkpoint.pt.align.json"
-    assert run(*subwords) == chosen
-    profile.unlink()
-
-
 def test_translations_have_alignments(generate, tmp_path):
     output = generate(
         "--max-len-b", 9, "--beam", 2, "--print-alignment", "hard", "--norm-alignments", tmp_path / "links"

@@ -153,16 +153,6 @@ def test_layer_drop_leaves_every_layer_its_number(monitored, logged):
     assert math.isfinite(float(found["aer_l1_n_awo"]))
 
 
-def test_a_checkpoint_is_used_where_the_gold_is_not(monitored, norm, gold, tmp_path):
-    copy = tmp_path / "gone.talp"
-    copy.write_bytes(gold.read_bytes())
-    path = monitored("elsewhere", path=copy)
-    copy.unlink()
-    assert len(norm("--beam", 1, "--gen-subset", "test", path=path).lines("H")) == 12
-    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)])
-    assert model is not None
-
-
 def run_validate(path, data, *extra, overrides="{}"):
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf

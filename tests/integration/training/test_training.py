@@ -33,12 +33,6 @@ def batches(train_config):
     return make
 
 
-def test_validation_sees_every_sentence(batches):
-    assert sorted(id_ for batch in batches("translation_norm", "valid", training=True) for id_ in batch) == list(
-        range(11)
-    )
-
-
 def test_training_keeps_fairseqs_batches(batches):
     expected = batches("translation", "train", training=True)
     assert batches("translation_norm", "train", training=True) == expected
@@ -76,9 +70,3 @@ def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command,
     assert len(expected) == 12 * len(HYPOTHESES)
     assert norm(*BEAM, path=path).lines(*HYPOTHESES) == expected
     assert norm(*BEAM, "--print-alignment", "hard", path=path).lines(*HYPOTHESES) == expected
-
-
-def test_translating_in_validation_records_nothing(trained, tmp_path):
-    """--eval-bleu builds a generator and runs inference steps during training."""
-    options = ["--eval-bleu", "--eval-bleu-remove-bpe", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}']
-    trained("bleu", *options, "--valid-subset", "valid", task="translation_norm")

@@ -8,7 +8,6 @@ import pytest
 from alignment_eval.figures.style import DEFAULT
 from fairseq_norm_plugin.analyze import figures
 from fairseq_norm_plugin.analyze.figures import save_figures
-from tests.drawn import meshes
 from tests.eval.figures.printed import check_print
 
 
@@ -79,20 +78,6 @@ def test_lines_are_the_means_of_whole_blocks_in_percent(tables, drawn):
     check_print(figure)
 
 
-def test_a_constant_kind_has_no_line(tables, drawn):
-    assert [line.get_label() for line in drawn(tables)["mixing-decoder-cross"].axes[0].lines] == ["norms, residual"]
-
-
-def test_heads_of_norms_as_a_heatmap_where_there_are_any(tables, drawn):
-    saved = drawn(tables)
-    assert "mixing-heads-decoder-cross" not in saved
-    axes = saved["mixing-heads-encoder-self"].axes[0]
-    image = meshes(axes)[0].get_array()
-    assert image.tolist() == [pytest.approx([0, 10, 20]), pytest.approx([50, 60, 70])]
-    assert [text.get_text() for text in axes.texts] == ["0.0", "10.0", "20.0", "50.0", "60.0", "70.0"]
-    assert not axes.patches  # no head is the best
-
-
 def points(axes):
     return {c.get_label(): sorted(map(tuple, c.get_offsets().tolist())) for c in axes.collections}
 
@@ -115,14 +100,3 @@ def test_without_frequencies_the_text_itself_is_counted(tables, drawn):
     assert points(axes) == {"layer 0, ρ 0.25": [(5, 1.0), (7, 2.0), (9, 0.5)]}
     assert axes.get_xlabel() == "frequency in the analysed text"
     assert len(beside.collections) == 1
-
-
-@pytest.mark.parametrize("factor", [1, 1000])
-def test_frequencies_have_no_exponents(tables, drawn, factor):
-    """They were drawn at 4.9 points."""
-    tables["token_norms"]["frequency"] *= factor
-    figure = drawn(tables)["norm-frequency-encoder-self"]
-    figure.draw_without_rendering()
-    labels = [label.get_text() for label in figure.axes[0].get_xticklabels(which="both")]
-    assert f"{100 * factor:,}" in labels
-    assert not [label for label in labels if "$" in label]

@@ -46,16 +46,6 @@ def test_every_block_has_the_kinds_that_apply_to_it(build, analyse):
     assert positions.to_dict() == {ENCODER_SELF: [7 + 3 + 4 + 3], DECODER_SELF: [5 + 6 + 2], DECODER_CROSS: [13 + 3]}
 
 
-def test_sizes_are_those_of_the_text(build, analyse):
-    analysis = analyse(build())
-    assert analysis.size() == {
-        "sentences": 3,
-        "tokens": {"source": 17, "target": 16},
-        "positions_with_nothing_to_mix": {f"{DECODER_SELF} {layer}": 3 for layer in range(3)},
-    }
-    assert analysis.languages == ("de", "en")
-
-
 def test_whole_numbers_stay_whole_where_some_are_missing(build, analyse):
     tables = analyse(build()).tables()
     frequency = tables["token_norms"].groupby("token")["frequency"].first()

@@ -183,16 +183,6 @@ def test_special_tokens_have_no_frequency_and_are_in_no_correlation(build, make_
     }
 
 
-def test_what_is_constant_has_no_correlation(build, make_sample, token_types):
-    """``attnres_w`` of encoder-decoder attention is 0.5 by definition, apart from rounding."""
-    statistics = BlockStatistics(DECODER_CROSS, ("attnres_w", "attnres_n"), token_types, token_types)
-    run(build(), [make_sample([(20, 20)] * 4)], DECODER_CROSS, 1, statistics)
-    weights, norms = statistics.mixing_by_frequency()
-    assert weights["types"] == norms["types"] > 5
-    assert math.isnan(weights["spearman"])
-    assert -1 < norms["spearman"] < 1
-
-
 def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():
     x, y = [1, 2, 2, 4, 9], [3, 1, 1, 0, 7]
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)

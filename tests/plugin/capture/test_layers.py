@@ -22,56 +22,10 @@ def site_of(model, block, number=0):
     return next(site for site in sites(model) if (site.block, site.number) == (block, number))
 
 
-def test_sites_by_stack_and_layer(build):
-    model = build(swap=False)
-    found = [(site.block, site.number) for site in sites(model)]
-    assert found == [(ENCODER_SELF, 0), (ENCODER_SELF, 1)] + [
-        (block, layer) for layer in range(3) for block in (DECODER_SELF, DECODER_CROSS)
-    ]
-    for block, stack, attention, norm in (
-        (ENCODER_SELF, model.encoder, "self_attn", "self_attn_layer_norm"),
-        (DECODER_SELF, model.decoder, "self_attn", "self_attn_layer_norm"),
-        (DECODER_CROSS, model.decoder, "encoder_attn", "encoder_attn_layer_norm"),
-    ):
-        site = site_of(model, block, 1)
-        assert site.attention is getattr(stack.layers[1], attention)
-        assert site.layer_norm is getattr(stack.layers[1], norm)
-        assert str(site) == f"model TransformerModel, {block.partition('.')[0]} layer 1"
-        site.check()
-    assert not list(sites(torch.nn.Linear(1, 1)))
-
-
 def test_all_layers_are_found_in_training_with_layer_drop(build):
     """Iterating over fairseq's list of layers leaves some out then."""
     model = build(swap=False, encoder_layerdrop=0.9, decoder_layerdrop=0.9).train()
     assert sum(1 for _ in sites(model)) == 2 + 2 * 3
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("half", [False, True])
-def test_weights_are_those_of_the_layer(build, before, half):
-    model = build(swap=False, encoder_normalize_before=before, decoder_normalize_before=before)
-    model = model.half() if half else model
-    for block in BLOCK_TYPES:
-        site = site_of(model, block, 1)
-        weights, layer = site.weights(), site.layer
-        assert site.pre_norm == before
-        assert torch.equal(weights.w_o, site.attention.out_proj.weight.float())
-        assert torch.equal(weights.b_o, site.attention.out_proj.bias.float())
-        assert weights.w_o.dtype == torch.float32
-        assert (weights.heads, weights.cross) == (4, block == DECODER_CROSS)
-        assert (weights.norm is None) == before
-        if not before:
-            assert torch.equal(weights.norm.weight, site.layer_norm.weight.float())
-            assert (weights.norm.eps, weights.norm.bias.dtype) == (1e-5, torch.float32)
-        network = weights.feed_forward
-        assert (network is None) == (block == DECODER_SELF)
-        if network is not None:
-            for name, parameter in (("w_1", layer.fc1.weight), ("b_1", layer.fc1.bias), ("b_2", layer.fc2.bias)):
-                assert torch.equal(getattr(network, name), parameter.float())
-            own, other = (network.norm, network.final_norm) if before else (network.final_norm, network.norm)
-            assert torch.equal(own.weight, layer.final_layer_norm.weight.float())
-            assert other is None
 
 
 def test_the_network_follows_self_attention_in_a_decoder_without_encoder_attention(build):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.distributed import utils as distributed_utils
 
 import fairseq_norm_plugin  # noqa: F401  # admits the safe types
 from alignment_eval.errors import InputError
@@ -129,24 +128,3 @@ def test_something_else(tmp_path, state, problem):
     assert len(str(error.value)) < 450
     assert "weights_only" not in str(error.value)
     assert error.value.__suppress_context__ or error.value.__context__ is None  # nor a traceback that says so
-
-
-def test_what_another_process_of_the_training_read_arrives(monkeypatch):
-    """Training in several processes: the first one reads a checkpoint and sends it, fairseq's omegaconf options too."""
-    sent = []
-
-    def broadcast(tensor, src, group):
-        if group == "sender":
-            sent.append(tensor.clone())
-        else:
-            tensor.copy_(sent.pop(0).reshape(tensor.shape))
-
-    monkeypatch.setattr(distributed_utils, "broadcast", broadcast)
-    monkeypatch.setattr(distributed_utils, "get_rank", {"sender": 0, "receiver": 1}.get)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(DEMO / "checkpoint.pt"))
-    distributed_utils.broadcast_object(state, 0, "sender", torch.device("cpu"))
-    received = distributed_utils.broadcast_object(None, 0, "receiver", torch.device("cpu"))
-    assert not sent
-    assert received["cfg"] == state["cfg"]
-    assert received["model"].keys() == state["model"].keys()
-    assert all(torch.equal(received["model"][name], weights) for name, weights in state["model"].items())

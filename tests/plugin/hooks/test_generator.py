@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
-from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import (
@@ -53,37 +51,6 @@ def test_the_incremental_map_is_the_teacher_forced_one(build, make_sample, tgt_d
     assert compared == beam * len(LENGTHS)
 
 
-@pytest.mark.parametrize("left_pad_source", [True, False])
-@pytest.mark.parametrize("left_pad_target", [True, False])
-def test_a_batch_is_each_sentence_alone(build, make_sample, tgt_dict, left_pad_source, left_pad_target):
-    model = build()
-    pads = {"left_pad_source": left_pad_source, "left_pad_target": left_pad_target}
-    batch = make_sample(LENGTHS, **pads)
-    scorer = NormSequenceScorer(tgt_dict, recorded=ALL)
-    together = scorer.generate([model], batch)
-    for i in range(len(LENGTHS)):
-        source, target = batch["net_input"]["src_tokens"][i], batch["target"][i]
-        alone = make_sample(LENGTHS[:1])
-        alone["net_input"]["src_tokens"] = source[source.ne(1)][None]
-        alone["net_input"]["src_lengths"] = source.ne(1).sum()[None]
-        alone["target"] = target[target.ne(1)][None]
-        alone["net_input"]["prev_output_tokens"] = alone["target"].roll(1, dims=1)
-        expected = scorer.generate([model], alone)[0][0][MAPS_KEY]
-        for name, array in together[i][0][MAPS_KEY].items():
-            np.testing.assert_allclose(array, expected[name], atol=2e-6, err_msg=name)
-
-
-def test_forced_scoring_keeps_fairseqs_scores_and_prints_what_it_records(build, make_sample, tgt_dict):
-    model, sample = build(), make_sample(LENGTHS)
-    expected = SequenceScorer(tgt_dict).generate([build(swap=False)], sample)
-    printed = PrintedMap("attn_n", 1, None, "awi", "soft", SPECIALS)
-    scored = NormSequenceScorer(tgt_dict, printed, ALL).generate([model], sample)
-    for (hypothesis,), (stock,) in zip(scored, expected):
-        assert torch.equal(hypothesis["positional_scores"], stock["positional_scores"])
-        map_ = layer_map(hypothesis[MAPS_KEY], "attn_n", 1)
-        assert [[f"{v:.6f}" for v in row] for row in map_[1:]] == hypothesis["alignment"]
-
-
 def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_dict):
     models, sample = [build(seed=1), build(seed=2)], make_sample(LENGTHS)
     names = recorded_quantities(["attn_w", "attn_n"], 2)
@@ -110,15 +77,6 @@ def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_di
         pads = sample["net_input"]["src_tokens"][i].eq(1)
         incremental = nbest[0]["attention"].t()[:, ~pads].numpy()
         np.testing.assert_allclose(incremental, nbest[0][MAPS_KEY]["layer_attn_n"][1], atol=1e-5)
-
-
-def test_nothing_stays_attached_when_the_model_raises(build, make_sample, tgt_dict):
-    model, sample = build(), make_sample(LENGTHS)
-    generator = NormSequenceGenerator([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), ALL)
-    sample["net_input"]["src_tokens"] = sample["net_input"]["src_tokens"] + 1000
-    with pytest.raises(IndexError):
-        generator.generate([model], sample)
-    assert not any(attention.captures for attention in norm_attentions(model))
 
 
 def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):

@@ -16,20 +16,15 @@ def options(maps):
     return Namespace(model=Namespace(guided_maps=maps))
 
 
-def test_guided_maps_have_their_setting():
-    assert guided_maps([options("0.0,1.0:awi,2:awo")]) == GUIDED  # AWI unless stated, as in training
-
-
-@pytest.mark.parametrize("maps", ["0.0:awi", "2:awo,1:awo", "", "the best", None, 7])
-def test_maps_of_one_setting_and_other_things_are_none(maps):
-    assert guided_maps([options(maps)]) == ()
-
-
-def test_a_model_that_was_not_guided():
-    assert guided_maps([Namespace(model=Namespace())]) == ()
-
-
-def test_members_of_an_ensemble_must_share_them():
-    assert guided_maps([options("0.0,1.0,2:awo")] * 2) == GUIDED
-    assert guided_maps([options("0.0,1.0,2:awo"), options("0.0,2:awo")]) == ()
-    assert guided_maps([options("0.0,1.0,2:awo"), Namespace(model=Namespace())]) == ()
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ([options("0.0,1.0:awi,2:awo")], GUIDED),  # AWI unless stated, as in training
+        *(([options(maps)], ()) for maps in ("0.0:awi", "2:awo,1:awo", "", "the best", None, 7)),
+        ([Namespace(model=Namespace())], ()),
+        ([options("0.0,1.0,2:awo")] * 2, GUIDED),
+        ([options("0.0,1.0,2:awo"), options("0.0,2:awo")], ()),
+    ],
+)
+def test_maps_of_both_settings_that_all_members_share(members, expected):
+    assert guided_maps(members) == expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -29,26 +28,6 @@ def test_missing_files_are_named(tmp_path):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
     with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
-
-
-def test_codes_of_both_sides_are_joint_codes_given_twice():
-    joint, both = (
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=codes)
-        for codes in (CODES, [CODES, str(CODES)])
-    )
-    one, other = (model.maps("verkehrsunfälle", "accidents") for model in (joint, both))
-    assert one.source.tokens == other.source.tokens
-    np.testing.assert_array_equal(one.layer_maps("attn_n"), other.layer_maps("attn_n"))
-
-
-def test_a_model_of_the_other_direction():
-    model = fairseq_norm_plugin.load(
-        DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=CODES, reverse_path=DEMO / "checkpoint.en-de.pt"
-    )
-    alone = fairseq_norm_plugin.load(DEMO / "checkpoint.en-de.pt", DEMO, "en", "de", bpe_codes=CODES)
-    maps = [one.maps("we are here .", "wir sind hier .").layer_maps("attn_n") for one in (model.reverse, alone)]
-    np.testing.assert_array_equal(*maps)
-    assert alone.reverse is None
 
 
 def test_options_that_do_not_go_together():

@@ -69,15 +69,6 @@ def test_its_own_translation(model):
     assert abs(maps.score - again.score) < 1e-4
 
 
-def test_an_ensemble_of_a_model_with_itself_is_the_model(model):
-    path = DEMO / "checkpoint.pt"
-    twice = fairseq_norm_plugin.load(f"{path}:{path}", DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
-    one, two = (m.maps("wir sind hier .", "we are here .") for m in (model, twice))
-    for kind in ("attn_w", "attn_n"):
-        np.testing.assert_allclose(two.head_maps(kind), one.head_maps(kind), atol=1e-6)
-        np.testing.assert_allclose(two.layer_maps(kind), one.layer_maps(kind), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("source", "target", "text"),
     [

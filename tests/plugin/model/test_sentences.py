@@ -49,26 +49,3 @@ def test_what_is_no_sentence_is_refused(given_):
 def test_lists_are_checked_before_the_first_pair(source, target, text):
     with pytest.raises(InputError, match=text):
         given_pairs(source, target)
-
-
-def test_a_generator_is_read_pair_by_pair():
-    read = []
-
-    def sentences(name, count):
-        for number in range(count):
-            read.append(f"{name}{number}")
-            yield f"{name}{number}"
-
-    pairs = given_pairs(sentences("a", 3), sentences("x", 2))
-    assert next(pairs)[:2] == ("a0", "x0")
-    assert read == ["a0", "x0"]
-    next(pairs)
-    with pytest.raises(InputError, match="target ends after 2 sentences"):
-        next(pairs)
-    assert [pair.target for pair in given_pairs(sentences("a", 2), None)] == [None, None]
-
-
-def test_pairs_come_in_order_with_names():
-    first, second = given_pairs(["a", [4]], pd.Series(["x", "y"]))
-    assert first == ("a", "x", ("source[0]", "target[0]"))
-    assert second == ([4], "y", ("source[1]", "target[1]"))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from fairseq.data import Dictionary
 
-from alignment_eval.errors import UsageError
 from fairseq_norm_plugin.model.tags import source_tag
-from tests.facts import facts
 
 
 def dictionary(*tokens):
@@ -32,17 +30,3 @@ def dictionary(*tokens):
 )
 def test_stated_or_of_the_language(tokens, stated, language, tag):
     assert source_tag(dictionary(*tokens), stated, language) == tag
-
-
-@pytest.mark.parametrize(
-    ("tokens", "stated", "text"),
-    [
-        ([">>fra<<", ">>spa<<"], "fr", "--target-tag 'fr': … (2 known: >>fra<< >>spa<<)"),
-        (["fra"], "fra", "--target-tag 'fra': … (it has none)"),
-        ([">>fra<<", ">>spa<<"], None, "'mul'; name one with --target-tag (2 known: >>fra<< >>spa<<)"),
-        ([f">>{k}<<" for k in range(50)], None, "(50 known: >>0<< … >>39<< …)"),
-    ],
-)
-def test_unknown_tags_are_refused_and_the_known_listed(tokens, stated, text):
-    with pytest.raises(UsageError, match=facts(text)):
-        source_tag(dictionary(*tokens), stated, "mul")

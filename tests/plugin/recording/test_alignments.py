@@ -23,13 +23,6 @@ def test_the_file_and_its_manifest(tmp_path):
     assert aligned_ids(tmp_path / "deep" / "a", 0, 1).tolist() == [0, 1]
 
 
-def test_a_finished_run_is_resumed_by_doing_nothing(tmp_path):
-    finish(tmp_path / "a", a=1)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    finish(tmp_path / "a", a=1, resume=True)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
-
-
 def test_a_file_is_only_replaced_with_overwrite(tmp_path):
     (tmp_path / "a").write_text("mine")
     for resume in (False, True):

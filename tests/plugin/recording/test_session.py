@@ -120,23 +120,6 @@ def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, capl
     assert says(said, "1 of 3 target tokens (33.3 %) are <unk> … subwords")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("x@@ c c", [0, 0, 1, -1]), ("xc c", [0, 0, 1, -1]), ("x c c", [0, 1, 2, -1])]
-)
-def test_a_text_says_what_unknown_tokens_are(tmp_path, caplog, text, words):
-    (tmp_path / "text").write_text(text)
-    found = write_unknown(tmp_path, caplog, SCORING, target="c c", texts=(tmp_path / "text", None))
-    assert found[:2] == ("ok", words)
-    assert found[2] == ("0-0 0-1\n" if words[1] == 0 else "0-0 1-1\n")
-    assert "have no links" not in found[3]
-
-
-@pytest.mark.parametrize(("signature", "nbest"), [(SIGNATURE, 2), (SCORING, 1)])
-def test_ranks_that_are_recorded(tmp_path, signature, nbest):
-    assert session_of(tmp_path, signature=signature).recorded.nbest == nbest
-    assert session_of(tmp_path / "x", signature=signature, norm_records=None).recorded.nbest == 1
-
-
 def test_a_run_that_samples_is_not_resumed(tmp_path):
     sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
     with pytest.raises(UsageError, match=facts("--norm-records-resume … with --sampling")):

@@ -125,11 +125,6 @@ def test_two_processes_of_one_shard_lose_nothing(tmp_path):
     assert names(tmp_path) == [PART.format(0)]
 
 
-def test_a_signature_is_compared_as_json(tmp_path):
-    write(record_writer(tmp_path, size=1, tags={"main": (None, "tgt")}), 0).finish()
-    assert record_writer(tmp_path, size=1, tags={"main": (None, "tgt")}, resume=True)[0].written.all()
-
-
 def test_another_size_is_another_run(tmp_path):
     write(record_writer(tmp_path, size=3), 2).finish()
     with pytest.raises(InputError, match=facts("of another run (different: size)")):

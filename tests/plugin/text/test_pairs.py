@@ -41,14 +41,6 @@ def test_pairs_of_a_text(tmp_path):
     assert list(text) == list(text) == [(["a\u00a0b", "c"], ["d"]), ([], []), ([], ["e"])]
 
 
-def test_pipelines_read_the_lines(tmp_path):
-    (tmp_path / "one").write_text("a, b ||| c.\n", encoding="utf-8")
-    source = TextPipeline(MarkedPieces("none"), lambda line: line.replace(",", " ,"))
-    text = ParallelText([str(tmp_path / "one")])
-    assert list(text.through((source, TextPipeline(MarkedPieces("none"))))) == [(["a", ",", "b"], ["c."])]
-    assert list(text) == [(["a,", "b"], ["c."])]
-
-
 def test_a_pipe_is_read_once_and_kept(tmp_path):
     """What a shell gives for <(command)."""
     (tmp_path / "other").write_text("x\ny\n")

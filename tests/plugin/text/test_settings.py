@@ -8,7 +8,7 @@ import pytest
 from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.text.settings import TextSettings, names_of, options_of, pipelines
+from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.facts import facts
 
@@ -23,13 +23,6 @@ def build():
         return pipelines(TextSettings(*stated, **more), languages, (vocabulary, vocabulary))
 
     return make
-
-
-def test_the_registries_of_fairseq():
-    assert {"moses", "space"} <= set(names_of("tokenizer"))
-    assert {"fastbpe", "subword_nmt", "sentencepiece", "gpt2"} <= set(names_of("bpe"))
-    assert [option.name for option in options_of("bpe", "sentencepiece")] == ["sentencepiece_model"]
-    assert [option.name for option in options_of("tokenizer", "moses")] == ["moses_no_dash_splits", "moses_no_escape"]
 
 
 def test_moses_and_codes(build):

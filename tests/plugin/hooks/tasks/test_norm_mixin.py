@@ -14,23 +14,11 @@ from tests.facts import facts
 
 
 class Stock:
-    """Notes what it is asked for."""
-
     def __init__(self, cfg):
         self.cfg = cfg
-        self.datasets = {"test": range(3)}
         self.source_dictionary = self.target_dictionary = Dictionary()
-        self.calls = []
-
-    def build_criterion(self, *args):
-        return "criterion"
-
-    def get_batch_iterator(self, dataset, **kwargs):
-        self.calls.append(kwargs)
-        return SimpleNamespace(dataset=dataset, frozen_batches=[[0, 2], [1]])
 
     def build_generator(self, models, args, **kwargs):
-        self.calls.append(kwargs)
         return "generator"
 
 
@@ -45,29 +33,11 @@ def task():
     return Task(cfg)
 
 
-def test_no_batch_is_lost_outside_of_training(task):
-    task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
-    task.build_criterion()
-    task.datasets["train"] = range(9)
-    task.get_batch_iterator(task.datasets["train"], required_batch_size_multiple=8)
-    task.get_batch_iterator(task.datasets["test"], required_batch_size_multiple=8)
-    assert [call["required_batch_size_multiple"] for call in task.calls] == [1, 8, 1]
-
-
-@pytest.mark.parametrize(
-    ("norm", "generation", "text"),
-    [
-        ({"norm_records": "r"}, {}, "need sentence ids, which … fairseq-generate"),
-        ({}, {"print_alignment": "soft"}, "fairseq-interactive crashes on --print-alignment soft"),
-        ({"norm_records": ""}, {}, "--norm-records '': … empty"),
-        ({"norm_alignments": ""}, {}, "--norm-alignments '': … empty"),
-    ],
-)
-def test_what_is_refused_before_a_run(task, build, norm, generation, text):
-    for name, value in norm.items():
-        setattr(task.cfg, name, value)
-    with pytest.raises(UsageError, match=facts(text)):
-        task.build_generator([build()], SimpleNamespace(**generation))
+@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
+def test_an_empty_path_is_refused(task, build, name):
+    setattr(task.cfg, name, "")
+    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
+        task.build_generator([build()], SimpleNamespace())
 
 
 def test_another_generator_cannot_carry_maps(task):
