@@ -126,12 +126,6 @@ def test_several_maps_with_confidences(directory: Path, make_sentence: Factory, 
         expected = word_links(by_id[k], options).confidences() if k in by_id else {}
         assert found == {f"{i}-{j}": p for (i, j), p in expected.items()}
         assert all(0 <= p <= 1 for p in found.values())
-    # the scored file is one that score reads
-    (tmp_path / "hyp").write_text(scored.stdout)
-    (tmp_path / "gold").write_text("\n0-0 1-1\n\n0-0 1-0 2-1\n\n")
-    arguments = ("--gold", tmp_path / "gold", "--gold-base", 0, tmp_path / "hyp")
-    result = json.loads(align_eval("score", "--format", "json", *arguments).stdout)
-    assert result["hypothesis_links"] == len(scored.stdout.split())
 
 
 def reverse_corpus(make_sentence: Factory) -> list[SentenceMaps]:
