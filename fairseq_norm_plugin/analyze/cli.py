@@ -107,6 +107,8 @@ def _with_fairseqs_options(words: Sequence[str]) -> Any:
     """The command line, with all options of fairseq."""
     from fairseq import options
 
+    from fairseq_norm_plugin.hooks import registration as registration  # isort: split  # fairseq is imported there first
+
     ours = _own_parser(add_help=False)
     options.add_common_eval_args(ours.add_argument_group("model"))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
