@@ -68,11 +68,10 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
             yield Comparison(GROUP, what, "stock", "s CPU", *times, reach=reach, note=note)
             peaks = alternate(partial(_peak, sides[0]), partial(_peak, sides[1]), options.runs)
             yield Comparison(GROUP, what, "stock", "MiB", *peaks, note="largest resident size")
-        for dtype in ("float32", "float16"):
-            extra = [*_FORCED, "--norm-records", f"{directory}/{dtype}", "--norm-records-dtype", dtype]
-            count = len(_work(partial(words, extra, True))[1])
-            size = sum(part.stat().st_size for part in Path(directory, dtype).glob("part-*"))
-            yield Comparison(GROUP, f"records of a reference, {dtype}", "", "kB a sentence", [size / count / 1000])
+        extra = [*_FORCED, "--norm-records", f"{directory}/records"]
+        count = len(_work(partial(words, extra, True))[1])
+        size = sum(part.stat().st_size for part in Path(directory, "records").glob("part-*"))
+        yield Comparison(GROUP, "records of a reference", "", "kB a sentence", [size / count / 1000])
 
 
 def _work(words: Callable[[], list[str]]) -> tuple[float, list[str]]:
