@@ -81,8 +81,6 @@ def _check_usage(args: argparse.Namespace) -> None:
     figure_ending(args.output)
     if len(set(args.logs)) < len(args.logs):
         raise UsageError(f"{', '.join(args.logs)}: a log is a duplicate: expected each log once")
-    if args.csv == args.output:
-        raise UsageError(f"-o and --csv are both {args.csv}: expected two files")
     for path in (args.output, args.csv):
         if path is not None:
             check_new(path, args.overwrite)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
+
+from alignment_eval.errors import UsageError
+from alignment_eval.files import STANDARD
+
+#: Options that name files to be written.
+_OUTPUTS = ("output", "per_sentence", "csv", "save_lexicon", "tokens_out")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -101,3 +109,43 @@ def add_overwrite(group: argparse._ActionsContainer) -> None:
 def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> None:
     """Declare ``--format``, of what is printed; a person reads ``text``."""
     group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")
+
+
+def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+    """Check that no output of a command is one of its inputs, or another output; links and ``..`` are followed.
+
+    Args:
+        args: the options; a value that is the name of a file is an input, unless the option names an output.
+        inputs: more files that are read.
+        outputs: more files that are written.
+
+    Raises:
+        UsageError: one is.
+    """
+    read = {os.path.realpath(name) for name in (*_files(args), *inputs)}
+    written: set[str] = set()
+    for name in (*(name for option in _OUTPUTS for name in _texts(getattr(args, option, None))), *outputs):
+        real = os.path.realpath(name)
+        if name != STANDARD and (real in read or real in written):
+            what = "an input of this command" if real in read else "another output of this command"
+            raise UsageError(f"{name}: is also {what}, which would be lost; name another output")
+        written.add(real)
+
+
+def _files(args: argparse.Namespace) -> Iterator[str]:
+    """The files that options name, also in an ensemble, ``A:B``, or in ``KEY=VALUE``."""
+    for option, value in vars(args).items():
+        if option not in _OUTPUTS:
+            for text in _texts(value):
+                yield from (name for name in (text, *text.split(":"), text.partition("=")[2]) if _is_file(name))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # a text that is too long for a name, or has a NUL
+        return False
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(text, str)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import glob
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,33 +182,8 @@ def check_input(args: argparse.Namespace) -> None:
     _text_options(args)
 
 
-def check_outputs(args: argparse.Namespace) -> None:
-    """Check that no output of ``norm-align`` is an input, or another output.
-
-    Raises:
-        UsageError: one is.
-    """
-    outputs = (args.output, f"{args.output}.partial", args.save_lexicon, *(args.tokens_out or ()))
-    inputs = set(map(os.path.realpath, _input_files(args)))
-    written: set[str] = set()
-    for output in outputs:
-        if output is None:
-            continue
-        real = os.path.realpath(output)
-        if output != STANDARD and (real in inputs or real in written):
-            what = "an input of this command" if real in inputs else "another output of this command"
-            raise UsageError(f"{output}: is also {what}, which would be lost; name another output")
-        written.add(real)
-
-
-def _input_files(args: argparse.Namespace) -> Iterator[str]:
-    """The files that any option names: also in an ensemble or KEY=VALUE, and the dictionaries."""
-    for option, value in vars(args).items():
-        if option in ("output", "save_lexicon", "tokens_out"):
-            continue
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str):
-                yield from (name for name in (text, *text.split(":"), text.partition("=")[2]) if Path(name).is_file())
+def dictionaries_and_text(args: argparse.Namespace) -> Iterator[str]:
+    """The files that ``norm-align`` reads and that no option names by themselves."""
     for directory in (args.path, args.data, args.reverse_data):
         if directory is not None:
             yield from map(str, Path(directory).glob("dict.*"))

@@ -19,7 +19,7 @@ from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.options.common import CommandParser, positive_integer
+from alignment_eval.options.common import CommandParser, check_outputs, positive_integer
 from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
 from alignment_eval.options.maps import (
     MAX_NORM,
@@ -35,7 +35,7 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
-    check_outputs,
+    dictionaries_and_text,
 )
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.hooks.console import silence_libraries
@@ -176,7 +176,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         _check_ray(args)
     elif args.actors is not None:
         raise UsageError("--actors without --engine ray: give that too")
-    check_outputs(args)
+    check_outputs(args, dictionaries_and_text(args), [f"{args.output}.partial"])
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

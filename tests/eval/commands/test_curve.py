@@ -92,7 +92,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "--metrics", "bleu"], 1, "small.log: no metric bleu in it"),
         (["small.log", "--metrics", "aer,bleu"], 2, "--metrics: bleu matches no metric"),
         (["valid.log"], 1, "valid.log: no metric aer,aer_l*,mixing_* in it (fairseq-train logs AER with --aer-gold"),
-        (["small.log", "-o", "b.png", "--csv", "b.png"], 2, "-o and --csv are both b.png"),
+        (["small.log", "-o", "b.png", "--csv", "b.png"], 2, "b.png: is also another output"),
     ],
 )
 def test_errors(run: Run, arguments: list[str], status: int, message: str) -> None:

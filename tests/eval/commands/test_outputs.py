@@ -28,7 +28,6 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
     "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
 }
-#: The same commands with other ways to name their output, and score's hypothesis.
 #: Commands whose output is known by its ending.
 PICTURES = ("curve", "plot")
 
@@ -89,3 +88,25 @@ def test_no_such_directory_and_read_only(call: Call, directory: Path, name: str)
     place.write_text("mine")
     place.chmod(0o444)
     assert f"there{ending}: the file is read-only" in refuse(call, directory, name, place, "--overwrite")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("symmetrize", "a", "b", "--method", "union", "-o", "a", "--overwrite"),
+        ("symmetrize", "a", "b", "--method", "union", "-o", "link", "--overwrite"),
+        ("convert", "a", "--to", "talp", "-o", "./a", "--overwrite"),
+        ("score", "--gold", "b", "--gold-base", "0", "a", "--per-sentence", "b", "--overwrite"),
+    ],
+    ids=str,
+)
+def test_no_output_is_an_input(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("0-0 1-1\n")
+    (tmp_path / "link").symlink_to("a")
+    status, _, messages = call(*words)
+    assert (status, "an input of this command" in messages) == (2, True)
+    assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["0-0 1-1\n"] * 2
