@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 SAME_TEXT = 0.5
 
 #: The words of a sentence pair, source and target.
-PairWords = tuple[list[str], list[str]]
+PairWords = tuple[Sequence[str], Sequence[str]]
 
 
 def join_maps(how: str, forward: PairMap, reverse: PairMap) -> PairMap:

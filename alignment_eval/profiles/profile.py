@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 
@@ -42,6 +42,33 @@ _ADVICE = "run norm-align calibrate again, or pass --profile none"
 
 
 @dataclass(frozen=True)
+class TextRecipe:
+    """How the text of a model is made of raw text.
+
+    Attributes:
+        tokenizer: fairseq's name of the tokenizer; None: the model reads the text as it is.
+        lowercase: whether the text is lowercased.
+        bpe: fairseq's name of the subwords; None: as the files say.
+        options: options of both that are no files, by fairseq's names.
+        files: option -> names of files in the directory of the profile: of both languages, or of source and target.
+
+    Raises:
+        ValueError: a file is not in that directory.
+    """
+
+    tokenizer: Optional[str]
+    lowercase: bool
+    bpe: Optional[str]
+    options: dict[str, Union[bool, str]]
+    files: dict[str, list[str]]
+
+    def __post_init__(self) -> None:
+        for name in (name for names in self.files.values() for name in names):
+            if Path(name).name != name:
+                raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
+
+
+@dataclass(frozen=True)
 class Profile:
     """How to align with a model.
 
@@ -59,6 +86,7 @@ class Profile:
         gold: hash of the development gold; None without.
         sentences: hash of each sentence pair of the development gold; empty without.
         signature: the signature of the choice.
+        text_recipe: how the model's text is made; None: not known.
     """
 
     model: str
@@ -73,6 +101,7 @@ class Profile:
     gold: Optional[str] = None
     sentences: tuple[str, ...] = ()
     signature: str = ""
+    text_recipe: Optional[TextRecipe] = None
 
     def __post_init__(self) -> None:
         if (self.both is None) != (self.reverse_model is None):

@@ -20,7 +20,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.text.ids import EncodedPair
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")
@@ -81,7 +81,7 @@ class Aligner:
         self.unknown: Counter[str] = Counter()
 
     def align(
-        self, windows: Iterable[Iterable[tuple[int, TokenPair]]], progress: Callable[[int], object] = _ignore
+        self, windows: Iterable[Iterable[tuple[int, LinePair]]], progress: Callable[[int], object] = _ignore
     ) -> Iterator[AlignedPair]:
         """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
@@ -100,7 +100,7 @@ class Aligner:
         yield from corpus.finish()
 
     def _word_maps(
-        self, pairs: Iterable[tuple[int, TokenPair]], progress: Callable[[int], object]
+        self, pairs: Iterable[tuple[int, LinePair]], progress: Callable[[int], object]
     ) -> Iterator[DirectedPair]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
         encoded: dict[int, list[EncodedPair]] = {}
@@ -137,7 +137,7 @@ class Aligner:
         maps = self.directions[which].maps(encoded, [options.kind], options.maps)
         return {id_: read_direction(sentence, options) for id_, sentence in maps.items()}
 
-    def _reason(self, pair: TokenPair, both: Sequence[EncodedPair]) -> str:
+    def _reason(self, pair: LinePair, both: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""
         if not (pair[0] and pair[1]):
             return "empty"

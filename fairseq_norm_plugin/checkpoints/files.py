@@ -55,7 +55,7 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
 
     Args:
         path: a directory as released; or a checkpoint, or several of an ensemble, separated by colons.
-        data: the directory of the dictionaries; default: ``path``, if it is a directory.
+        data: the directory of the dictionaries; default: ``path``, or the directory of the checkpoint if it has any.
 
     Raises:
         InputError: a file is missing.
@@ -67,7 +67,9 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
     members = [_parts(Path(name)) for name in str(path).split(":")]
     if data is None:
-        raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
+        data = Path(members[0][0]).parent
+        if not any(data.glob("dict.*")):
+            raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)

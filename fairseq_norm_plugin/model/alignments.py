@@ -23,7 +23,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
@@ -78,11 +78,7 @@ class ProfileAligner:
         aligner = Aligner(chosen.method, self._directions, max_tokens, lexicon, _warn_of_few)
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **lexicon_fields, **chosen.fields}
-        source, target = first.pipelines
-        alignments = (
-            Alignment.of(source.words(pair[0]), target.words(pair[1]), links.links, links.status)
-            for pair, links in zip(pairs, aligned)
-        )
+        alignments = (Alignment.of(*pair, links.links, links.status) for pair, links in zip(pairs, aligned))
         return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
 
@@ -102,8 +98,8 @@ def _read_lexicon(path: Path, state: object) -> tuple[Lexicon, str]:
     return read_lexicon(path), file_hash(path)
 
 
-def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[TokenPair]:
-    pairs: list[TokenPair] = []
+def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[LinePair]:
+    pairs: list[LinePair] = []
     for pair in given:
         for sentence, name in zip((pair.source, pair.target), pair.names):
             if not isinstance(sentence, str):
@@ -118,7 +114,7 @@ def _warn_of_few(lexicon: Lexicon) -> None:
         warn_on_stderr(warning)
 
 
-def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> list[AlignedPair]:
+def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list[AlignedPair]:
     """The alignments in the order of the pairs; ``quiet``: without progress bar and warnings about the text."""
     size = aligner.counted_pairs or _WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))

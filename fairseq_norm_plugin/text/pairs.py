@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,23 +15,19 @@ import pyarrow as pa
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
+from alignment_eval.links.table import row_numbers
 from alignment_eval.links.text import TextFile
-from fairseq_norm_plugin.text.alignment_table import row_numbers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
-
-Tokens = list[str]
-#: A sentence pair's words, source and target.
-TokenPair = tuple[Tokens, Tokens]
+from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
 #: Separates source and target if both are in one file, as in fast_align's input.
-_SEPARATOR = b"|||"
+_SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
 class SentencePairs(ABC):
     """The sentence pairs of some files.  Each iteration reads them again, so memory does not grow with the text.
 
-    The pairs are tokens that blanks separate, or what the pipelines of a model read (:meth:`through`).
+    Their words are what blanks separate, or what the pipelines of a model read (:meth:`through`).
 
     Attributes:
         size: the number of pairs.
@@ -42,6 +40,24 @@ class SentencePairs(ABC):
     def __init__(self) -> None:
         self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
         self._states: dict[str, tuple[int, ...] | None] = {}
+        self._segmentations: tuple[str | None, str | None] = (None, None)
+
+    def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
+        """The same pairs, whose words are given in files, of source and target; None: by the pipeline.
+
+        Raises:
+            InputError: a file cannot be read, or does not have one line for each pair.
+        """
+        text = copy.copy(self)
+        text._segmentations = files
+        for name in filter(None, files):
+            self._note(name)
+            file = TextFile(name)
+            lines = sum(chunk.count(b"\n") for chunk in file)
+            if lines != self.size:
+                raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
+            text.hashes = (*text.hashes, file.hash.short)
+        return text
 
     def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
         """The same pairs, whose lines are read by the pipelines of source and target."""
@@ -63,10 +79,11 @@ class SentencePairs(ABC):
         """The id of each pair, batch by batch: its number, from 0."""
         return row_numbers(self.size)
 
-    def __iter__(self) -> Iterator[TokenPair]:
-        source, target = self._pipelines
-        for source_line, target_line in self._lines():
-            yield source.read(source_line), target.read(target_line)
+    def __iter__(self) -> Iterator[LinePair]:
+        words = [_words_of(name) for name in self._segmentations]
+        for lines, *given in zip(self._lines(), *words):
+            source, target = map(_read, self._pipelines, lines, given)
+            yield source, target
 
     def _note(self, path: str) -> None:
         """Note the state of a file before it is read for the first time."""
@@ -143,18 +160,37 @@ def _lines_of(path: str) -> Iterator[bytes]:
         yield from chunk.split(b"\n")[:-1]
 
 
+#: Where the words of a line are given: the file, the number of the line, its words.
+_GivenWords = tuple[str, int, list[str]]
+
+
+def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
+    """The given words of each line of a file; endless None without a file."""
+    if name is None:
+        yield from itertools.repeat(None)
+    else:
+        yield from ((name, number, line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
+
+
+def _read(pipeline: TextPipeline, line: str, given: _GivenWords | None) -> Line:
+    if given is None:
+        return pipeline.read(line)
+    name, number, words = given
+    try:
+        return pipeline.read(line, words)
+    except InputError as error:
+        raise InputError(f"{name}:{number}: {error}") from error
+
+
 def _split_joined(line: bytes) -> tuple[bytes, bytes]:
     """Source and target of a line ``source ||| target``."""
-    tokens = line.split()
-    if not tokens:
-        return b"", b""
-    middle = tokens.index(_SEPARATOR)
-    return b" ".join(tokens[:middle]), b" ".join(tokens[middle + 1 :])
+    source, *target = _SEPARATOR.split(line, maxsplit=1)
+    return source.strip(), b"".join(target).strip()
 
 
 def _check_joined(chunk: bytes, name: str, before: int) -> None:
     for number, line in enumerate(chunk.split(b"\n")[:-1], before + 1):
-        count = line.split().count(_SEPARATOR)
+        count = len(_SEPARATOR.findall(line))
         if count != 1 and line.strip():
             raise InputError(
                 f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "

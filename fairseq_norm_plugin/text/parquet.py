@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import file_hash
+from alignment_eval.links.table import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
-from fairseq_norm_plugin.text.alignment_table import GROUP_ROWS, row_numbers
 from fairseq_norm_plugin.text.pairs import SentencePairs
 
 _TEXT = ("source", "target")
