@@ -142,10 +142,14 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
     Raises:
         InputError: it cannot be used as given.
     """
-    from fairseq_norm_plugin.text.pairs import ParallelText
+    from fairseq_norm_plugin.text.pairs import ParallelText, TranslatedText
     from fairseq_norm_plugin.text.parquet import ParquetText
 
-    text = ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
+    text: SentencePairs
+    if getattr(args, "translate", None):
+        text = TranslatedText(args.source_text)
+    else:
+        text = ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
     files = [None if what in WORDS else what for what in args.words]
     return text.segmented((files[0], files[-1])) if any(files) else text
 
@@ -158,7 +162,10 @@ def check_input(args: argparse.Namespace) -> None:
     """
     pair = (args.source_text, args.target_text)
     ways = [way for way in (args.text, args.parquet) if way is not None] + ([pair] if pair != (None, None) else [])
-    if len(ways) != 1 or (ways == [pair] and None in pair):
+    if getattr(args, "translate", None):
+        if ways != [pair] or args.target_text is not None or args.source_text is None:
+            raise UsageError("--translate: expected --source-text, and no other text")
+    elif len(ways) != 1 or (ways == [pair] and None in pair):
         raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")

@@ -8,7 +8,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,14 +31,16 @@ from alignment_eval.records.manifest import json_hash
 from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
+from fairseq_norm_plugin.align.translation import translated, translations_of
 from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.text.pairs import SentencePairs
+from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 
@@ -55,14 +59,30 @@ def run(args: argparse.Namespace) -> None:
     for file in (args.output, *(args.tokens_out or ())):
         check_new(file, args.overwrite, parents=True)
     if not is_stream(args.output):
-        check_not_begun(args.output, args.resume, args.overwrite)
+        for file in (args.output, translations_of(args.output)):
+            check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.symmetrize is None
     lexicon = given_lexicon(args)
     text = read_text(args)
+    if args.markup is not None:
+        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.keep_going))
     models = load_models(args)
     check_directions(args, len(models))
+    text = text.through(models[0].direction.pipelines)
+    try:
+        with ExitStack() as stack:
+            if isinstance(text, TranslatedText):
+                stack.enter_context(translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
+            _align(args, text, models, lexicon)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
+        ) from error
+
+
+def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], lexicon: Lexicon | None) -> None:
+    """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    text = text.through(directions[0].pipelines)
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     chosen = _choose_method(args, models, text)
@@ -74,6 +94,8 @@ def run(args: argparse.Namespace) -> None:
         **chosen.method.fields(),
         **lexicon_fields(args),
         **({"confidences": True} if args.confidences else {}),
+        **({"beam": args.translate} if args.translate else {}),
+        **({"markup": args.markup} if args.markup else {}),
         **chosen.fields,
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
@@ -82,20 +104,15 @@ def run(args: argparse.Namespace) -> None:
     aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, counted.append)
     windows = _Windows(args, text, aligner)
     start = time.monotonic()
-    try:
-        if is_stream(args.output):
-            kept = 0
-            _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
-        else:
-            with UnfinishedOutput(args.output, described, args.resume, args.overwrite) as unfinished:
-                kept = unfinished.keep(windows.ends)
-                for rows in windows.aligned(kept):
-                    unfinished.append(rows)
-                _write(args, text, unfinished.rows())
-    except torch.OutOfMemoryError as error:
-        raise InputError(
-            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
-        ) from error
+    if is_stream(args.output):
+        kept = 0
+        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
+    else:
+        with UnfinishedOutput(args.output, described, args.resume, args.overwrite) as unfinished:
+            kept = unfinished.keep(windows.ends)
+            for rows in windows.aligned(kept):
+                unfinished.append(rows)
+            _write(args, text, unfinished.rows())
     for made in counted:
         on_count(args, described)(made)
     seconds, done = time.monotonic() - start, text.size - kept
@@ -133,9 +150,9 @@ class _Windows:
     """
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
-        self._confidences = args.confidences
-        self._with_text = args.output.endswith(WITH_TEXT)
-        self._lines: dict[int, LinePair] = {}  # of a window, if they are written
+        self._args = args
+        self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
+        self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
         self._text = text
         self._aligner = aligner
         self._counted = min(aligner.counted_pairs, text.size)
@@ -166,16 +183,23 @@ class _Windows:
                     warned = True
 
     def _noted(self, pairs: Iterator[tuple[int, LinePair]]) -> Iterator[tuple[int, LinePair]]:
-        for id_, pair in pairs:
+        for (id_, pair), score in zip(pairs, self._text.scores()):
             if self._with_text:
-                self._lines[id_] = pair
+                self._lines[id_] = pair, score
             yield id_, pair
 
     def _row(self, pair: AlignedPair) -> str:
         """What the output says of a pair."""
         if not self._with_text:
-            return links_line(pair.links, self._confidences)
-        return json_line(Alignment.of(*self._lines.pop(pair.id), pair.links, pair.status).to_row())
+            return links_line(pair.links, self._args.confidences)
+        lines, score = self._lines.pop(pair.id)
+        alignment = replace(Alignment.of(*lines, pair.links, pair.status), score=score)
+        if self._args.markup is None:
+            return json_line(alignment.to_row())
+        try:
+            return with_markup(lines[0].given, alignment, self._args.markup, self._args.keep_going)
+        except InputError as error:
+            raise InputError(f"line {pair.id + 1}: {error}") from error
 
 
 def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:

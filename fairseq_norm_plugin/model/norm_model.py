@@ -21,6 +21,7 @@ from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.model.alignments import ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.map_reader import MapReader
+from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.model.sentences import (
     MAX_TOKENS,
     GivenPair,
@@ -48,6 +49,7 @@ class NormModel:
         heads: number of heads of each layer.
         vocabularies: of source and target.
         text: how text becomes words and subwords.
+        translator: translates lines.
         reverse: the model of the other direction, or None.
     """
 
@@ -68,7 +70,8 @@ class NormModel:
         self.text = text
         self.reverse: NormModel | None = None
         self._parameters = parameters
-        self._reader = MapReader(self.models, direction, vocabularies)
+        self.translator = Translator(self.models, direction, vocabularies[1])
+        self._reader = MapReader(self.models, direction, vocabularies, self.translator)
 
     @cached_property
     def identity(self) -> str:

@@ -6,7 +6,8 @@ import copy
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -30,10 +31,12 @@ class SentencePairs(ABC):
     Their words are what blanks separate, or what the pipelines of a model read (:meth:`through`).
 
     Attributes:
+        name: the file of the source.
         size: the number of pairs.
         hashes: hashes of the files' content.
     """
 
+    name: str
     size: int
     hashes: tuple[str, ...]
 
@@ -41,6 +44,7 @@ class SentencePairs(ABC):
         self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
         self._states: dict[str, tuple[int, ...] | None] = {}
         self._segmentations: tuple[str | None, str | None] = (None, None)
+        self._plain: Callable[[str], str] | None = None
 
     def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
         """The same pairs, whose words are given in files, of source and target; None: by the pipeline.
@@ -58,6 +62,16 @@ class SentencePairs(ABC):
                 raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
             text.hashes = (*text.hashes, file.hash.short)
         return text
+
+    def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
+        """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.given`` still has it."""
+        text = copy.copy(self)
+        text._plain = plain
+        return text
+
+    def scores(self) -> Iterator[float | None]:
+        """The score of each target, if the model translated the source; else None."""
+        return itertools.repeat(None, self.size)
 
     def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
         """The same pairs, whose lines are read by the pipelines of source and target."""
@@ -81,9 +95,17 @@ class SentencePairs(ABC):
 
     def __iter__(self) -> Iterator[LinePair]:
         words = [_words_of(name) for name in self._segmentations]
-        for lines, *given in zip(self._lines(), *words):
-            source, target = map(_read, self._pipelines, lines, given)
-            yield source, target
+        for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
+            source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
+            yield (source if self._plain is None else replace(source, given=lines[0])), target
+
+    def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:
+        if self._plain is None:
+            return lines
+        try:
+            return self._plain(lines[0]), lines[1]
+        except InputError as error:
+            raise InputError(f"{self.name}:{number}: {error}") from error
 
     def _note(self, path: str) -> None:
         """Note the state of a file before it is read for the first time."""
@@ -105,7 +127,7 @@ class ParallelText(SentencePairs):
             line of a joint file does not have exactly one separator (a blank line is an empty pair).
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], joined: bool | None = None) -> None:
         super().__init__()
         self._paths: list[str] = []
         self._copies: list[Any] = []
@@ -113,7 +135,7 @@ class ParallelText(SentencePairs):
         for path in paths:
             file = TextFile(path)
             self._note(path)
-            sizes.append(self._read_once(file, path, joined=len(paths) == 1))
+            sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
             hashes.append(file.hash.short)
         if len(set(sizes)) > 1:
@@ -121,7 +143,7 @@ class ParallelText(SentencePairs):
                 f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
                 f"translation of the same line of the other file; check that both are complete"
             )
-        self.size = sizes[0]
+        self.name, self.size = names[0], sizes[0]
         self.hashes = tuple(hashes)
 
     def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
@@ -145,6 +167,39 @@ class ParallelText(SentencePairs):
         texts = [_lines_of(path) for path in self._paths]
         pairs = zip(*texts) if len(texts) == 2 else map(_split_joined, texts[0])
         return ((source.decode(), target.decode()) for source, target in pairs)
+
+
+class TranslatedText(ParallelText):
+    """The lines of a source file, with the translations that a model gives; ``-`` is standard input.
+
+    Attributes:
+        translations: gives each line's score and translation; assigned once the model has translated.
+
+    Raises:
+        InputError: as for :class:`ParallelText`.
+    """
+
+    translations: Callable[[], Iterator[tuple[str, str]]]
+
+    def __init__(self, path: str) -> None:
+        super().__init__([path], joined=False)
+
+    def sources(self) -> Iterator[str]:
+        """The lines to translate, without markup.
+
+        Raises:
+            InputError: a line has markup that does not balance.
+        """
+        for number, line in enumerate(_lines_of(self._paths[0]), 1):
+            yield self._without_markup((line.decode(), ""), number)[0]
+
+    def scores(self) -> Iterator[float | None]:
+        """The score of each translation."""
+        return (float(score) if score else None for score, _ in self.translations())
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        sources = (line.decode() for line in _lines_of(self._paths[0]))
+        return zip(sources, (line for _, line in self.translations()))
 
 
 def _file_state(path: str) -> tuple[int, ...] | None:

@@ -37,7 +37,7 @@ class ParquetText(SentencePairs):
 
     def __init__(self, place: str) -> None:
         super().__init__()
-        self._paths = parquet_files(place)
+        self.name, self._paths = place, parquet_files(place)
         for path in self._paths:
             self._note(path)
         self._id_type = type_of_ids(self._paths)

@@ -67,6 +67,10 @@ class Splitter:
         """The text of a line that was given."""
         return given
 
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that pieces spell, as fairseq's decoder of these subwords joins them."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class MarkedPieces(Splitter):
@@ -90,6 +94,10 @@ class MarkedPieces(Splitter):
         """The words that the pieces spell, with blanks between."""
         return " ".join(self._read(given)[2])
 
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The pieces as they are."""
+        return " ".join(tokens)
+
     def _read(self, given: str) -> tuple[list[str], NDArray[np.int32], list[str]]:
         """The pieces, the word of each, and the words that they spell."""
         tokens = [given[start:end] for start, end in blank_spans(given)]
@@ -111,7 +119,7 @@ class WordPieces(Splitter):
 
     def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
         self._bpe = read_bpe(codes, kind, separator)
-        self._mark = len(separator)
+        self._mark = separator
 
     def cut(self, text: str, given: str) -> CutText:
         """The pieces of each word."""
@@ -122,9 +130,13 @@ class WordPieces(Splitter):
             pieces = self._bpe.segment_tokens([text[start:end]])
             tokens += pieces
             for piece in pieces[:-1]:
-                spans.append((start, start := start + len(piece) - self._mark))
+                spans.append((start, start := start + len(piece) - len(self._mark)))
             spans.append((start, end))
         return CutText(tokens, spans)
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The words."""
+        return (" ".join(tokens) + " ").replace(f"{self._mark} ", "").rstrip()
 
 
 class LinePieces(Splitter):
@@ -134,11 +146,13 @@ class LinePieces(Splitter):
 
     Args:
         encode: from a line to its pieces, separated by blanks.
+        decode: the other way.
         name: of the encoder, for messages.
     """
 
-    def __init__(self, encode: Callable[[str], str], name: str) -> None:
+    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str], name: str) -> None:
         self._encode = encode
+        self._decode = decode
         self._name = name
 
     def cut(self, text: str, given: str) -> CutText:
@@ -161,6 +175,10 @@ class LinePieces(Splitter):
             spans += [place] * (len(part) - len(spans))
         return CutText(pieces, spans)
 
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that the encoder's other half gives."""
+        return self._decode(" ".join(tokens))
+
 
 class SentencePieces(Splitter):
     """SentencePiece, which cuts the text itself and knows where its pieces are in it.
@@ -180,6 +198,10 @@ class SentencePieces(Splitter):
         """Cut the text."""
         cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
         return CutText(cut["pieces"], cut["offsets"])
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text, with blanks where pieces have their mark."""
+        return "".join(tokens).replace("▁", " ").strip()
 
     def check(self, dictionary: Any) -> None:
         """Check that a dictionary was made with this model, and perhaps with another of the other language.

@@ -181,7 +181,8 @@ def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Toke
 
 @lru_cache(maxsize=8)  # the models of both directions share those of their languages
 def _tokenizer(name: str, language: str, options: tuple[tuple[str, str], ...]) -> Tokenizer:
-    return Tokenizer(_build("tokenizer", name, dict(options), source_lang=language, target_lang=language).encode)
+    built = _build("tokenizer", name, dict(options), source_lang=language, target_lang=language)
+    return Tokenizer(built.encode, built.decode)
 
 
 def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[Splitter]:
@@ -198,7 +199,8 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         for splitter, vocabulary in zip(pieces, vocabularies):
             splitter.check(vocabulary.dictionary)
         return list(pieces)
-    return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
+    encoder = _build("bpe", str(name), settings.options)
+    return [LinePieces(encoder.encode, encoder.decode, str(name))] * 2
 
 
 def _typed(option: Any, value: Any) -> Any:

@@ -48,10 +48,12 @@ class Tokenizer:
 
     Args:
         encode: from a raw line to its tokens, with blanks between.
+        decode: the other way.
     """
 
-    def __init__(self, encode: Callable[[str], str]) -> None:
+    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str]) -> None:
         self._encode = encode
+        self.decode = decode
         # both directions and the reader of words ask for the same line one after the other
         self.trace = lru_cache(maxsize=64)(self._trace)
 
@@ -118,6 +120,11 @@ class TextPipeline:
         firsts, lasts = [start for start, _ in line.spans], [end for _, end in line.spans]
         words = [word.lower() for word in line.words] if self._lowercase else line.words
         return Pieces(cut.tokens, *runs_of(starts, ends, firsts, lasts), forms=tuple(words))
+
+    def raw(self, tokens: Sequence[str]) -> str:
+        """The line that pieces spell, as fairseq-generate prints it (D-)."""
+        text = self._splitter.joined(tokens)
+        return text if self._tokenizer is None else self._tokenizer.decode(text)
 
 
 def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
