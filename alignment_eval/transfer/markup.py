@@ -1,0 +1,318 @@
+"""Inline XML or HTML of a line: taken out before translation, put onto the translation after it.
+
+The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`.  Those of the text:
+
+- Each tag of the source stands in the output once, letter by letter, in the same nesting.  Comments, processing
+  instructions, ``<br/>``, HTML's void elements and HTML's ``script`` and ``style`` with their content stand alone: they
+  are put between two words.
+- The words of the output are those of the target: without its tags and with its entities resolved, the output is the
+  target, blank by blank.  Blanks that the source has inside a tag's border are not copied: a tag touches the words
+  that it encloses.  A tag that stands alone touches the word that it touches in the source.
+- The target is plain text: ``&``, ``<`` and ``>`` are escaped in it, so ``&amp;`` of a target becomes ``&amp;amp;``.
+  A target that has one of the source's tags already is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape, unescape
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Literal
+from xml.parsers import expat
+
+from alignment_eval.errors import InputError, shown
+from alignment_eval.transfer.places import element_places
+from alignment_eval.transfer.units import Span, WordLink
+
+Syntax = Literal["xml", "html"]
+
+#: HTML's elements that have no end tag (https://html.spec.whatwg.org/#void-elements).
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+)
+#: HTML's elements whose content is not markup.
+_RAW = frozenset({"script", "style"})
+_UNFINISHED = re.compile(r"<[A-Za-z/!?]")
+#: The element that a line of XML is read as.
+_ROOT = "line-of-xml"
+
+
+@dataclass(frozen=True)
+class Element:
+    """A pair of tags, or a tag that stands alone.
+
+    Attributes:
+        opening: the start tag, as the line has it; of a tag that stands alone, the whole tag.
+        closing: the end tag; empty for a tag that stands alone.
+        span: the characters of the text that it encloses; an empty span for a tag that stands alone.
+        parent: the innermost element around it, as an index of :attr:`MarkedLine.elements`; None: there is none.
+    """
+
+    opening: str
+    closing: str
+    span: Span
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class MarkedLine:
+    """A line whose tags were taken out.
+
+    Attributes:
+        text: the line without tags, entities resolved; a line break that an entity names is a blank.
+        elements: its elements in the order of their start tags.
+    """
+
+    text: str
+    elements: tuple[Element, ...]
+
+
+class _Tree:
+    """Collects text and elements in the order of the line."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._length = 0
+        self._elements: list[Element] = []
+        self._open: list[tuple[int, str]] = []  # index, name
+
+    def add_text(self, text: str) -> None:
+        text = text.replace("\r", " ").replace("\n", " ")
+        self._text.append(text)
+        self._length += len(text)
+
+    def add_alone(self, tag: str) -> None:
+        parent = self._open[-1][0] if self._open else None
+        self._elements.append(Element(tag, "", (self._length, self._length), parent))
+
+    def start(self, tag: str, name: str) -> None:
+        self.add_alone(tag)
+        self._open.append((len(self._elements) - 1, name))
+
+    def end(self, tag: str, name: str) -> None:
+        index, opened = self._open.pop() if self._open else (-1, "")
+        if opened != name:
+            found = f"{tag} where {self._elements[index].opening} is open" if opened else f"{tag} without a start tag"
+            raise InputError(f"found {found}; expected tags in pairs; correct the tags of this line")
+        element = self._elements[index]
+        self._elements[index] = Element(element.opening, tag, (element.span[0], self._length), element.parent)
+
+    def line(self) -> MarkedLine:
+        if self._open:
+            tag = self._elements[self._open[-1][0]].opening
+            raise InputError(f"found {tag} without an end tag; expected tags in pairs; correct the tags of this line")
+        return MarkedLine("".join(self._text), tuple(self._elements))
+
+
+def parse_markup(line: str, syntax: Syntax) -> MarkedLine:
+    """Take the tags out of a line, which is parsed by the standard library.
+
+    XML is parsed as the content of an element: a line cannot declare a document type, so entities other than XML's five
+    and characters by number are unknown, and none is expanded or loaded.  In HTML a tag ``<b/>`` stands alone, as in
+    XML, and an end tag that HTML allows to omit is not omitted.
+
+    Args:
+        line: one line without its line break.
+        syntax: ``xml`` or ``html``.
+
+    Raises:
+        InputError: the tags are not in pairs, or the line is not of this syntax; without file and line.
+    """
+    return _parse_xml(line) if syntax == "xml" else _HtmlLine(line).parsed()
+
+
+def _parse_xml(line: str) -> MarkedLine:
+    """Parse with expat, which tells where each event begins, in bytes; a tag ends where the next event begins."""
+    document = f"<{_ROOT}>{line}</{_ROOT}>".encode()
+    events: list[tuple[int, str, str]] = []  # byte, kind, name or text
+    parser = expat.ParserCreate()
+
+    def record(kind: str, value: str = "") -> None:
+        events.append((parser.CurrentByteIndex, kind, value))
+
+    parser.StartElementHandler = lambda name, _attributes: record("start", name)
+    parser.EndElementHandler = lambda name: record("end", name)
+    parser.CharacterDataHandler = lambda text: record("text", text)
+    parser.CommentHandler = lambda _text: record("alone")
+    parser.ProcessingInstructionHandler = lambda _target, _text: record("alone")
+    parser.StartCdataSectionHandler = lambda: record("other")
+    parser.EndCdataSectionHandler = lambda: record("other")
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        found = expat.errors.messages[error.code]
+        at = parser.ErrorByteIndex
+        tree = _xml_tree(document, [*events, (at, "other", "")])
+        if found == expat.errors.XML_ERROR_TAG_MISMATCH:  # the place is behind </
+            tag = document[document.rindex(b"<", 0, at) :].partition(b">")[0].decode() + ">"
+            if not tag.startswith(f"</{_ROOT}"):
+                tree.end(tag, tag[2:-1].strip())
+        tree.line()
+        rest = document[at : -len(f"</{_ROOT}>")].decode(errors="ignore") or line[line.rfind("<") :]
+        raise InputError(f"found {found}, {shown(rest)}; expected XML; correct the line, or read it as HTML") from error
+    return _xml_tree(document, events).line()
+
+
+def _xml_tree(document: bytes, events: list[tuple[int, str, str]]) -> _Tree:
+    """The content of the root, from the events without the first and the last."""
+    tree = _Tree()
+    is_alone = False
+    for (begin, kind, value), (end, _, _) in list(pairwise(events))[1:]:
+        tag = document[begin:end].decode()
+        if kind == "text":
+            tree.add_text(value)
+        elif kind == "alone":
+            tree.add_alone(tag)
+        elif kind == "start" and tag.endswith("/>"):
+            tree.add_alone(tag)
+            is_alone = True
+        elif kind == "start":
+            tree.start(tag, value)
+        elif kind == "end" and is_alone:  # <b/> ends, too
+            is_alone = False
+        elif kind == "end":
+            tree.end(tag, value)
+    return tree
+
+
+class _HtmlLine(HTMLParser):
+    """Cuts a line into tags and text; a tag ends where the next event begins."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._line = line
+        self._events: list[tuple[int, str, str]] = []  # character, kind, name
+
+    def parsed(self) -> MarkedLine:
+        self.feed(self._line)
+        self.close()
+        events = self._events
+        if not events or events[0][0] > 0:
+            events.insert(0, (0, "text", ""))
+        tree = _Tree()
+        raw_from = None  # where <script> or <style> begins
+        ends = [begin for begin, _, _ in events[1:]] + [len(self._line)]
+        for (begin, kind, name), end in zip(events, ends):
+            raw = self._line[begin:end]
+            if raw_from is not None:
+                if kind == "end":
+                    tree.add_alone(self._line[raw_from:end])
+                    raw_from = None
+            elif kind == "text":
+                if unfinished := _UNFINISHED.search(raw):
+                    raise self._unfinished(raw[unfinished.start() :])
+                tree.add_text(unescape(raw))
+            elif not raw.endswith(">"):
+                raise self._unfinished(raw)
+            elif kind == "alone" or (kind == "start" and name in _VOID):
+                tree.add_alone(raw)
+            elif kind == "start" and name in _RAW:
+                raw_from = begin
+            elif kind == "start":
+                tree.start(raw, name)
+            else:
+                tree.end(raw, name)
+        if raw_from is not None:
+            raise self._unfinished(self._line[raw_from:])
+        return tree.line()
+
+    @staticmethod
+    def _unfinished(found: str) -> InputError:
+        return InputError(
+            f"found {shown(found)}, which does not end; expected a whole tag; end it, or write &lt; for <"
+        )
+
+    def _record(self, kind: str, name: str = "") -> None:
+        if kind == "text" == (self._events[-1][1] if self._events else ""):
+            return  # "a < b" is three pieces of one text
+        self._events.append((self.getpos()[1], kind, name))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._record("start", tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._record("alone")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._record("end", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._record("text")
+
+    def handle_comment(self, data: str) -> None:
+        self._record("alone")
+
+    def handle_decl(self, decl: str) -> None:
+        self._record("alone")
+
+    def unknown_decl(self, data: str) -> None:
+        self._record("alone")
+
+    def handle_pi(self, data: str) -> None:
+        self._record("alone")
+
+
+def transfer_markup(
+    source: MarkedLine,
+    source_spans: Sequence[Span],
+    target: str,
+    target_spans: Sequence[Span],
+    links: Mapping[WordLink, float] | Collection[WordLink],
+) -> str:
+    """Put the tags of a source line onto its translation.
+
+    Args:
+        source: the source line.
+        source_spans: the words of ``source.text``, by character.
+        target: the translation, plain text without tags and entities.
+        target_spans: the words of ``target``, by character.
+        links: links (source word, target word), from 0; with confidences from 0 to 1 where there are any.
+
+    Returns:
+        The translation with the tags of the source; ``& < >`` of it are escaped.
+
+    Raises:
+        InputError: the target has a tag of the source already; without file and line.
+    """
+    for element in source.elements:
+        for tag in filter(None, (element.opening, element.closing)):
+            if tag in target and tag not in source.text:
+                raise InputError(
+                    f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
+                    "take its tags out"
+                )
+    places = element_places(
+        source.text,
+        [element.span for element in source.elements],
+        [element.parent for element in source.elements],
+        source_spans,
+        target,
+        target_spans,
+        links,
+    )
+    return _written(source.elements, target, places)
+
+
+def _written(elements: Sequence[Element], target: str, places: Sequence[tuple[int, Span]]) -> str:
+    """The target with tags; places are (order among the siblings, span) of each element."""
+    children: dict[int | None, list[int]] = {}
+    for index in sorted(range(len(elements)), key=lambda index: places[index][0], reverse=True):
+        children.setdefault(elements[index].parent, []).append(index)  # the last first, as a stack wants them
+    written = []
+    at = 0
+    waiting = [(index, False) for index in children.get(None, [])]  # tags to write: element, is it the end tag
+    while waiting:
+        index, is_end = waiting.pop()
+        place = places[index][1][is_end]
+        written += [
+            escape(target[at:place], quote=False),
+            elements[index].closing if is_end else elements[index].opening,
+        ]
+        at = place
+        if not is_end:
+            waiting.append((index, True))
+            waiting += [(child, False) for child in children.get(index, [])]
+    return "".join(written) + escape(target[at:], quote=False)

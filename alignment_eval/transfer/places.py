@@ -1,0 +1,264 @@
+"""Where the elements of a source line go in its translation.
+
+An element encloses an interval of target units (words and marks, :mod:`alignment_eval.transfer.units`).  Of all
+intervals it takes the one with the highest score, where a link counts by its confidence:
+
+- Links: a link between the element and the interval counts for it; a link that has one end inside counts against it.
+  So of discontinuous links the interval has the most inside and the least outside, and not always the hull.  A link of
+  a mark counts half.  Names, numbers and long words that are equal on both sides are linked for that.
+- A word without links counts a little against it, so that it stays outside at a border.  But the interval should be as
+  long as the element, in characters, by the lengths of both lines: this takes in the parts of a name of which only one
+  is linked, and gives words to an element without links, at the place that the source has.
+- Marks: the interval begins and ends with the kind of mark with which the element does, a word for a word.  It has as
+  many full stops as the element, so that it does not run into another sentence.
+- It begins with a capital if the element does.  A copy of the element's words counts for it.
+
+Elements never cross, and each keeps to the element around it:
+
+- An element that encloses all words of the line, or of the element around it, does so in the translation.
+- Elements side by side take disjoint intervals with the highest sum.  They stand in the order of the source, or of
+  their best intervals if that has a higher sum.
+- A tag that stands alone, or an element without words, goes where it crosses the fewest links, near links counting
+  most; preferably between the same kinds of marks.
+- A tag inside a word stands at the same place of an equal word; around the whole word otherwise.
+- If there are fewer target units than elements side by side, elements without words are left.
+
+The weights are below.  They were chosen on half of 260 segments of software help; in a wide range around them, results
+differ by less than one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.transfer.units import STOP, WORD, Span, Unit, UnitLink, WordLink, cut_both_sides, unit_links
+
+Scores = NDArray[np.float64]
+
+#: Weights, where a sure link that is kept counts 1 and one that is broken -1.
+_MARK_LINK = 0.5  # a link of a mark, against that of a word
+_UNLINKED = 0.2  # a unit without links, inside
+_LENGTH = 0.6  # e times as long as expected, or as short
+_CENTRE = 0.2  # at the end of the line, and not at its beginning
+_BORDER = 1.0  # another kind of mark at a border
+_STOPS = 0.5  # a full stop too many or too few
+_CAPITAL = 0.4  # a capital at the beginning like the source
+_COPY = 1.0  # the same words
+_NEIGHBOUR = 0.25  # a tag that stands alone has the same mark on one side
+
+#: Below every score of an interval: an interval of no words, for an element with words; and one that cannot be taken.
+_EMPTY, _NEVER = -1e4, -1e8
+
+
+def element_places(
+    source: str,
+    spans: Sequence[Span],
+    parents: Sequence[int | None],
+    source_words: Sequence[Span],
+    target: str,
+    target_words: Sequence[Span],
+    links: Mapping[WordLink, float] | Collection[WordLink],
+) -> list[tuple[int, Span]]:
+    """Find a place for each element.
+
+    Args:
+        source: the source text, without tags.
+        spans: characters that each element encloses, in the order of the start tags.
+        parents: the innermost element around each; None: there is none.
+        source_words: the words of ``source``, by character.
+        target: the target text.
+        target_words: the words of ``target``, by character.
+        links: links (source word, target word), from 0; with confidences from 0 to 1 where there are any.
+
+    Returns:
+        For each element its rank among the elements side by side with it, and its characters of the target.
+    """
+    borders = {border for span in spans for border in span}
+    source_units, target_units = cut_both_sides(source, source_words, borders, target, target_words)
+    pair = _Pair(source_units, target_units, unit_links(source_units, target_units, links))
+    members = [_units_inside(source_units, span) for span in spans]
+    children: dict[int | None, list[int]] = {}
+    for index, parent in enumerate(parents):
+        children.setdefault(parent, []).append(index)
+
+    whole = ((0, len(source_units)), (0, len(target_units)), (0, len(target)))
+    ranks = [0] * len(spans)
+    found: dict[int | None, Span] = {}  # characters
+    intervals: dict[int | None, Span] = {}  # target units
+    for parent, inner in sorted(children.items(), key=lambda item: -1 if item[0] is None else item[0]):
+        around, room, (at, last) = whole if parent is None else (members[parent], intervals[parent], found[parent])
+        for rank, (place, interval) in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
+            index = inner[place]
+            start, end = _characters(pair, members[index], spans[index], interval)
+            at = min(max(at, start), last)
+            found[index] = (at, min(max(at, end), last))
+            at = found[index][1]
+            ranks[index], intervals[index] = rank, interval
+    return [(ranks[index], found[index]) for index in range(len(spans))]
+
+
+def _units_inside(units: Sequence[Unit], span: Span) -> Span:
+    first = sum(unit.end <= span[0] for unit in units)
+    return first, max(first, sum(unit.start < span[1] for unit in units))
+
+
+class _Pair:
+    """Units and links of a pair, with what all elements need of them."""
+
+    def __init__(self, source: list[Unit], target: list[Unit], links: list[UnitLink]) -> None:
+        self.source, self.target = source, target
+        self.links = [(link.sources, link.target, link.weight * self._trust(link)) for link in links]
+        self.linked = np.zeros(len(target), bool)
+        self.linked[[link.target for link in links]] = True
+        self.source_lengths = _sums([unit.end - unit.start for unit in source])
+        self.target_lengths = _sums([unit.end - unit.start for unit in target])
+        self.target_stops = _sums([unit.kind == STOP for unit in target])
+
+    def _trust(self, link: UnitLink) -> float:
+        kinds = {self.target[link.target].kind, *(self.source[s].kind for s in link.sources)}
+        return 1.0 if kinds == {WORD} else _MARK_LINK
+
+
+def _sums(values: Sequence[float] | Scores) -> Scores:
+    """Sums of the first 0, 1, 2, … values."""
+    return np.concatenate([[0.0], np.cumsum(values, dtype=float)])
+
+
+def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
+    """The characters of an interval; a tag between two words touches the word that it touches in the source."""
+    first, end = interval
+    if first < end:
+        return pair.target[first].start, pair.target[end - 1].end
+    touches_before = members[0] > 0 and pair.source[members[0] - 1].end == span[0]
+    if first == len(pair.target) or (first > 0 and touches_before):
+        at = pair.target[first - 1].end if first else 0
+    else:
+        at = pair.target[first].start
+    return at, at
+
+
+def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[tuple[int, Span]]:
+    """Places of elements side by side, from left to right: their indices, and their intervals of target units."""
+    scores = [_scores(pair, element, around, room) for element in elements]
+    in_order = list(range(len(elements)))
+    best = [sum(np.unravel_index(np.argmax(score), score.shape)) for score in scores]
+    by_best = sorted(in_order, key=lambda index: best[index])
+    total, places = _disjoint([scores[index] for index in in_order])
+    if by_best != in_order:
+        other_total, other_places = _disjoint([scores[index] for index in by_best])
+        if other_total > total + 1e-6:
+            in_order, places = by_best, other_places
+    return [(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
+
+
+def _disjoint(scores: Sequence[Scores]) -> tuple[float, list[Span]]:
+    """Disjoint intervals in this order with the highest sum of scores (a score for each start and end).
+
+    Dynamic programming: ``before[at]`` is the highest sum of the elements so far, which end at ``at`` or before.
+    """
+    before = np.zeros(len(scores[0]))
+    steps = []
+    for score in scores:
+        total = score + before[:, None]
+        start = total.argmax(axis=0)
+        ends = total[start, np.arange(len(before))]
+        steps.append((start, ends))
+        before = np.maximum.accumulate(ends)
+    places: list[Span] = []
+    last = len(before) - 1
+    for start, ends in reversed(steps):
+        end = int(ends[: last + 1].argmax())
+        last = int(start[end])
+        places.append((last, end))
+    return float(before[-1]), places[::-1]
+
+
+def _scores(pair: _Pair, element: Span, around: Span, room: Span) -> Scores:
+    """The score of each interval of the room for an element, by start and end."""
+    size = room[1] - room[0]
+    if element[0] == element[1]:
+        scores = np.full((size + 1, size + 1), _NEVER)
+        np.fill_diagonal(scores, _scores_alone(pair, element[0], around, room))
+    elif element == around and size:
+        scores = np.full((size + 1, size + 1), _NEVER)
+        scores[0, size] = 0
+    else:
+        scores = _scores_of_links(pair, element, room) + _scores_of_borders(pair, element, room)
+        scores += _scores_of_lengths(pair, element, around, room) + _scores_of_copies(pair, element, room)
+        scores[np.tril_indices(size + 1, -1)] = _NEVER
+        np.fill_diagonal(scores, _EMPTY)
+    return scores
+
+
+def _scores_of_links(pair: _Pair, element: Span, room: Span) -> Scores:
+    gain = np.where(pair.linked, 0, -_UNLINKED)
+    for sources, target, weight in pair.links:
+        is_inside = any(element[0] <= s < element[1] for s in sources)
+        gain[target] += 2 * weight if is_inside else -weight  # a link of the element counts against those without it
+    sums = _sums(gain[room[0] : room[1]])
+    return _of_intervals(sums)
+
+
+def _of_intervals(sums: Scores) -> Scores:
+    """Sums from each start (row) to each end."""
+    return np.asarray(sums[None, :] - sums[:, None])
+
+
+def _scores_of_borders(pair: _Pair, element: Span, room: Span) -> Scores:
+    """Marks and capitals."""
+    inside = pair.source[element[0] : element[1]]
+    units = pair.target[room[0] : room[1]]
+    starts, ends = np.zeros(len(units) + 1), np.zeros(len(units) + 1)
+    for at, unit in enumerate(units):
+        starts[at] = _CAPITAL * (unit.capital == inside[0].capital) - _BORDER * (unit.kind != inside[0].kind)
+        ends[at + 1] = -_BORDER * (unit.kind != inside[-1].kind)
+    too_many = _of_intervals(pair.target_stops[room[0] : room[1] + 1]) - sum(unit.kind == STOP for unit in inside)
+    return starts[:, None] + ends[None, :] - _STOPS * np.abs(too_many)
+
+
+def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span) -> Scores:
+    """Length and place in the line, in characters without blanks, as a share of what is around the element."""
+    low, high = pair.source_lengths[[*around]]
+    first, end = (pair.source_lengths[[*element]] - low) / (high - low)
+    lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]
+    whole = max(lengths[-1], 1.0)
+    times_expected = np.maximum(_of_intervals(lengths), 1.0) / (whole * (end - first))
+    centres = (lengths[None, :] + lengths[:, None]) / (2 * whole)
+    return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
+
+
+def _scores_of_copies(pair: _Pair, element: Span, room: Span) -> Scores:
+    size = room[1] - room[0]
+    scores = np.zeros((size + 1, size + 1))
+    words = [unit.text for unit in pair.source[element[0] : element[1]]]
+    there = [unit.text for unit in pair.target[room[0] : room[1]]]
+    for start in range(size - len(words) + 1):
+        if there[start : start + len(words)] == words:
+            scores[start, start + len(words)] = _COPY
+    return scores
+
+
+def _scores_alone(pair: _Pair, place: int, around: Span, room: Span) -> Scores:
+    """The score of each place between target units, for a tag that stands alone."""
+    places = np.arange(room[0], room[1] + 1)
+    scores = np.zeros(len(places))
+    for sources, target, weight in pair.links:
+        distance = min(abs(s + 0.5 - place) for s in sources)
+        kept = (target < places) == (sources[0] < place)
+        scores += np.where(kept, weight, -weight) / (0.5 + distance)
+    here = _neighbours(pair.source, place, around)
+    for at in range(len(places)):
+        there = _neighbours(pair.target, room[0] + at, room)
+        scores[at] += _NEIGHBOUR * sum(kind == wanted != WORD for kind, wanted in zip(there, here))
+    return scores
+
+
+def _neighbours(units: Sequence[Unit], place: int, within: Span) -> tuple[str | None, str | None]:
+    """Kinds of the units before and after a place; None: there is none."""
+    return (
+        units[place - 1].kind if place > within[0] else None,
+        units[place].kind if place < within[1] else None,
+    )

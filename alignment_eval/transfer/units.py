@@ -1,0 +1,195 @@
+"""What tags can stand between: words and marks of both sides, and the links between them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+Span = tuple[int, int]
+WordLink = tuple[int, int]
+
+#: Kinds of units.  Every other mark is a kind of its own.
+WORD, QUOTE, STOP = "word", "quote", "stop"
+_QUOTES = frozenset("\"'`´„“”‚‘’«»‹›")
+_STOPS = frozenset(".!?:;…。！？：；।؟")
+#: A word equal on both sides has this many letters, or a digit, or a capital on both sides, to be linked for it.
+_LONG_WORD = 4
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word, a part of a word, or a mark.
+
+    Attributes:
+        start: its first character in the line.
+        end: the character behind it.
+        text: its characters, case-folded.
+        kind: :data:`WORD`, :data:`QUOTE`, :data:`STOP`, or the mark.
+        capital: it begins with a capital letter.
+        word: the word that it is in, as an index of the words of the line; None: it is in none.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: str
+    capital: bool
+    word: int | None
+
+
+@dataclass(frozen=True)
+class UnitLink:
+    """A link of one target unit.
+
+    Attributes:
+        sources: the source units; several if it is not known which part of a word is meant.
+        target: the target unit.
+        weight: confidence, from 0 to 1.
+    """
+
+    sources: tuple[int, ...]
+    target: int
+    weight: float
+
+
+def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> list[Unit]:
+    """Cut a line at blanks, at borders of words, between letters and marks, between marks, and at ``cuts``.
+
+    Letters are all that Unicode counts as letters, digits and ``_``; a combining or invisible character goes with the
+    character before it.
+    """
+    word_of = {at: index for index, (start, end) in enumerate(words) for at in range(start, end)}
+    borders = {0, len(text), *cuts}
+    for at in range(1, len(text)):
+        same_word = word_of.get(at - 1) == word_of.get(at)
+        if not (same_word and _joined(text, at)):
+            borders.add(at)
+    places = sorted(borders)
+    return [
+        Unit(start, end, piece.casefold(), _kind(piece[0]), piece[0].isupper(), word_of.get(start))
+        for start, end in pairwise(places)
+        if (piece := text[start:end]) and not piece.isspace()
+    ]
+
+
+def _joined(text: str, at: int) -> bool:
+    """Does the character at ``at`` go with the one before it?"""
+    before, char = text[at - 1], text[at]
+    if before.isspace() or char.isspace():
+        return before.isspace() and char.isspace()
+    return _is_attached(char) or (_kind(char) == WORD and (_kind(before) == WORD or _is_attached(before)))
+
+
+def _is_attached(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] == "M" or category == "Cf"
+
+
+def _kind(char: str) -> str:
+    if char.isalnum() or char == "_":
+        return WORD
+    return QUOTE if char in _QUOTES else STOP if char in _STOPS else char
+
+
+def cut_both_sides(
+    source: str, source_words: Sequence[Span], tags: Collection[int], target: str, target_words: Sequence[Span]
+) -> tuple[list[Unit], list[Unit]]:
+    """Cut both lines into units, words also where a tag stands inside.
+
+    A source word is cut at each tag.  Where that happens, target words are cut at the same place if they are equal to
+    this source word, and others where a capital follows a small letter: ``EndeAnfang`` for
+    ``<li>End</li><li>Start</li>``.
+
+    Args:
+        source: the source text.
+        source_words: its words, by character.
+        tags: characters of the source text where tags stand.
+        target: the target text.
+        target_words: its words, by character.
+    """
+    cut_words = {  # text, length, place of the tag in it
+        (unit.text, unit.end - unit.start, tag - unit.start)
+        for unit in cut_units(source, source_words)
+        for tag in tags
+        if unit.start < tag < unit.end
+    }
+    cuts: list[int] = []
+    for unit in cut_units(target, target_words) if cut_words else ():
+        equal = [place for text, length, place in cut_words if (text, length) == (unit.text, unit.end - unit.start)]
+        cuts += [unit.start + place for place in equal] or _capitals_inside(target, unit)
+    return cut_units(source, source_words, tags), cut_units(target, target_words, cuts)
+
+
+def _capitals_inside(text: str, unit: Unit) -> list[int]:
+    """Where a capital follows a small letter."""
+    return [at for at in range(unit.start + 1, unit.end) if text[at - 1].islower() and text[at].isupper()]
+
+
+def unit_links(
+    source: Sequence[Unit], target: Sequence[Unit], links: Mapping[WordLink, float] | Collection[WordLink]
+) -> list[UnitLink]:
+    """Links between units: those of the words, and those of names and numbers that are equal on both sides."""
+    weights = links if isinstance(links, Mapping) else dict.fromkeys(links, 1.0)
+    found = _links_of_words(source, target, weights)
+    equal = _equal_pairs(source, target, found)
+    equal_sources = {(s,) for s, _ in equal}
+    equal_targets = {t for _, t in equal}
+    others = [link for link in found if link.sources not in equal_sources and link.target not in equal_targets]
+    return others + [UnitLink((s,), t, 1.0) for s, t in equal]
+
+
+def _links_of_words(
+    source: Sequence[Unit], target: Sequence[Unit], weights: Mapping[WordLink, float]
+) -> list[UnitLink]:
+    """Links of words as links of their units: equal ones with each other, the others with all others."""
+    of_source, of_target = _units_of_words(source), _units_of_words(target)
+    found = []
+    for (i, j), weight in weights.items():
+        rest, rest_target = list(of_source.get(i, ())), []
+        for t in of_target.get(j, ()):
+            s = next((s for s in rest if source[s].text == target[t].text), None)
+            if s is None:
+                rest_target.append(t)
+            else:
+                rest.remove(s)
+                found.append(UnitLink((s,), t, weight))
+        if rest:
+            found += [UnitLink(tuple(rest), t, weight) for t in rest_target]
+    return found
+
+
+def _units_of_words(units: Sequence[Unit]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for index, unit in enumerate(units):
+        if unit.word is not None:
+            found.setdefault(unit.word, []).append(index)
+    return found
+
+
+def _equal_pairs(source: Sequence[Unit], target: Sequence[Unit], links: Sequence[UnitLink]) -> list[tuple[int, int]]:
+    """Pairs of equal names, numbers and long words that both sides have equally often.
+
+    The pairs are those that links name, if they name one for each; else the first with the first, and so on.
+    """
+    linked = {(link.sources[0], link.target) for link in links if len(link.sources) == 1}
+    of_source, of_target = _units_of_texts(source), _units_of_texts(target)
+    pairs: list[tuple[int, int]] = []
+    for text, sources in of_source.items():
+        targets = of_target.get(text, [])
+        is_capital = any(source[s].capital for s in sources) and any(target[t].capital for t in targets)
+        if len(sources) != len(targets) or not (is_capital or len(text) >= _LONG_WORD or any(map(str.isdigit, text))):
+            continue
+        named = [(s, t) for s in sources for t in targets if (s, t) in linked]
+        one_each = len(named) == len({s for s, _ in named}) == len({t for _, t in named}) == len(sources)
+        pairs += named if one_each else zip(sources, targets)
+    return pairs
+
+
+def _units_of_texts(units: Sequence[Unit]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, unit in enumerate(units):
+        if unit.kind == WORD:
+            found.setdefault(unit.text, []).append(index)
+    return found

@@ -1,0 +1,236 @@
+"""Inline markup: taken out of a line, and put onto its translation."""
+
+import re
+from html import escape
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+
+
+def words(text):
+    return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+
+
+def moved(line, target, links, syntax="xml", confidences=None):
+    """Links of words as ``0-0 1-2``."""
+    source = parse_markup(line, syntax)
+    pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+    found = pairs if confidences is None else dict(zip(pairs, confidences))
+    return transfer_markup(source, words(source.text), target, words(target), found)
+
+
+def outline(marked: MarkedLine):
+    """Each pair of tags with the tags around it, outermost first."""
+
+    def around(index):
+        parent = marked.elements[index].parent
+        return () if parent is None else (*around(parent), marked.elements[parent].opening)
+
+    return sorted((e.opening, e.closing, around(index)) for index, e in enumerate(marked.elements))
+
+
+# Lines with tags, each with a number of its own
+
+
+def numbered(nodes, syntax, numbers):
+    """A tree of texts (str), tags that stand alone (None) and elements (lists) as a line."""
+    parts = []
+    for node in nodes:
+        number = next(numbers)
+        if isinstance(node, str):
+            parts.append(escape(node, quote=False))
+        elif node is None:
+            alone = (f'<br id="{number}"/>', f"<!-- {number} -->", f"<?p {number}?>", f'<x id="{number}"/>')
+            if syntax == "html":
+                alone = (f"<br id={number}>", f"<!-- {number} -->", f"<IMG id={number}>", f'<x id="{number}"/>')
+            parts.append(alone[number % len(alone)])
+        else:
+            parts.append(f'<b id="{number}">{numbered(node, syntax, numbers)}</b>')
+    return "".join(parts)
+
+
+TEXTS = st.text(alphabet='aaBßüİ1_ ..,-"(&<>é\u0301\u00a0', max_size=8)
+TREES = st.lists(st.recursive(TEXTS | st.none(), lambda nodes: st.lists(nodes, max_size=4), max_leaves=10), max_size=8)
+
+
+@st.composite
+def marked_lines(draw):
+    syntax = draw(st.sampled_from(["xml", "html"]))
+    return numbered(draw(TREES), syntax, count()), syntax
+
+
+@given(marked_lines(), TEXTS, TEXTS, st.data())
+def test_the_output_is_the_target_with_all_tags_in_the_same_nesting(marked, first, second, data):
+    line, syntax = marked
+    source = parse_markup(line, syntax)
+    target = first + second
+    source_spans, target_spans = words(source.text), words(target)
+    links = data.draw(
+        st.dictionaries(
+            st.tuples(st.integers(0, len(source_spans)), st.integers(0, len(target_spans))).filter(
+                lambda link: link[0] < len(source_spans) and link[1] < len(target_spans)
+            ),
+            st.floats(0, 1),
+            max_size=8,
+        )
+        if source_spans and target_spans
+        else st.just({})
+    )
+    output = parse_markup(transfer_markup(source, source_spans, target, target_spans, links), syntax)
+    assert output.text == target
+    assert outline(output) == outline(source)
+
+
+@given(marked_lines(), st.sampled_from([words, lambda text: [m.span() for m in re.finditer(r"\S+", text)]]))
+def test_a_line_moved_onto_itself_stays_as_it_is_up_to_blanks_beside_tags(marked, split):
+    line, syntax = marked
+    source = parse_markup(line, syntax)
+    spans = split(source.text)
+    output = transfer_markup(source, spans, source.text, spans, {(i, i) for i in range(len(spans))})
+
+    def without_blanks_beside_tags(text):
+        return re.sub(r"\s*(<[^>]*>)\s*", r"\1", text).strip()
+
+    assert without_blanks_beside_tags(output) == without_blanks_beside_tags(line)
+
+
+@given(TEXTS)
+def test_without_tags_the_output_is_the_escaped_target(target):
+    assert moved("plain", target, "") == escape(target, quote=False)
+
+
+# Where tags go
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "links", "expected"),
+    [
+        pytest.param(
+            "Press <b>Stop now</b>.", "<b>Jetzt anhalten</b> drücken.", "0-2 1-1 2-0 3-3", None, id="other order"
+        ),
+        pytest.param(
+            "<a>one</a> and <b>two</b>", "<b>zwei</b> und <a>eins</a>", "0-2 1-1 2-0", None, id="elements change places"
+        ),
+        pytest.param("<p>Go <b>in</b>!</p>", "<p>Geh <b>hinein</b>!</p>", "1-1 2-2", None, id="the whole line"),
+        pytest.param(
+            "the <b>red house</b> there", "das <b>rote Haus</b> dort", "0-0 1-1 3-3", None, id="a word without a link"
+        ),
+        pytest.param("take <b>Old Inn</b>", "nimm bitte <b>Alten Gasthof</b>", "0-0 1-2 2-3", None, id="left outside"),
+        pytest.param("see “<b>Home</b>”.", "siehe „<b>Start</b>“.", "0-0 2-2 4-4", None, id="marks stay outside"),
+        pytest.param("Is it <b>“new”?</b>", "Ist es <b>„neu“?</b>", "0-0 1-1 3-3", None, id="marks stay inside"),
+        pytest.param(
+            "<b>One word.</b> Two here.", "<b>Ein Wort.</b> Zwei hier.", "0-0 1-1 3-3 4-4 0-3", None, id="one sentence"
+        ),
+        pytest.param("a<br/>b", "c <br/>d", "0-0 1-1", "c<br/> d", id="a tag alone touches the word that it touched"),
+        pytest.param("a <br/>b", "c d", "0-0 1-1", "c <br/>d", id="a tag alone, on the other side"),
+        pytest.param("a <i></i> b c", "d e f", "0-0 1-1 2-2", "d <i></i>e f", id="an element without words"),
+        pytest.param("<b>f</b>ull", "full <b>f</b>ull", "0-1", "full <b>f</b>ull", id="inside an equal word"),
+        pytest.param("<b>in</b>side it", "es darin", "0-1 1-0", "es <b>darin</b>", id="inside another word"),
+        pytest.param("<i>A</i><b>B</b><u>C</u>", "x", "", None, id="fewer words than elements"),
+    ],
+)
+def test_where_tags_go(line, target, links, expected):
+    """Without an expected output, the target's tags are those expected."""
+    output = moved(line, re.sub(r"<[^>]*>", "", target), links)
+    if line.count("<u>"):
+        assert re.sub(r"<[^>]*>", "", output) == target
+    else:
+        assert output == (expected or target)
+
+
+def test_of_discontinuous_links_an_element_has_the_most_inside_and_the_least_outside():
+    line, target = "<b>take it off</b> and then leave now", "nimm es und geh dann jetzt fort"
+    assert moved(line, target, "0-0 1-1 2-6 3-2 4-4 5-3 6-5") == "<b>nimm es</b> und geh dann jetzt fort"
+
+
+def test_the_surer_link_decides():
+    links = "0-0 0-1 1-0 1-1"
+    assert moved("old <b>tree</b>", "Baum alt", links, confidences=[0.1, 0.8, 0.7, 0.2]) == "<b>Baum</b> alt"
+    assert moved("old <b>tree</b>", "alter Baum", links, confidences=[0.8, 0.1, 0.2, 0.7]) == "alter <b>Baum</b>"
+
+
+def test_names_and_numbers_equal_on_both_sides_are_linked_without_links():
+    assert moved(
+        "ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen".replace("<b>", "").replace("</b>", ""), ""
+    ) == ("mich oder <b>Ann-7</b> fragen")
+
+
+def test_nested_elements_stay_nested():
+    line = "<ul><li>red <b>roof</b></li><li>door</li></ul>"
+    target = "rotes DachTür"
+    assert moved(line, target, "0-0 1-1") == "<ul><li>rotes <b>Dach</b></li><li>Tür</li></ul>"
+
+
+# What the text of a line is
+
+
+def test_entities_are_resolved_and_the_target_is_escaped():
+    source = parse_markup("a &lt;&#98;&gt; &amp; <i>c</i>", "xml")
+    assert source.text == "a <b> & c"
+    assert moved("<i>x</i> &amp;", "&amp; < x", "0-5") == "&amp;amp; &lt; <i>x</i>"
+
+
+def test_line_breaks_that_entities_name_are_blanks():
+    assert parse_markup("a&#10;b&#13;c", "xml").text == parse_markup("a&#10;b&#10;c", "html").text == "a b c"
+
+
+def test_cdata_is_text():
+    assert parse_markup("<![CDATA[a<b]]> c", "xml") == MarkedLine("a<b c", ())
+
+
+def test_html_has_void_elements_unquoted_attributes_and_names_in_any_case():
+    line = '<P class=x>a<BR>b<img src="a>b.png"> &nbsp;<!-- c --><wbr></p>1 < 2'
+    marked = parse_markup(line, "html")
+    assert marked.text == "ab \u00a01 < 2"
+    assert [(e.opening, e.closing, e.parent) for e in marked.elements] == [
+        ("<P class=x>", "</p>", None),
+        ("<BR>", "", 0),
+        ('<img src="a>b.png">', "", 0),
+        ("<!-- c -->", "", 0),
+        ("<wbr>", "", 0),
+    ]
+    assert marked.elements[0].span == (0, 4)
+
+
+def test_script_and_style_of_html_stand_alone_with_their_content():
+    marked = parse_markup("a<script>if (1 < 2) { '<b>' }</script>b", "html")
+    assert (marked.text, [e.opening for e in marked.elements]) == ("ab", ["<script>if (1 < 2) { '<b>' }</script>"])
+
+
+# Lines that are refused
+
+
+@pytest.mark.parametrize("syntax", ["xml", "html"])
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("a <i>b", "<i>"),
+        ("a <i>b</u>", "</u>"),
+        ("a <i><u>b</i></u>", "</i>"),
+        ("a</i> b", "</i>"),
+        ("a</line><line>b", "</line>"),
+        ("a <i", "<i"),
+        ("a <!-- b", "<!-- b"),
+        ("<u x='", "<u x='"),
+    ],
+)
+def test_tags_that_are_not_in_pairs_are_refused(line, fact, syntax):
+    with pytest.raises(InputError, match=re.escape(fact)):
+        parse_markup(line, syntax)
+
+
+@pytest.mark.parametrize("line", ['<!DOCTYPE x [<!ENTITY y "z">]>&y;', "&y;", "<a b='&y;'/>", "a & b", "\x00", "a\x08"])
+def test_xml_expands_no_entities_of_its_own(line):
+    with pytest.raises(InputError):
+        parse_markup(line, "xml")
+
+
+def test_a_target_that_has_a_tag_of_the_source_is_refused():
+    with pytest.raises(InputError, match="</b>"):
+        moved("<b>x</b>", "y</b>", "")
+    assert moved("<b>&lt;b&gt; x</b>", "<b> y", "0-0 1-1 2-2 3-3") == "<b>&lt;b&gt; y</b>"
