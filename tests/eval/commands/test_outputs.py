@@ -20,8 +20,10 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "curve": ("curve", "log", "--metrics", "aer", "-o"),
     "curve --csv": ("curve", "log", "--metrics", "aer", "-o", "curve.png", "--csv"),
     "extract": ("extract", "run", *RULE, "-o"),
+    "lexicon": ("lexicon", "gold", "--source", "text", "--target", "text", "-o"),
     "merge": ("merge", "parts", "-o"),
     "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
+    "project": ("project", "--labels", "labels", "--links", "gold", "--target-text", "text", "-o"),
     "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "-o"),
     "score": ("score", *GOLD, "gold", "--per-sentence"),
     "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "-o"),
@@ -44,6 +46,8 @@ def directory(
     make_records(tmp_path / "run", [make_sentence(0), make_sentence(1)])
     (tmp_path / "gold").write_text("0-0\n1-1\n")
     (tmp_path / "log").write_text(LOG)
+    (tmp_path / "text").write_text("a b\nc d\n")
+    (tmp_path / "labels").write_text("a\tB-X\nb\tO\n\nc\tO\nd\tO\n")
     return tmp_path
 
 
