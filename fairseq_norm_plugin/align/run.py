@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from html import escape
 from pathlib import Path
 
 import torch
@@ -113,6 +114,8 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
             _write(args, text, unfinished.rows())
+    if windows.without_tags:
+        warn_on_stderr(f"lines whose markup is damaged: {windows.without_tags}, written without tags")
     for made in counted:
         on_count(args, described)(made)
     seconds, done = time.monotonic() - start, text.size - kept
@@ -151,6 +154,7 @@ class _Windows:
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
         self._args = args
+        self.without_tags = 0
         self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
         self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
         self._text = text
@@ -197,9 +201,12 @@ class _Windows:
         if self._args.markup is None:
             return json_line(alignment.to_row())
         try:
-            return with_markup(lines[0].given, alignment, self._args.markup, self._args.keep_going)
-        except InputError as error:
-            raise InputError(f"line {pair.id + 1}: {error}") from error
+            return with_markup(lines[0].given, alignment, self._args.markup, f"line {pair.id + 1}")
+        except InputError:
+            if not self._args.keep_going:
+                raise
+            self.without_tags += 1
+            return escape(lines[1].text, quote=False)
 
 
 def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:
