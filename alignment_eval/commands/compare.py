@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_reading,
@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _result(
-    gold: Alignments,
-    baseline: Alignments,
-    system: Alignments,
+    gold: AlignmentFile,
+    baseline: AlignmentFile,
+    system: AlignmentFile,
     differences: Mapping[str, Difference],
     resampling: Resampling,
 ) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import argparse
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
-from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import subword_links
@@ -91,7 +91,7 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
     return GoldSentence(sure, possible, confidence and {link: confidence[link] for link in possible})
 
 
-def _check_losses(read: Alignments, args: argparse.Namespace) -> None:
+def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file.
 
     Raises:
@@ -119,7 +119,7 @@ def _check_losses(read: Alignments, args: argparse.Namespace) -> None:
         _check_naacl(read, args)
 
 
-def _check_naacl(read: Alignments, args: argparse.Namespace) -> None:
+def _check_naacl(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of sentences that a NAACL file does not show; raise InputError if it would have no line."""
     kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
     last = max((n for n, links in enumerate(kept, 1) if links), default=0)

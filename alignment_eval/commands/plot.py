@@ -7,14 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.options.alignments import (
@@ -162,7 +162,7 @@ def find(records: Records, id_: int) -> SentenceMaps:
     )
 
 
-def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
+def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
     """The links of ``sentence``.
 
     Raises:
@@ -196,7 +196,7 @@ def _heads(args: argparse.Namespace, kind: str, sentence: SentenceMaps) -> Seque
 
 
 def heading_of(
-    args: argparse.Namespace, sentence: SentenceMaps, first: ExtractionOptions, hypothesis: Alignments | None
+    args: argparse.Namespace, sentence: SentenceMaps, first: ExtractionOptions, hypothesis: AlignmentFile | None
 ) -> str:
     """Which maps are drawn, and where the predicted links come from."""
     names = [f"Sentence {sentence.id}"]

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alignment_eval.errors import warn_on_stderr
-from alignment_eval.extraction.bidirectional import PairWords, check_same_text
-from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
     add_gold_arguments,
@@ -163,5 +163,5 @@ def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, te
     return System(name, chosen.reason, links)
 
 
-def _read(name: str, read: Alignments) -> System:
+def _read(name: str, read: AlignmentFile) -> System:
     return System(name, f"read from {visible(read.file.name)}", dict(enumerate(read.each_links())))

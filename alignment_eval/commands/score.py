@@ -11,7 +11,7 @@ from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -131,7 +131,7 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
     return [words for pair in pairs if (words := differing_words(*pair)) is not None]
 
 
-def _score(hypothesis: Alignments, gold: Alignments, diagnosis: Diagnosis | None) -> Score:
+def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis | None) -> Score:
     """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's.
 
     Raises:
@@ -161,7 +161,9 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
     return None
 
 
-def _result(hypothesis: Alignments, gold: Alignments, scored: Score, resampling: Resampling | None) -> dict[str, Any]:
+def _result(
+    hypothesis: AlignmentFile, gold: AlignmentFile, scored: Score, resampling: Resampling | None
+) -> dict[str, Any]:
     sentences = len(gold)
     drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
     result = {

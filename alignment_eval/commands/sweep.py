@@ -21,7 +21,7 @@ from alignment_eval.options.alignments import (
 )
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.options.maps import FINAL_PUNCTUATION
+from alignment_eval.options.method import FINAL_PUNCTUATION
 from alignment_eval.options.records import (
     add_kinds,
     add_records,

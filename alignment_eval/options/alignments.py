@@ -9,7 +9,7 @@ from dataclasses import replace
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_texts, warn_of_gaps
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
@@ -89,7 +89,7 @@ def check_standard_input(paths: Iterable[str | None]) -> None:
         raise UsageError("several inputs are -: expected at most one input from the standard input")
 
 
-def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
+def gold_of(args: argparse.Namespace, texts: Texts | None) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
     gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts)
     if not gold.file.possible:
@@ -97,7 +97,7 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
     return gold
 
 
-def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
+def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
     """The gold with ``size`` sentences; warns if a NAACL file ends before the last one.
 
     Args:
@@ -119,7 +119,7 @@ def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
     return gold
 
 
-def check_as_many(first: Alignments, second: Alignments) -> None:
+def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
     """Check that two files have the same number of sentences.
 
     Raises:
@@ -134,7 +134,7 @@ def check_as_many(first: Alignments, second: Alignments) -> None:
         )
 
 
-def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
+def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     """Score one file against another; warns on stderr if the direction looks swapped.
 
     Raises:
@@ -165,7 +165,7 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
     return read_texts(args.source, args.target)
 
 
-def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
+def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
     """Signature fields: what was read, and how."""
     return {
         role: alignments.file.hash,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments
+from alignment_eval.links.read import AlignmentFile
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
@@ -72,13 +72,13 @@ def open_reverse(directory: str, records: Records) -> Records:
     return reverse
 
 
-def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignments, Texts | None]:
+def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[AlignmentFile, Texts | None]:
     """The gold of ``--gold``, checked against the records, and the texts of ``--source`` and ``--target``."""
     texts = texts_of(args)
     return gold_of_records(gold_of(args, texts), records), texts
 
 
-def gold_of_records(gold: Alignments, records: Records) -> Alignments:
+def gold_of_records(gold: AlignmentFile, records: Records) -> AlignmentFile:
     """The gold, checked to have as many sentences as the records; errors as for :func:`gold_of_size`."""
     return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
 

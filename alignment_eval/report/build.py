@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
@@ -30,7 +30,7 @@ class ReportOptions:
     Attributes:
         kinds: map kinds.
         settings: ``awo``, ``awi``.
-        rule: see :class:`alignment_eval.extraction.options.ExtractionOptions`.
+        rule: see :class:`alignment_eval.extraction.method.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
         resampling: how intervals are computed.

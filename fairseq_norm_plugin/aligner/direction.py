@@ -12,7 +12,7 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
 from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities

@@ -11,7 +11,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.profiles.chosen import NO_PROFILE
 from alignment_eval.profiles.profile import profile_path, read_profile
 from fairseq_norm_plugin.recording.identity import told_hash

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table

@@ -13,7 +13,7 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
@@ -128,7 +128,7 @@ def with_gold(
     return GoldDataset(dataset, pairs, _identity(alignments, pairs))
 
 
-def _identity(alignments: Alignments, pairs: Sequence[GoldPair]) -> dict[str, Any]:
+def _identity(alignments: AlignmentFile, pairs: Sequence[GoldPair]) -> dict[str, Any]:
     """What an AER of this gold is of."""
     texts = ContentHash()
     for pair in pairs:

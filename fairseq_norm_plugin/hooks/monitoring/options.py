@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.read import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
 from fairseq_norm_plugin.hooks.options import extraction_options, parse_kinds, resolve

@@ -11,7 +11,7 @@ import pytest
 
 from alignment_eval.cli import main
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.facts import says

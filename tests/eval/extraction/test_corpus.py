@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_word_map
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.links.sets import Link
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import SentenceMaps
@@ -34,7 +33,7 @@ def sentences(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, SentenceM
 
 def pairs_of(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], method: AlignmentMethod) -> Pairs:
     return [
-        (read_direction(one, method.forward), read_direction(other, method.reverse) if method.reverse else None)
+        (read_word_map(one, method.forward), read_word_map(other, method.reverse) if method.reverse else None)
         for one, other in sentences.values()
     ]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, count_lexicon
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import two_way_shares
 
 #: PairWords and word map, [target words, source words], of a sentence pair.

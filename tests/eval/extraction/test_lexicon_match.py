@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.lexicon import Lexicon, check_match, count_lexicon
+from alignment_eval.maps.sentence import PairWords
 from tests.facts import facts
 
 GERMAN = [f"wort{number}" for number in range(50)]

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions(

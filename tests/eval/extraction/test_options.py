@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions, MapName, parse_maps
 from tests.facts import facts
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.write import format_pharaoh_line
 from tests.facts import facts, says
@@ -34,7 +34,7 @@ class Reader:
         read: Any = read_gold,
         texts: Texts | None = None,
         **options: Any,
-    ) -> Alignments:
+    ) -> AlignmentFile:
         self.path.write_text("".join(f"{format_pharaoh_line(links, written)}\n" for links in sentences))
         return read(self.path, ReadOptions(**options), texts, self.warnings.append)
 

@@ -24,6 +24,8 @@ def test_printed_lines() -> None:
     assert list(format_naacl_lines(4, sentence)) == ["5 1 1 S", "5 1 2 S", "5 2 2 P", "5 3 1 S"]
     assert list(format_lines([gold(), sentence], "fairseq", 1)) == ["A-0\t", "A-1\t0-0 0-1 1-1 2-0"]
     assert format_pharaoh_line(frozenset()) == format_talp_line(gold()) == ""
+    with pytest.raises(UsageError, match=facts("'giza' … talp, naacl")):
+        list(format_lines([sentence], "giza", 0))
 
 
 def test_scored_lines() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
 from alignment_eval.scoring.aer import Counts, count, score
@@ -25,13 +25,13 @@ from tests.eval.links.samples import gold as gold_sentence
 from tests.facts import facts, says
 
 
-def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> Alignments:
+def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> AlignmentFile:
     path = folder / "hyp"
     path.write_text("".join(f"{format_pharaoh_line(links, base)}\n" for links in sentences))
     return read_hypothesis(path, ReadOptions(base="0-unused", **options))
 
 
-def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> Alignments:
+def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> AlignmentFile:
     path = folder / "gold"
     path.write_text("".join(f"{format_talp_line(sentence, base)}\n" for sentence in sentences))
     return read_gold(path, ReadOptions(base="0-unused", **options))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction

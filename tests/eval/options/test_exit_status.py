@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.exit_status import exit_status
+from alignment_eval.options.common import exit_status
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_text, words_of
-from alignment_eval.extraction.corpus import align_pair
+from alignment_eval.extraction.corpus import align_pair, check_same_text
 from alignment_eval.extraction.extract import SentenceLinks, extract, pair_map
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.links.sets import transpose
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, words_of
 from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
