@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
-    add_resampling_arguments(group)
+    add_resampling_arguments(group, f"number of resamples (default: {Resampling().resamples})")
     group = parser.add_argument_group("output")
     add_format(group, _FORMATS)
 

@@ -30,7 +30,6 @@ from alignment_eval.options.common import add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
-    add_settings,
     forced_records,
     gold_and_texts,
     gold_of_records,
@@ -62,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_kinds(parser)
-    add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument(
         "--profile",
@@ -95,7 +93,6 @@ def run(args: argparse.Namespace) -> None:
     records = forced_records(args.records)
     options = ReportOptions(
         kinds=tuple(args.kinds or records.info.kinds),
-        settings=tuple(args.settings or SETTINGS),
         rule=args.rule,
         max_sentences=args.max_sentences,
     )
@@ -113,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
         records=records.info.signature_hash,
         **reading_fields("gold", gold),
         kinds=",".join(options.kinds),
-        settings=",".join(options.settings),
+        settings=",".join(SETTINGS),
         rule=extraction.rule,
         null=extraction.null,
         **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),

@@ -25,7 +25,6 @@ from alignment_eval.options.method import FINAL_PUNCTUATION
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
-    add_settings,
     forced_records,
     gold_and_texts,
     warn_skipped,
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_kinds(parser)
-    add_settings(parser)
+    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)

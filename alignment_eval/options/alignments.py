@@ -52,7 +52,6 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
 def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
     """Declare how to read hypotheses."""
     add_base(group, "hyp", "0")
-    add_swap(group, "hyp")
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -148,7 +147,7 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
 
 def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
     """How to read hypotheses."""
-    return ReadOptions(base=args.hyp_base, swap=args.hyp_swap)
+    return ReadOptions(base=args.hyp_base)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
@@ -175,11 +174,10 @@ def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
     }
 
 
-def add_resampling_arguments(group: argparse._ActionsContainer) -> None:
-    """Declare ``--resamples`` and ``--seed``; both are None where they are not given."""
-    default = Resampling()
-    group.add_argument("--resamples", type=int, metavar="N", help=f"number of resamples (default: {default.resamples})")
-    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {default.seed})")
+def add_resampling_arguments(group: argparse._ActionsContainer, help: str) -> None:
+    """Declare ``--resamples``, with this help, and ``--seed``; both are None where they are not given."""
+    group.add_argument("--resamples", type=int, metavar="N", help=help)
+    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {Resampling().seed})")
 
 
 def resampling_of(args: argparse.Namespace) -> Resampling:

@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import STANDARD
 
 #: Options that name files to be written.
-_OUTPUTS = ("output", "per_sentence", "csv", "save_lexicon", "tokens_out")
+_OUTPUTS = ("output", "save_lexicon", "tokens_out")
 #: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 #: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
@@ -103,11 +103,6 @@ def add_output(
     default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
     words = ("-o", "--output", *also)
     group.add_argument(*words, dest="output", required=required, default=default, metavar=metavar, help=help)
-    add_overwrite(group)
-
-
-def add_overwrite(group: argparse._ActionsContainer) -> None:
-    """Declare ``--overwrite`` alone."""
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 

@@ -10,7 +10,6 @@ from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
-from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.options.common import add_list
 from alignment_eval.progress import progress_bar
@@ -20,11 +19,6 @@ from alignment_eval.records.store import Records
 def add_kinds(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``; None stands for all that were recorded."""
     add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
-
-
-def add_settings(parser: argparse._ActionsContainer) -> None:
-    """Declare ``--settings``; None stands for all."""
-    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,6 @@ class ReportOptions:
 
     Attributes:
         kinds: map kinds.
-        settings: ``awo``, ``awi``.
         rule: see :class:`alignment_eval.extraction.method.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
@@ -40,7 +39,6 @@ class ReportOptions:
     """
 
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
-    settings: tuple[str, ...] = tuple(SETTINGS)
     rule: str = "kobayashi2020"
     max_sentences: int | None = None
     resampling: Resampling = field(default_factory=Resampling)
@@ -52,9 +50,7 @@ class ReportOptions:
 
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
-        return [
-            ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in self.settings
-        ]
+        return [ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in SETTINGS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,7 @@ def build(
     index = {
         "layers": [layer_label(layer) for layer in collected.layers],
         "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
-        "settings": {name: SETTINGS[name] for name in options.settings},
+        "settings": SETTINGS,
         "steps": STEPS,
         "maps": [  # the layer is its place among the layers
             {"kind": m.kind, "setting": m.setting, "layer": collected.layers.index(m.layer), "head": m.head}

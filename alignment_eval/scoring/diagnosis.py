@@ -97,7 +97,7 @@ def _readings(
     truth: Sequence[GoldSentence],
     difference: int,
 ) -> Iterator[Reading]:
-    swap = " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
+    swap = _exchange(hypothesis, gold)
     for (shift, base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
         changes = (*([base] if base else []), *([swap] if turned else []))
         moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in links]
@@ -111,6 +111,11 @@ def _readings(
                 what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
                 advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
                 yield Reading((*changes, advice), count(move_lines(moved, by, start), truth))
+
+
+def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
+    """What to do about exchanged directions."""
+    return " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
 
 
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
@@ -193,7 +198,7 @@ def direction_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | N
     return (
         f"{hypothesis.file.name}: AER of {len(truth)} sentences is {100 * aers[0]:.2f} % with the links as they are "
         f"and {100 * aers[1]:.2f} % with source and target exchanged ({beyond[0]} and {beyond[1]} links go beyond the "
-        f"gold's indices); if the direction is swapped, {swap_advice('hyp', hypothesis.swap)}"
+        f"gold's indices); if the direction is swapped, {_exchange(hypothesis, gold)}"
     )
 
 

@@ -100,11 +100,11 @@ def test_gold_read_in_the_wrong_direction(shared: Path, texts: Texts) -> None:
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
 def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: AlignmentFile, texts: Texts, aligner: str) -> None:
     path = shared / f"data/baselines/{aligner}/test.deen.reverse.talp"
-    with pytest.raises(InputError, match=r"exchanged.* give --hyp-swap"):
+    with pytest.raises(InputError, match=r"exchanged.* convert --from-swap"):
         read_hypothesis(path, None, texts)
     wrong = read_hypothesis(path)
-    assert "give --hyp-swap" in (direction_warning(wrong, gold) or "")
-    assert "if you give --hyp-swap" in (diagonal_warning(wrong, gold) or "")
+    assert "exchange the hypothesis" in (direction_warning(wrong, gold) or "")
+    assert "if you exchange the hypothesis" in (diagonal_warning(wrong, gold) or "")
 
 
 def test_no_stored_file_raises_a_false_alarm(shared: Path, gold: AlignmentFile, texts: Texts) -> None:
@@ -147,7 +147,10 @@ def test_several_faults_at_once(shared: Path, tmp_path: Path) -> None:
     (tmp_path / "h").write_text((shared / GIZA).read_text() + "\n")
     explanation = diagnose(read_hypothesis(tmp_path / "h", ReadOptions(swap=True)), gold).explanation
     assert explanation is not None
-    assert explanation.changes == ("give --gold-base 1", "omit --hyp-swap or give --gold-swap")
+    assert explanation.changes == (
+        "give --gold-base 1",
+        "exchange the hypothesis with align-eval convert --from-swap or give --gold-swap",
+    )
     assert round(100 * explanation.aer, 1) == 21.0
 
 
