@@ -14,15 +14,14 @@ from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.options.alignments import (
+    add_base,
     add_gold_reading,
-    add_hypothesis_reading,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
 )
 from alignment_eval.options.common import add_list, add_output
@@ -78,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
     group.add_argument("--hyp", metavar="FILE", help="word alignments (-: standard input)")
-    add_hypothesis_reading(group)
+    add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
     group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
     if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp, hypothesis_options(args)), records)
+        hypothesis = gold_of_records(read_hypothesis(args.hyp, ReadOptions(base=args.hyp_base)), records)
     sentence = find(records, args.sentence)
     predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
     look = figure_options(args)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -19,7 +19,6 @@ from alignment_eval.options.alignments import (
     check_as_many,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
     resampling_fields,
     resampling_of,
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
         warn_of_few(len(gold))
     results, scores = [], []
     for path in args.hypotheses:
-        hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
+        hypothesis = read_hypothesis(path, ReadOptions(base=args.hyp_base), texts)
         diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
         scored = _score(hypothesis, gold, diagnosis)
         scores.append((hypothesis.file.name, scored))

@@ -28,8 +28,8 @@ from alignment_eval.options.records import (
     forced_records,
     gold_and_texts,
     warn_skipped,
-    with_progress,
 )
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
 from alignment_eval.signature import signature
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
     options = configurations(kinds, settings, rules, args.final_punctuation)
     gold, texts = gold_and_texts(args, records)
-    result = sweep(with_progress(records), list(gold), options, texts)
+    result = sweep(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,

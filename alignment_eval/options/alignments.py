@@ -46,11 +46,6 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
         metavar="HYP",
         help=f"word alignments (-: standard input), all read in the same way{more}",
     )
-    add_hypothesis_reading(group)
-
-
-def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
-    """Declare how to read hypotheses."""
     add_base(group, "hyp", "0")
 
 
@@ -143,11 +138,6 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     if warning := direction_warning(hypothesis, gold):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
-
-
-def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
-    """How to read hypotheses."""
-    return ReadOptions(base=args.hyp_base)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:

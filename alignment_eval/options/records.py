@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
-from alignment_eval.maps.sentence import KINDS, SentenceMaps
+from alignment_eval.maps.sentence import KINDS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.options.common import add_list
-from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 
 
@@ -31,11 +30,6 @@ def forced_records(directory: str) -> Records:
     records = Records(directory)
     check_forced(records)
     return records
-
-
-def with_progress(records: Records) -> Iterable[SentenceMaps]:
-    """The best hypothesis of each sentence; on a terminal, a progress bar on stderr."""
-    return progress_bar(records.best(), records.info.size, "sentences")
 
 
 def check_forced(records: Records) -> None:

@@ -18,7 +18,7 @@ from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
-from alignment_eval.scoring.aer import Counts, Score, aer
+from alignment_eval.scoring.aer import Counts, Score, aer, count
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
 
@@ -233,9 +233,8 @@ def system_scores(
     """The scores of alignments over the whole corpus."""
     if not systems:
         return
-    links = [[system.links.get(id_, frozenset()) for id_ in range(len(gold))] for system in systems]
-    rows = [[(len(a), len(g.sure), len(a & g.sure), len(a & g.possible)) for a, g in zip(of, gold)] for of in links]
-    counts = Counts(*np.moveaxis(np.array(rows, dtype=np.int64), -1, 0))
+    each = [count((system.links.get(id_, ()) for id_ in range(len(gold))), gold) for system in systems]
+    counts = each[0].map(lambda *arrays: np.stack(arrays), *each[1:])
     for system, figures in zip(systems, link_scores(counts, unaligned, resampling)):
         yield SystemScore(*figures, system.name, system.description)
 
