@@ -23,12 +23,7 @@ FILES = {
     "three": "a b c d\na b\na b c d\n",
 }
 
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in FILES.items():
-        Path(name).write_text(text)
+pytestmark = pytest.mark.usefixtures("files")
 
 
 def test_end_to_end(align_eval) -> None:
@@ -115,10 +110,10 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
 
 
 @pytest.fixture
-def _subwords() -> None:
-    Path("words").write_text("0-0 1p1\n\n2-0\n")
-    Path("bpe.s").write_text("a@@ b c\nd\ne f g@@ h\n")
-    Path("bpe.t").write_text("x y@@ z\nv\nw@@ w\n")
+def _subwords(files: Callable[[str, str], None]) -> None:
+    files("words", "0-0 1p1\n\n2-0\n")
+    files("bpe.s", "a@@ b c\nd\ne f g@@ h\n")
+    files("bpe.t", "x y@@ z\nv\nw@@ w\n")
 
 
 SUBWORDS = ("words", "--to", "talp", "--source", "bpe.s", "--target")

@@ -76,9 +76,6 @@ def test_max_norm_layer(tmp_path: Path, make_sentence: Factory, make_records: Wr
     assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
     assert "|layer:4|" in messages
     assert "|layer_by:max-norm|" in messages
-    status, out, messages = call("extract", directory, *OPTIONS, "--heads", "max-norm", "--setting", "awo")
-    assert (status, out) == (2, "")
-    assert messages.startswith("align-eval extract: layer max-norm does not work with setting 'awo'")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,24 +15,8 @@ from tests.facts import says
 Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
 HYPOTHESIS = "0-0 2-2 3-3\n0-1\n"
-Files = Callable[..., Path]
-
-
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Write a file in the working folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(name: str, text: str | bytes) -> Path:
-        path = Path(name)
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    write("gold", GOLD)
-    write("hyp", HYPOTHESIS)
-    return write
-
-
+FILES = {"gold": GOLD, "hyp": HYPOTHESIS}
+Files = Callable[[str, str], None]
 GOLD_OPTIONS = ("--gold", "gold", "--gold-base", "1")
 STATED = (*GOLD_OPTIONS, "hyp")
 
@@ -155,7 +138,7 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
 def test_bad_data(
     files: Files,
     call: Call,
-    contents: dict[str, str | bytes],
+    contents: dict[str, str],
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
