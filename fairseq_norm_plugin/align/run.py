@@ -18,7 +18,7 @@ from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import BidirectionalOptions
-from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
+from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.options.method import (
     given_lexicon,
     given_passes,
@@ -30,7 +30,6 @@ from alignment_eval.options.method import (
 )
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
-from alignment_eval.records.manifest import json_hash
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun

@@ -11,8 +11,8 @@ import pytest
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import extract, pair_map, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.files import json_hash
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records.manifest import json_hash
 from tests.facts import says
 
 Factory = Callable[..., SentenceMaps]

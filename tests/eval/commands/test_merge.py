@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.records.manifest import json_hash
+from alignment_eval.files import json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says
 
