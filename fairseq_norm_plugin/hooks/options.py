@@ -17,7 +17,7 @@ from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
-from fairseq_norm_plugin.hooks.generator import PrintedMap
+from fairseq_norm_plugin.hooks.printing import PrintedMap
 from fairseq_norm_plugin.recording.session import OutputOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 

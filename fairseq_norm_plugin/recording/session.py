@@ -24,7 +24,7 @@ from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
-from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.binarised import SideReader

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.extraction.options import ExtractionOptions
 from alignment_eval.profiles.chosen import NO_PROFILE
-from alignment_eval.profiles.profile import profile_path, read_profile
+from alignment_eval.profiles.profile import read_profile
+from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.recording.identity import told_hash
 
 
@@ -32,19 +31,6 @@ class RunProfile:
     def announce(self) -> None:
         """Print to standard error which maps the alignments are read from."""
         print(f"--norm-alignments: maps {self.maps.map_names} from {self.path}", file=sys.stderr)
-
-
-def profile_file(checkpoints: Sequence[str], direction: str | None) -> Path:
-    """Where the profile of a model is by default: beside its first checkpoint, with what else it depends on.
-
-    Args:
-        checkpoints: the files of the models of an ensemble.
-        direction: the direction that language tags tell the model; None: it has no tags.
-    """
-    first = Path(checkpoints[0])
-    others = f"+{len(checkpoints) - 1}" if len(checkpoints) > 1 else ""
-    told = "" if direction is None else "." + re.sub(r"[^\w@+-]", "_", direction)
-    return profile_path(first.with_name(f"{first.name}{others}{told}"))
 
 
 def profile_of_run(task: Any, parameters: str) -> RunProfile | None:
