@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, QUANTITIES
+from alignment_eval.maps.sentence import KINDS, QUANTITIES
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
@@ -32,8 +32,6 @@ Hypotheses = list[list[dict[str, Any]]]
 MAPS_KEY = "norm_maps"
 #: Quantities that need the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
-#: Kinds that ``--print-alignment`` can carry through beam search step by step.
-STEPWISE_KINDS = DEFAULT_KINDS
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
@@ -69,7 +67,7 @@ class RecordedMaps:
 
 
 def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
-    """A capture of a layer's map [B, T, S], of a kind in :data:`STEPWISE_KINDS`, over ``heads`` (default: all)."""
+    """A capture of a layer's map [B, T, S], ``attn_w`` or ``attn_n``, over ``heads`` (default: all)."""
     return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
 
 

@@ -87,7 +87,7 @@ class RecordingSession:
             self._expected[batch] = True
         self._total = int(self._expected.sum())
         self._source, self._target = readers
-        self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+        self._unknown = UnknownTokens()
         logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))

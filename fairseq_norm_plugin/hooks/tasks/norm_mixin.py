@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.profiles.chosen import NO_PROFILE
+from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
+from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.options import check_command, resolve, vocabularies
-from fairseq_norm_plugin.hooks.run_profile import profile_of_run
-from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature
+from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
@@ -139,13 +143,15 @@ class NormMixin:
         self._warn_of_languages(models)
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
-        profile = profile_of_run(self, parameters) if wanted else None
-        options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
+        path = self._profile_path() if wanted else None
+        profile = None if path is None else read_profile(path, told_hash(parameters, self.frames))
+        maps = None if profile is None else profile.streamed.forward
+        options = resolve(self.cfg, layers, heads, maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
-        if profile is not None and options.output.extraction == profile.maps:
-            profile.announce()
-        content = None if profile is None else profile.content
+        if maps is not None and options.output.extraction == maps:
+            print(f"--norm-alignments: maps {maps.map_names} from {path}", file=sys.stderr)
+        content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
@@ -153,6 +159,14 @@ class NormMixin:
             models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
         )
         return carry_maps(generator, printed, recorded)
+
+    def _profile_path(self) -> Path | None:
+        """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
+        named, checkpoint = self.cfg.norm_profile, self.cfg.norm_checkpoint
+        if named == NO_PROFILE or not (named or checkpoint):
+            return None
+        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.told_direction)
+        return path if named or path.is_file() else None
 
     def _warn_of_languages(self, models: Sequence[Any]) -> None:
         """Warn of models that were trained for other languages; a joint dictionary would not show it."""
