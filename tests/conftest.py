@@ -59,7 +59,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make],
 def _logging_as_at_first() -> None:
     """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then.
 
-    norm-align and norm-analyze also silence fairseq, whose log other tests read.
+    norm-analyze also silences fairseq, whose log other tests read.
     """
     logging.getLogger("fairseq").setLevel(logging.NOTSET)
     root = logging.getLogger()
