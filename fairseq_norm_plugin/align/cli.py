@@ -38,7 +38,7 @@ from fairseq_norm_plugin.align.arguments import (
     dictionaries_and_text,
 )
 from fairseq_norm_plugin.choices import NO_REVERSE
-from fairseq_norm_plugin.hooks.console import silence_libraries
+from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.

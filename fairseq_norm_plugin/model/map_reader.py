@@ -13,8 +13,8 @@ from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps
-from fairseq_norm_plugin.hooks.generator import Hypotheses, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, Hypotheses, RecordedMaps
+from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator, NormSequenceScorer
 from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.ids import EncodedSide, SourceAndTarget, count_tokens, lengths_of
@@ -123,7 +123,8 @@ class MapReader:
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
             if sample["target"] is not None:
-                generator = NormSequenceScorer(self._vocabularies[1].dictionary, recorded=recorded)
+                generator = NormSequenceScorer(self._vocabularies[1].dictionary)
+                generator.recorded = recorded
                 hypotheses = generator.generate(self._models, sample)
             else:
                 hypotheses = self._search(sample, recorded, beam)
@@ -144,7 +145,8 @@ class MapReader:
     def _search(self, sample: dict[str, Any], recorded: RecordedMaps, beam: int) -> Hypotheses:
         frames, dictionary = self._direction.frames, self._vocabularies[1].dictionary
         eos = frames.target.after[-1]
-        generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=beam, eos=eos)
+        generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
+        generator.recorded = recorded
         source = sample["net_input"]["src_tokens"]
         forced = source.new_tensor(frames.target.before).expand(len(source), -1) if frames.target.before else None
         first = None if frames.first == eos else frames.first

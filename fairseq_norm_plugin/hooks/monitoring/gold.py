@@ -108,7 +108,7 @@ def with_gold(
         )
     if not alignments.file.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
-    unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+    unknown = UnknownTokens()
     pairs = []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
