@@ -1,6 +1,6 @@
 """The ``align-eval`` command: one subcommand a module of :mod:`alignment_eval.commands`.
 
-Results go to stdout, messages to stderr (exit status: :mod:`alignment_eval.exit_status`).
+Results go to stdout, messages to stderr (exit status: :mod:`alignment_eval.options.common`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.exit_status import exit_status
-from alignment_eval.options.common import CommandParser, check_outputs
+from alignment_eval.options.common import CommandParser, check_outputs, exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.

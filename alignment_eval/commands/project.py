@@ -12,7 +12,7 @@ import numpy as np
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile, token_counts, token_lines
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
@@ -106,7 +106,7 @@ class _Projection:
     first_lost: int = 0
 
     def lines(
-        self, links: Alignments, pairs: Iterator[tuple[LabelledSentence, GoldSentence, list[bytes]]]
+        self, links: AlignmentFile, pairs: Iterator[tuple[LabelledSentence, GoldSentence, list[bytes]]]
     ) -> Iterator[str]:
         """The lines of the target side; ``links`` name the place of a bad confidence."""
         for n, (labelled, sentence, tokens) in enumerate(pairs):

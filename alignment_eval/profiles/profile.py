@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal, Optional, Union
 import msgspec
 
 from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.defaults import (
-    ALONE,
     FEWEST_PAIRS,
-    PRODUCT,
+    SHARE_ALONE,
+    SHARE_BOTH,
     SINGLE_RULE,
     both_directions,
     one_direction,
@@ -27,11 +26,12 @@ from alignment_eval.extraction.defaults import (
     upper_layers,
     wants_lexicon,
 )
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions, MapName, Value
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.files import ContentHash
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.profiles.search import Agreement, GoldChoice
 from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.signature import Value
 
 VERSION = 1
 #: What is appended to a checkpoint's name.
@@ -208,12 +208,12 @@ def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
     )
 
 
-def by_default(maps: ExtractionOptions, share: float = ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
+def by_default(maps: ExtractionOptions, share: float = SHARE_ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
     """The default methods for one model's maps: for texts of enough pairs, and for single pairs."""
     return one_direction(maps, wants_lexicon([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
 
 
-def together(forward: Profile, reverse: Profile, share: float = PRODUCT) -> Profile:
+def together(forward: Profile, reverse: Profile, share: float = SHARE_BOTH) -> Profile:
     """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
     maps = forward.streamed.forward, reverse.streamed.forward
     both = both_directions(*maps, wants_lexicon(maps, FEWEST_PAIRS), share)

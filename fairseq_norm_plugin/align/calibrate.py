@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.common import CommandParser, add_output
+from alignment_eval.options.common import CommandParser, add_output, exit_status
 from alignment_eval.profiles.chosen import description
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import exchanged_gold

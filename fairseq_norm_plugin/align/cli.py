@@ -13,18 +13,18 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval.errors import UsageError
-from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.options.common import CommandParser, check_outputs, positive_integer
-from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
-from alignment_eval.options.maps import (
+from alignment_eval.options.common import CommandParser, check_outputs, exit_status, positive_integer
+from alignment_eval.options.method import (
     MAX_NORM,
+    add_lexicon_arguments,
     add_map_arguments,
     add_reverse_heads,
+    check_lexicon_arguments,
     stated_method,
     states_maps,
 )
@@ -38,7 +38,7 @@ from fairseq_norm_plugin.align.arguments import (
     dictionaries_and_text,
 )
 from fairseq_norm_plugin.choices import NO_REVERSE
-from fairseq_norm_plugin.hooks.console import silence_libraries
+from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.

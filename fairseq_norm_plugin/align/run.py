@@ -22,13 +22,19 @@ from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import BidirectionalOptions
-from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
+from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.table import json_line, write_table
-from alignment_eval.options.lexicon import given_lexicon, given_passes, lexicon_fields, on_count, with_lexicon_options
-from alignment_eval.options.maps import stated_method, states_maps
+from alignment_eval.options.method import (
+    given_lexicon,
+    given_passes,
+    lexicon_fields,
+    on_count,
+    stated_method,
+    states_maps,
+    with_lexicon_options,
+)
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
-from alignment_eval.records.manifest import json_hash
 from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text

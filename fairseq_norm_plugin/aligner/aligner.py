@@ -11,7 +11,7 @@ import numpy as np
 from fairseq.data.data_utils import batch_by_size
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_word_map
 from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
@@ -135,7 +135,7 @@ class Aligner:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
         maps = self.directions[which].maps(encoded, [options.kind], options.maps)
-        return {id_: read_direction(sentence, options) for id_, sentence in maps.items()}
+        return {id_: read_word_map(sentence, options) for id_, sentence in maps.items()}
 
     def _reason(self, pair: LinePair, both: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.profile import calibrated_by_gold

@@ -12,11 +12,17 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
 from alignment_eval.profiles.profile import profile_path
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import Hypotheses, forced_maps
+from fairseq_norm_plugin.capture.recorder import (
+    Hypotheses,
+    RecordedMaps,
+    forced_maps,
+    layers_and_heads,
+    real_positions,
+    recorded_quantities,
+)
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, SideEncoder, SourceAndTarget, count_tokens
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline

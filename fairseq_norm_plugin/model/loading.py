@@ -14,17 +14,15 @@ import torch
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files
-from fairseq_norm_plugin.checkpoints.read import fairseq_errors
+from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.read import direction_warning, fairseq_errors, other_languages
 from fairseq_norm_plugin.checkpoints.weights import build_model, read_parts
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.hooks.other_direction import direction_warning, other_languages
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.subwords import recipe_settings, text_settings
 from fairseq_norm_plugin.recording.identity import ParameterHash
-from fairseq_norm_plugin.recording.profile import profile_file
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
 

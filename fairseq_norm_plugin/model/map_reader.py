@@ -130,7 +130,8 @@ class MapReader:
         if sample["target"] is None:
             hypotheses = self._translator.search(pairs, sample, beam, recorded)
         else:
-            generator = NormSequenceScorer(self._vocabularies[1].dictionary, recorded=recorded)
+            generator = NormSequenceScorer(self._vocabularies[1].dictionary)
+            generator.recorded = recorded
             with enough_threads(self._models, count_tokens(pairs)), one_thread(self._models):
                 hypotheses = generator.generate(self._models, sample)
         maps = {}

@@ -290,8 +290,9 @@ class NormModel:
             (one,) = translations
             if one.score is None:
                 raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-            return replace(self.align(source, one.text, max_tokens=max_tokens, **options), score=one.score)
-        aligned = self.align(lines, [one.text for one in translations], max_tokens=max_tokens, **options)
+            alignment: Alignment = self.align(source, one.text, max_tokens=max_tokens, **options)
+            return replace(alignment, score=one.score)
+        aligned: Alignments = self.align(lines, [one.text for one in translations], max_tokens=max_tokens, **options)
         scored = (replace(alignment, score=one.score) for alignment, one in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 

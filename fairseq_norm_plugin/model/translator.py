@@ -9,8 +9,8 @@ from typing import Any
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.recorder import RecordedMaps
-from fairseq_norm_plugin.hooks.generator import Hypotheses, NormSequenceGenerator
+from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps
+from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.ids import SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -97,7 +97,8 @@ class Translator:
         first = None if frames.first == eos else frames.first
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
-            generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=beam, eos=eos)
+            generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
+            generator.recorded = recorded
             return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
 
     def _text(self, ids: Sequence[int]) -> str:

@@ -21,9 +21,9 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import read_direction
+from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
@@ -123,7 +123,7 @@ def with_manifest(read):
 def read_records(part):
     """A part of records, which are then read for alignments."""
     for maps in Records(part.parent):
-        read_direction(maps, EXTRACTION)
+        read_word_map(maps, EXTRACTION)
 
 
 def read_links(part):
