@@ -48,7 +48,7 @@ class TextRecipe:
     Attributes:
         tokenizer: fairseq's name of the tokenizer; None: the model reads the text as it is.
         lowercase: whether the text is lowercased.
-        bpe: fairseq's name of the subwords; None: as the files say.
+        bpe: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say.
         options: options of both that are no files, by fairseq's names.
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, options_of
@@ -87,12 +87,8 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
     }
 
 
-def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe:
-    """The recipe of a model's text, for a profile in ``directory``.
-
-    Raises:
-        InputError: a file is not in that directory.
-    """
+def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
+    """The recipe of a model's text, for a profile in ``directory``; None, with a warning, if a file lies elsewhere."""
     options: dict[str, bool | str] = {}
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
@@ -102,10 +98,14 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe:
             continue
         for file in map(Path, named):
             if file.resolve().parent != directory.resolve():
-                raise InputError(f"{file}: is not in {directory}, where the profile would name it; copy it there")
+                warn_on_stderr(
+                    f"{file}: is not in {directory}, so the profile does not say how text is made; copy it there, or "
+                    f"state it in each call"
+                )
+                return None
         files[option] = [Path(file).name for file in named]
-    tokenizer, bpe = (None if name == "none" else name for name in (settings.tokenizer, settings.bpe))
-    return TextRecipe(tokenizer, settings.lowercase, bpe, options, files)
+    tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
+    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files)
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:
