@@ -30,6 +30,7 @@ differ by less than one point.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ _NEIGHBOUR = 0.25  # a tag that stands alone has the same mark on one side
 
 #: Below every score of an interval: an interval of no words, for an element with words; and one that cannot be taken.
 _EMPTY, _NEVER = -1e4, -1e8
+#: Sums that differ by less are the same.
+_SAME = 1e-6
+#: An interval has at most so many units for each of the element, and so many more.
+_LONGEST = (5, 20)
 
 
 def element_places(
@@ -140,105 +145,126 @@ def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
     return at, at
 
 
+class _Intervals:
+    """Intervals of the target units in a room: a row for each end, a column for each length.
+
+    Attributes:
+        starts: where they start, by row and column.
+        ends: where they end, by row.
+        never: added to a score: nothing where there is such an interval.
+    """
+
+    def __init__(self, size: int, lengths: Sequence[int]) -> None:
+        self.ends = np.arange(size + 1)[:, None]
+        starts = self.ends - np.array(lengths)[None, :]
+        self.never = np.where(starts < 0, _NEVER, 0.0)
+        self.starts = np.maximum(starts, 0)
+
+    def sums(self, sums: Scores) -> Scores:
+        """The sum of each interval, from the sums up to each place."""
+        return np.asarray(sums[self.ends] - sums[self.starts])
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The score of each interval for an element."""
+
+    intervals: _Intervals
+    scores: Scores
+
+    def best_middle(self) -> int:
+        """Twice the middle of the best interval."""
+        row, column = np.unravel_index(self.scores.argmax(), self.scores.shape)
+        return int(row + self.intervals.starts[row, column])
+
+
 def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[tuple[int, Span]]:
     """Places of elements side by side, from left to right: their indices, and their intervals of target units."""
-    scores = [_scores(pair, element, around, room) for element in elements]
+    scored = [_scored(pair, element, around, room) for element in elements]
     in_order = list(range(len(elements)))
-    best = [sum(np.unravel_index(np.argmax(score), score.shape)) for score in scores]
-    by_best = sorted(in_order, key=lambda index: best[index])
-    total, places = _disjoint([scores[index] for index in in_order])
+    by_best = sorted(in_order, key=lambda index: scored[index].best_middle())
+    total, places = _disjoint(scored)
     if by_best != in_order:
-        other_total, other_places = _disjoint([scores[index] for index in by_best])
-        if other_total > total + 1e-6:
+        other_total, other_places = _disjoint([scored[index] for index in by_best])
+        if other_total > total + _SAME:
             in_order, places = by_best, other_places
     return [(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
 
 
-def _disjoint(scores: Sequence[Scores]) -> tuple[float, list[Span]]:
-    """Disjoint intervals in this order with the highest sum of scores (a score for each start and end).
+def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
+    """Disjoint intervals in this order with the highest sum of scores.
 
-    Dynamic programming: ``before[at]`` is the highest sum of the elements so far, which end at ``at`` or before.
+    Dynamic programming: ``before[at]`` is the highest sum of the elements so far, the last of which ends at ``at`` or
+    before.
     """
-    before = np.zeros(len(scores[0]))
+    before = np.zeros(len(scored[0].scores))
     steps = []
-    for score in scores:
-        total = score + before[:, None]
-        start = total.argmax(axis=0)
-        ends = total[start, np.arange(len(before))]
-        steps.append((start, ends))
+    for one in scored:
+        totals = one.scores + before[one.intervals.starts]
+        best = totals.argmax(axis=1)[:, None]
+        ends = np.take_along_axis(totals, best, axis=1)[:, 0]
+        steps.append((np.take_along_axis(one.intervals.starts, best, axis=1)[:, 0], ends))
         before = np.maximum.accumulate(ends)
     places: list[Span] = []
     last = len(before) - 1
-    for start, ends in reversed(steps):
+    for starts, ends in reversed(steps):
         end = int(ends[: last + 1].argmax())
-        last = int(start[end])
+        last = int(starts[end])
         places.append((last, end))
     return float(before[-1]), places[::-1]
 
 
-def _scores(pair: _Pair, element: Span, around: Span, room: Span) -> Scores:
-    """The score of each interval of the room for an element, by start and end."""
+def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
     size = room[1] - room[0]
     if element[0] == element[1]:
-        scores = np.full((size + 1, size + 1), _NEVER)
-        np.fill_diagonal(scores, _scores_alone(pair, element[0], around, room))
-    elif element == around and size:
-        scores = np.full((size + 1, size + 1), _NEVER)
-        scores[0, size] = 0
-    else:
-        scores = _scores_of_links(pair, element, room) + _scores_of_borders(pair, element, room)
-        scores += _scores_of_lengths(pair, element, around, room) + _scores_of_copies(pair, element, room)
-        scores[np.tril_indices(size + 1, -1)] = _NEVER
-        np.fill_diagonal(scores, _EMPTY)
-    return scores
+        return _Scored(_Intervals(size, [0]), _scores_alone(pair, element[0], around, room)[:, None])
+    if element == around:
+        whole = _Intervals(size, [size])
+        return _Scored(whole, whole.never)
+    longest = _LONGEST[0] * (element[1] - element[0]) + _LONGEST[1]
+    intervals = _Intervals(size, range(min(size, longest) + 1))
+    scores = intervals.never + _scores_of_links(pair, element, room, intervals)
+    scores += _scores_of_borders(pair, element, room, intervals)
+    scores += _scores_of_lengths(pair, element, around, room, intervals)
+    scores[:, 0] = _EMPTY
+    return _Scored(intervals, scores)
 
 
-def _scores_of_links(pair: _Pair, element: Span, room: Span) -> Scores:
+def _scores_of_links(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
     gain = np.where(pair.linked, 0, -_UNLINKED)
     for sources, target, weight in pair.links:
         is_inside = any(element[0] <= s < element[1] for s in sources)
         gain[target] += 2 * weight if is_inside else -weight  # a link of the element counts against those without it
-    sums = _sums(gain[room[0] : room[1]])
-    return _of_intervals(sums)
+    return intervals.sums(_sums(gain[room[0] : room[1]]))
 
 
-def _of_intervals(sums: Scores) -> Scores:
-    """Sums from each start (row) to each end."""
-    return np.asarray(sums[None, :] - sums[:, None])
-
-
-def _scores_of_borders(pair: _Pair, element: Span, room: Span) -> Scores:
-    """Marks and capitals."""
+def _scores_of_borders(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
+    """Marks, capitals and copies."""
     inside = pair.source[element[0] : element[1]]
     units = pair.target[room[0] : room[1]]
     starts, ends = np.zeros(len(units) + 1), np.zeros(len(units) + 1)
     for at, unit in enumerate(units):
         starts[at] = _CAPITAL * (unit.capital == inside[0].capital) - _BORDER * (unit.kind != inside[0].kind)
         ends[at + 1] = -_BORDER * (unit.kind != inside[-1].kind)
-    too_many = _of_intervals(pair.target_stops[room[0] : room[1] + 1]) - sum(unit.kind == STOP for unit in inside)
-    return starts[:, None] + ends[None, :] - _STOPS * np.abs(too_many)
+    stops = intervals.sums(pair.target_stops[room[0] : room[1] + 1]) - sum(unit.kind == STOP for unit in inside)
+    scores = starts[intervals.starts] + ends[intervals.ends] - _STOPS * np.abs(stops)
+    words = [unit.text for unit in inside]
+    there = [unit.text for unit in units]
+    for end in range(len(words), len(units) + 1):
+        if there[end - len(words) : end] == words:
+            scores[end, len(words)] += _COPY
+    return np.asarray(scores)
 
 
-def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span) -> Scores:
+def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, intervals: _Intervals) -> Scores:
     """Length and place in the line, in characters without blanks, as a share of what is around the element."""
     low, high = pair.source_lengths[[*around]]
     first, end = (pair.source_lengths[[*element]] - low) / (high - low)
     lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]
     whole = max(lengths[-1], 1.0)
-    times_expected = np.maximum(_of_intervals(lengths), 1.0) / (whole * (end - first))
-    centres = (lengths[None, :] + lengths[:, None]) / (2 * whole)
+    times_expected = np.maximum(intervals.sums(lengths), 1.0) / (whole * (end - first))
+    centres = (lengths[intervals.ends] + lengths[intervals.starts]) / (2 * whole)
     return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
-
-
-def _scores_of_copies(pair: _Pair, element: Span, room: Span) -> Scores:
-    size = room[1] - room[0]
-    scores = np.zeros((size + 1, size + 1))
-    words = [unit.text for unit in pair.source[element[0] : element[1]]]
-    there = [unit.text for unit in pair.target[room[0] : room[1]]]
-    for start in range(size - len(words) + 1):
-        if there[start : start + len(words)] == words:
-            scores[start, start + len(words)] = _COPY
-    return scores
 
 
 def _scores_alone(pair: _Pair, place: int, around: Span, room: Span) -> Scores:

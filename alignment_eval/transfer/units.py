@@ -143,21 +143,40 @@ def unit_links(
 def _links_of_words(
     source: Sequence[Unit], target: Sequence[Unit], weights: Mapping[WordLink, float]
 ) -> list[UnitLink]:
-    """Links of words as links of their units: equal ones with each other, the others with all others."""
+    """Links of words as links of their units.
+
+    Of equal words, the units at the same place are linked; of others, equal units, and all that remain with all.
+    """
     of_source, of_target = _units_of_words(source), _units_of_words(target)
     found = []
     for (i, j), weight in weights.items():
-        rest, rest_target = list(of_source.get(i, ())), []
-        for t in of_target.get(j, ()):
+        rest, rest_target = list(of_source.get(i, ())), list(of_target.get(j, ()))
+        if _spelling(source, rest) == _spelling(target, rest_target):
+            found += [UnitLink(_same_place(source, rest, target, t, rest_target[0]), t, weight) for t in rest_target]
+            continue
+        for t in tuple(rest_target):
             s = next((s for s in rest if source[s].text == target[t].text), None)
-            if s is None:
-                rest_target.append(t)
-            else:
+            if s is not None:
                 rest.remove(s)
+                rest_target.remove(t)
                 found.append(UnitLink((s,), t, weight))
         if rest:
             found += [UnitLink(tuple(rest), t, weight) for t in rest_target]
     return found
+
+
+def _spelling(units: Sequence[Unit], word: Sequence[int]) -> tuple[str, int]:
+    """The letters of a word, and how long it is in the line."""
+    return "".join(units[k].text for k in word), units[word[-1]].end - units[word[0]].start if word else 0
+
+
+def _same_place(
+    source: Sequence[Unit], word: Sequence[int], target: Sequence[Unit], unit: int, first: int
+) -> tuple[int, ...]:
+    """The units of a source word that overlap with a unit of an equal target word, which begins with ``first``."""
+    shift = source[word[0]].start - target[first].start
+    start, end = target[unit].start + shift, target[unit].end + shift
+    return tuple(s for s in word if source[s].start < end and start < source[s].end)
 
 
 def _units_of_words(units: Sequence[Unit]) -> dict[int, list[int]]:
