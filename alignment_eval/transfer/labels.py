@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Union
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError, printable, shown
 
 #: Pair (source word, target word), counted from 0.
 Link = tuple[int, int]
@@ -97,8 +97,8 @@ def check_label(label: str, before: str) -> None:
         raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
     if label.startswith("I-") and before[2:] != label[2:]:
         raise InputError(
-            f"label {shown(label)} after {shown(before)}: expected B-{label[2:82]} at the beginning of a span; convert "
-            f"the labels to BIO (IOB2)"
+            f"label {shown(label)} after {shown(before)}: expected B-{printable(label[2:], 80)} where a span begins; "
+            f"convert the labels to BIO (IOB2)"
         )
 
 
