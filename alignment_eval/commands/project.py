@@ -24,11 +24,9 @@ from alignment_eval.transfer.labels import GAPS, Gaps, WeightedLinks, labels_of,
 
 _EPILOG = """\
 Example, after make demo:
-  printf 'die\\tO\\nsitzung\\tB-EVENT\\n' > out/labels.conll
-  echo 'the sitting' > out/labels.en
-  echo '0-0 1-1' | align-eval project --labels out/labels.conll --links - --target-text out/labels.en
+  align-eval project --labels data/demo/demo.de.conll --links out/demo/both.pharaoh --target-text data/demo/demo.en
 
-A span (B-TYPE I-TYPE …) becomes one span of target words or none; how many have none goes to stderr, and so does the
+A span, B-TYPE I-TYPE, becomes one span of target words or none; how many have none goes to stderr, and so does the
 signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 

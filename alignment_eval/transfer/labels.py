@@ -11,7 +11,7 @@ A *span* is a run of words with one label, ``B-PER I-PER``.  Each span goes to o
    Spans of one type that touch stay apart, as each begins with ``B-``.
 4. With the words of both sides, the borders are trimmed: of punctuation, where the source span has none at that border;
    and of uncapitalised words (*of* in *of Austria*, for *Österreichs*), where capitalised ones remain and each source
-   word of the span keeps another link inside.
+   word of the span keeps another link inside.  A word that the source span has too (*van* Gogh) stays.
 
 Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are projected since Yarowsky et al. (2001);
 ``gaps`` has the usual rules, the hull of all linked words and their longest run, for comparison.
@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Union
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError, printable, shown
 
 #: Pair (source word, target word), counted from 0.
 Link = tuple[int, int]
@@ -37,6 +37,8 @@ GAPS: tuple[Gaps, ...] = ("best", "fill", "run")
 OUTSIDE = 0.9
 #: What a word without links costs inside a run: three in a row outweigh a link.
 GAP = 0.3
+#: A share in float32 may be above 1 by so much.
+_ROUNDING = 1e-6
 
 
 class Span(NamedTuple):
@@ -97,8 +99,8 @@ def check_label(label: str, before: str) -> None:
         raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
     if label.startswith("I-") and before[2:] != label[2:]:
         raise InputError(
-            f"label {shown(label)} after {shown(before)}: expected B-{label[2:82]} at the beginning of a span; convert "
-            f"the labels to BIO (IOB2)"
+            f"label {shown(label)} after {shown(before)}: expected B-{printable(label[2:], 80)} where a span begins; "
+            f"convert the labels to BIO (IOB2)"
         )
 
 
@@ -154,8 +156,8 @@ def _checked(links: WeightedLinks, sizes: tuple[int, int]) -> Mapping[Link, floa
                 f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; give the words "
                 f"that were aligned"
             )
-        if not 0 <= weight <= 1:  # nor is NaN
-            raise InputError(f"link {i}-{j} has the confidence {weight}: expected 0 to 1; give links without them")
+        if not 0 <= weight <= 1 + _ROUNDING:  # nor is NaN
+            raise InputError(f"link {i}-{j} has the confidence {weight}: expected 0 to 1; give links without any")
     return weights
 
 
@@ -244,7 +246,11 @@ def _trimmed(
                 counts[i] += 1
     capitalised = sum(not _is_punctuation(word) and not word.islower() for word in target[start:end])
 
+    own = set(source[span.start : span.end])
+
     def dropped(j: int, border: int) -> bool:
+        if target[j] in own:
+            return False
         if _is_punctuation(target[j]):
             drop = not _is_punctuation(source[border])
         else:

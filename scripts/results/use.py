@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from gold_sets import ALIGN_EVAL, NORM_ALIGN, markdown, run, write
 
+from alignment_eval.files import file_hash
 from alignment_eval.scoring.aer import Counts
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 from alignment_eval.transfer.conll import LabelledSentence, parse_conll
@@ -69,7 +70,7 @@ class Corpus:
     def counts(self, links: Path, links_from: str, source: str, options: Sequence[str] = ()) -> Counts:
         """The spans of each sentence that are projected from ``source``, in the gold, and right."""
         target = OTHER[source]
-        name = f"{links.stem}-{'-'.join(option.strip('-') for option in options) or 'default'}-to.{target}.conll"
+        name = f"{file_hash(links)}-{'-'.join(option.strip('-') for option in options) or 'default'}-to.{target}.conll"
         made = self.out / "projected" / name
         swap = () if links_from == source else ("--links-swap",)
         files = ("--labels", self.labels[source], "--links", links, "--target-text", self.texts[target], "-o", made)

@@ -175,7 +175,9 @@ def test_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md"]
+)
 def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)
 
