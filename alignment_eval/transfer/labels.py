@@ -158,7 +158,10 @@ def _checked(links: WeightedLinks, sizes: tuple[int, int]) -> Mapping[Link, floa
                 f"that were aligned"
             )
         if not 0 <= weight <= 1 + _ROUNDING:  # nor is NaN
-            raise InputError(f"link {i}-{j} has the confidence {weight}: expected 0 to 1; give links without any")
+            raise InputError(
+                f"link {i}-{j} has the confidence {weight}: expected 0 to 1; scale them, or drop them with align-eval "
+                f"convert --to pharaoh"
+            )
     return weights
 
 
