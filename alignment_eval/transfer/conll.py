@@ -52,7 +52,7 @@ def _word_and_label(line: str, place: str) -> tuple[str, str]:
     columns = line.split("\t")
     if len(columns) != 2:
         raise InputError(
-            f"{place}: {len(columns)} columns in {shown(line)}: expected a word, one tab and a label; of more columns "
+            f"{place}: {len(columns) - 1} tabs in {shown(line)}: expected a word, one tab and a label; of more columns "
             f"choose two with cut -f"
         )
     if len(columns[0].encode().split()) != 1 or len(columns[1].encode().split()) != 1:

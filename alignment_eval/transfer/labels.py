@@ -10,7 +10,7 @@ A *span* is a run of words with one label, ``B-PER I-PER``.  Each span goes to o
 3. Spans take their words in the order of these sums; no word is taken twice, and a run never goes across a taken word.
    Spans of one type that touch stay apart, as each begins with ``B-``.
 4. With the words of both sides, the borders are trimmed: of punctuation, where the source span has none at that border;
-   and of uncapitalised words (*of* in *of Austria*, for *Österreichs*), where capitalised ones remain and each source
+   and of uncapitalised words up to the first capitalised one (*of* in *of Austria*, for *Österreichs*), if each source
    word of the span keeps another link inside.  A word that the source span has too (*van* Gogh) stays.
 
 Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are projected since Yarowsky et al. (2001);
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
@@ -157,7 +158,10 @@ def _checked(links: WeightedLinks, sizes: tuple[int, int]) -> Mapping[Link, floa
                 f"that were aligned"
             )
         if not 0 <= weight <= 1 + _ROUNDING:  # nor is NaN
-            raise InputError(f"link {i}-{j} has the confidence {weight}: expected 0 to 1; give links without any")
+            raise InputError(
+                f"link {i}-{j} has the confidence {weight}: expected 0 to 1; scale them, or drop them with align-eval "
+                f"convert --to pharaoh"
+            )
     return weights
 
 
@@ -237,33 +241,28 @@ def _trimmed(
 ) -> tuple[int, int]:
     """The borders of a run after rule 4."""
     source, target = words
-    inside = defaultdict[int, set[int]](set)  # target word -> linked source words of the span
-    counts = defaultdict[int, int](int)  # source word -> linked words in the run
+    sources = defaultdict[int, set[int]](set)  # target word -> linked source words of the span
     for i in range(span.start, span.end):
         for j in linked.get(i, ()):
-            if start <= j < end:
-                inside[j].add(i)
-                counts[i] += 1
-    capitalised = sum(not _is_punctuation(word) and not word.islower() for word in target[start:end])
-
+            sources[j].add(i)
     own = set(source[span.start : span.end])
+    run = list(range(start, end))
+    for border in (span.start, span.end - 1):  # first from the left, then the run reversed
+        if not _is_punctuation(source[border]):
+            marks = _leading(_is_punctuation(target[j]) and target[j] not in own for j in run)
+            run = run[marks:] or run
+        small = _leading(target[j].islower() or _is_punctuation(target[j]) for j in run)
+        dropped, kept = run[:small], run[small:]
+        covered = set().union(*(sources[j] for j in kept))
+        if kept and all(target[j] not in own and sources[j] <= covered for j in dropped):
+            run = kept
+        run.reverse()
+    return run[0], run[-1] + 1
 
-    def dropped(j: int, border: int) -> bool:
-        if target[j] in own:
-            return False
-        if _is_punctuation(target[j]):
-            drop = not _is_punctuation(source[border])
-        else:
-            drop = target[j].islower() and capitalised > 0 and all(counts[i] > 1 for i in inside[j])
-        for i in inside[j] if drop else ():
-            counts[i] -= 1
-        return drop
 
-    while end - start > 1 and dropped(start, span.start):
-        start += 1
-    while end - start > 1 and dropped(end - 1, span.end - 1):
-        end -= 1
-    return start, end
+def _leading(flags: Iterable[bool]) -> int:
+    """How many are true before the first that is not."""
+    return sum(1 for _ in takewhile(bool, flags))
 
 
 def _is_punctuation(word: str) -> bool:

@@ -37,8 +37,8 @@ def test_what_is_written_is_read(sentences) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tO\nb O\n", "x.conll:2: 1 columns in 'b O'"),
-        ("a\tNN\tO\n", "x.conll:1: 3 columns … cut -f"),
+        ("a\tO\nb O\n", "x.conll:2: 0 tabs in 'b O'"),
+        ("a\tNN\tO\n", "x.conll:1: 2 tabs … cut -f"),
         ("New York\tB-LOC\n", "x.conll:1 … 'New York … without blanks"),
         ("\tO\n", "x.conll:1 … one word"),
         ("a\t\n", "x.conll:1 … one label"),
@@ -46,7 +46,7 @@ def test_what_is_written_is_read(sentences) -> None:
         ("a\tB-X\n\nb\tI-X\n", "x.conll:3 … 'I-X' after 'O'"),
         ("a\tB-X\nb\tI-Y\n", "x.conll:2 … 'I-Y' after 'B-X'"),
         ("a\tPER\n", "x.conll:1 … 'PER' … BIO"),
-        (f"{'a' * 100_000}\n", "x.conll:1: 1 columns"),
+        (f"{'a' * 100_000}\n", "x.conll:1: 0 tabs"),
     ],
 )
 def test_bad_lines(text: str, message: str) -> None:

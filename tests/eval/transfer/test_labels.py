@@ -99,6 +99,7 @@ def test_spans_do_not_share_words(labels: str, links: str, expected: str) -> Non
         ("P", "Tirol", "0-0", '"', "P"),
         ("P", "Ziel-1-Gebiete", "0-0 0-1 0-2", "Objective 1 areas", "P p -"),
         ("P p", "van Tirol", "0-0 0-1 1-0 1-1", "van Tyrol", "P p"),  # the same word on both sides
+        ("P p p", "Almwirtschaft von Tirol", "0-2 0-3 1-1 2-0", "Tyrol 's alpine farming", "P p p p"),  # not one of two
         ("P", "Nordtirol", "0-0 0-1 0-2", "north of Tyrol", "- - P"),
     ],
 )
