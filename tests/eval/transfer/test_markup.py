@@ -99,6 +99,25 @@ def test_a_line_moved_onto_itself_stays_as_it_is_up_to_blanks_beside_tags(marked
     assert without_blanks_beside_tags(output) == without_blanks_beside_tags(line)
 
 
+@given(
+    st.lists(st.sampled_from([*"<>/!?-&;ab ='\"", "<b>", "</b>", "<!--", "-->", "<br>", "<A b='", "&lt;"])),
+    st.booleans(),
+)
+def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
+    line, syntax = "".join(parts), "html" if is_html else "xml"
+    try:
+        source = parse_markup(line, syntax)
+    except InputError:
+        return
+    spans = words(source.text)
+    try:
+        output = transfer_markup(source, spans, source.text, spans, {(i, i) for i in range(len(spans))})
+    except InputError:
+        return  # its text has tags, too
+    again = parse_markup(output, syntax)
+    assert (again.text, outline(again)) == (source.text, outline(source))
+
+
 @given(TEXTS)
 def test_without_tags_the_output_is_the_escaped_target(target):
     assert moved("plain", target, "") == escape(target, quote=False)
@@ -234,3 +253,10 @@ def test_a_target_that_has_a_tag_of_the_source_is_refused():
     with pytest.raises(InputError, match="</b>"):
         moved("<b>x</b>", "y</b>", "")
     assert moved("<b>&lt;b&gt; x</b>", "<b> y", "0-0 1-1 2-2 3-3") == "<b>&lt;b&gt; y</b>"
+
+
+@pytest.mark.parametrize("link", ["2-0", "0-1", "0--1"])
+def test_links_outside_the_lines_are_refused(link):
+    i, j = map(int, link.split("-", 1))
+    with pytest.raises(InputError, match=link):
+        transfer_markup(MarkedLine("a b", ()), [(0, 1), (2, 3)], "c", [(0, 1)], [(i, j)])
