@@ -150,16 +150,28 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param("a <i></i> b c", "d e f", "0-0 1-1 2-2", "d <i></i>e f", id="an element without words"),
         pytest.param("<b>f</b>ull", "full <b>f</b>ull", "0-1", "full <b>f</b>ull", id="inside an equal word"),
         pytest.param("<b>in</b>side it", "es darin", "0-1 1-0", "es <b>darin</b>", id="inside another word"),
-        pytest.param("<i>A</i><b>B</b><u>C</u>", "x", "", None, id="fewer words than elements"),
+        pytest.param("take <b>hill</b>", "nimm da <b>berg</b>", "0-0 1-2", None, id="a short word without links"),
+        pytest.param("<b>it is</b>", "<b>das, was ist!</b>", "0-0", None, id="all words of the line"),
+        pytest.param("aa <b>bb</b> cc dd", "ee <b>ff</b> gg hh", "", None, id="no links: at the place of the source"),
+        pytest.param("a <b>Bb</b> c", "ee <b>Ff</b>", "", None, id="no links: a capital"),
+        pytest.param("aa <b>to do</b> bb cc", "pq rs tu <b>to do</b>", "", None, id="no links: the same words"),
+        pytest.param("a ; <br/>b", "x y; <br/>z", "", None, id="a tag alone, behind the same mark"),
+        pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
+        pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
+        pytest.param(
+            "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 1-1 2-4 3-2 4-3", None, id="full stops"
+        ),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
     """Without an expected output, the target's tags are those expected."""
-    output = moved(line, re.sub(r"<[^>]*>", "", target), links)
-    if line.count("<u>"):
-        assert re.sub(r"<[^>]*>", "", output) == target
-    else:
-        assert output == (expected or target)
+    assert moved(line, re.sub(r"<[^>]*>", "", target), links) == (expected or target)
+
+
+def test_fewer_words_than_elements_leave_elements_without_words():
+    output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
+    assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
+    assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
 
 
 def test_of_discontinuous_links_an_element_has_the_most_inside_and_the_least_outside():
@@ -171,6 +183,10 @@ def test_the_surer_link_decides():
     links = "0-0 0-1 1-0 1-1"
     assert moved("old <b>tree</b>", "Baum alt", links, confidences=[0.1, 0.8, 0.7, 0.2]) == "<b>Baum</b> alt"
     assert moved("old <b>tree</b>", "alter Baum", links, confidences=[0.8, 0.1, 0.2, 0.7]) == "alter <b>Baum</b>"
+
+
+def test_a_link_of_a_mark_counts_less_than_that_of_a_word():
+    assert moved("<b>up</b> !", "auf das", "0-0 1-0", confidences=[0.3, 1.0]) == "<b>auf</b> das"
 
 
 def test_names_and_numbers_equal_on_both_sides_are_linked_without_links():
