@@ -1,6 +1,6 @@
 """The ``align-eval`` command: one subcommand a module of :mod:`alignment_eval.commands`.
 
-Results go to stdout, messages to stderr (exit status: :mod:`alignment_eval.exit_status`).
+Results go to stdout, messages to stderr (exit status: :mod:`alignment_eval.options.common`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.exit_status import exit_status
-from alignment_eval.options.common import CommandParser, check_outputs
+from alignment_eval.options.common import CommandParser, check_outputs, exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
@@ -22,8 +21,10 @@ COMMANDS = {
     "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
+    "lexicon": "make a bilingual lexicon of the links of a text",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
     "plot": "draw the maps of one sentence, with gold and predicted links",
+    "project": "move labels of words (BIO) onto the words of the translation",
     "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
     "score": "score word alignments against gold: AER, precision, recall",
     "select": "choose the maps to read, by their agreement or on a development gold",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from alignment_eval.errors import InputError
 
@@ -303,3 +304,8 @@ def file_hash(content: str | Path | bytes) -> str:
     except OSError as error:
         raise InputError(f"{content!s}: cannot read the file ({error.strerror})") from error
     return result.short
+
+
+def json_hash(value: Any) -> str:
+    """Hash of a value's JSON form; the order of keys does not matter."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

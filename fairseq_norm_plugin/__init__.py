@@ -7,13 +7,12 @@ registers.
 
 import sys
 
-from fairseq_norm_plugin.hooks.console import set_up
-from fairseq_norm_plugin.process import is_own_command, let_waiting_threads_sleep
+from fairseq_norm_plugin.process import is_own_command, let_waiting_threads_sleep, set_up_command
 
 if is_own_command(sys.orig_argv):
     let_waiting_threads_sleep()
 else:
-    set_up(sys.argv[0])
+    set_up_command(sys.argv[0])
 
     from fairseq_norm_plugin.hooks import registration as registration  # isort: split  # fairseq is imported there first
     from fairseq_norm_plugin.model.align_batch import AlignBatch

@@ -1,22 +1,34 @@
-"""Threads and memory: what a command sets for its process, and how many threads a pass takes.
+"""What a command sets for its process: threads, memory, and what a user reads on the standard error.
 
-Nothing is imported here that a command line does not need to be parsed.
+What a command line does not need to be parsed is imported late.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+from alignment_eval.errors import InputError
 
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10
 _POLICY = "OMP_WAIT_POLICY"
 _COMMANDS = ("norm-align", "norm-analyze")
+#: Texts of warnings that concern fairseq's developers only.
+_NOISE = (
+    r"\s*'config' is validated against ConfigStore",
+    r"'pin_memory' argument is set as true",
+    r"Support for mismatched key_padding_mask",
+)
 
 
 def is_own_command(words: Sequence[str]) -> bool:
@@ -97,3 +109,32 @@ def executors(count: int, share: bool) -> Iterator[list[Executor]]:
             made.append(ThreadPoolExecutor(1, "direction", torch.set_num_threads, (threads // pools,)))
             stack.callback(made[-1].shutdown, cancel_futures=True)
         yield [made[number % pools] for number in range(count)]
+
+
+def silence_libraries() -> None:
+    """Hide what hydra and torch say of fairseq, which calls them as their older versions wanted."""
+    logging.getLogger("hydra").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module=r"hydra\.")
+    for text in _NOISE:
+        warnings.filterwarnings("ignore", message=text)
+
+
+def set_up_command(program: str) -> None:
+    """For a command of fairseq, ``sys.argv[0]``: silence the libraries; an :class:`InputError` ends it with a sentence.
+
+    The exit status stays 1, and other errors keep their tracebacks.  A Python program that imports the plugin is left
+    alone.
+    """
+    path, former = Path(program), sys.excepthook
+    if not (path.name.startswith("fairseq-") or path.parent.name == "fairseq_cli"):
+        return
+    silence_libraries()
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(error, InputError):
+            sys.stdout.flush()
+            print(f"{path.stem}: {error}", file=sys.stderr)
+        else:
+            former(kind, error, traceback)
+
+    sys.excepthook = hook

@@ -63,10 +63,16 @@ align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/hyp.pharaoh"
 say "5. every layer, head, kind, setting and rule"
 align-eval sweep "$OUT/forced" --gold $DEMO/demo.talp --gold-base 1 -o "$OUT/sweep"
 
-say "6. from raw text, the default way: models of both directions with their profiles"
-quietly align norm-align --path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --data $DEMO \
-    -s de -t en --bpe-codes $DEMO/codes.bpe --source-text $DEMO/demo.de --target-text $DEMO/demo.en -o "$OUT/both.pharaoh" --cpu
+say "6. the default way, in one command: models of both directions with their profiles"
+MODELS=(--path $DEMO/checkpoint.pt --reverse-path $DEMO/checkpoint.en-de.pt --cpu)
+quietly align norm-align "${MODELS[@]}" --tokenizer none --source-text $DEMO/demo.de --target-text $DEMO/demo.en \
+    -o "$OUT/both.pharaoh"
 align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/both.pharaoh"
+
+say "7. raw text with tags, translated: the tags move to the words that translate theirs"
+echo 'Die <b>Kommission</b> hat den <a href="bericht.html">Bericht</a> angenommen.' | tee "$OUT/markup.de"
+quietly markup norm-align "${MODELS[@]}" --source-text "$OUT/markup.de" --translate --markup html -o "$OUT/markup.en"
+cat "$OUT/markup.en"
 
 say "heatmaps and tables: $OUT/sweep/ ($(ls "$OUT/sweep" | wc -l) files)"
 for links in "hyp: one layer" "both: both models, the default"; do

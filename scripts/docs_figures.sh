@@ -8,7 +8,7 @@ TO=docs/figures
 MADE=$(mktemp -d)
 trap 'rm -rf "$MADE"' EXIT
 GOLD=(--gold data/demo/demo.talp --gold-base 1)
-MAPS=("$DEMO/forced" --sentence 3 --layer 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
+MAPS=("$DEMO/forced" --sentence 3 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
 
 align-eval plot "${MAPS[@]}" --title '' -o $TO/weights-and-norms.png
 align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png

@@ -22,7 +22,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from text_files import fresh_files, text_lines
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.exit_status import exit_status
+from alignment_eval.options.common import exit_status
 
 #: Reasons for dropping a pair, in the order in which they are checked.
 REASONS = ("a blank side", "in an excluded text", "too long", "too uneven")

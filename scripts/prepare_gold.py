@@ -20,11 +20,11 @@ from pathlib import Path
 from text_files import fresh_files, text_lines
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.exit_status import exit_status
 from alignment_eval.links.parse import Tokens, detect_format
 from alignment_eval.links.parse import parse as parse_links
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.write import format_talp_line
+from alignment_eval.options.common import exit_status
 
 _MARKED = re.compile(r"\s*<s\s+snum=\"?(\d+)\"?\s*>(.*)</s>\s*")
 _NAACL = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\b")

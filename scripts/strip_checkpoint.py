@@ -23,7 +23,7 @@ from text_files import fresh_files
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.exit_status import exit_status
+from alignment_eval.options.common import exit_status
 
 PREFIXES = ("aer_", "norm_")
 CRITERION = "label_smoothed_cross_entropy"

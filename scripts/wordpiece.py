@@ -16,7 +16,7 @@ from text_files import fresh_files, text_lines
 from tokenizers import BertWordPieceTokenizer
 
 from alignment_eval.errors import InputError
-from alignment_eval.exit_status import exit_status
+from alignment_eval.options.common import exit_status
 
 _SPECIALS = {"[MASK]": "<mask>", "[UNK]": "<unk>"}
 _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}

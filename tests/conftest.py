@@ -56,8 +56,12 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make],
 
 
 @pytest.fixture(autouse=True)
-def _no_logging_to_closed_outputs() -> None:
-    """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then."""
+def _logging_as_at_first() -> None:
+    """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then.
+
+    norm-analyze also silences fairseq, whose log other tests read.
+    """
+    logging.getLogger("fairseq").setLevel(logging.NOTSET)
     root = logging.getLogger()
     root.handlers[:] = [each for each in root.handlers if not getattr(getattr(each, "stream", None), "closed", False)]
 

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
+    add_base,
     add_gold_arguments,
-    add_hypothesis_reading,
     add_resampling_arguments,
     add_text_arguments,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
     resampling_fields,
     resampling_of,
@@ -49,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
     group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
     group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with the baseline")
-    add_hypothesis_reading(group)
+    add_base(group, "hyp", "0")
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
-    add_resampling_arguments(group)
+    add_resampling_arguments(group, f"number of resamples (default: {Resampling().resamples})")
     group = parser.add_argument_group("output")
     add_format(group, _FORMATS)
 
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     texts = texts_of(args)
     gold = gold_of(args, texts)
     warn_of_few(len(gold))
-    files = [read_hypothesis(path, hypothesis_options(args), texts) for path in (args.baseline, *args.systems)]
+    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in (args.baseline, *args.systems)]
     baseline, *systems = (score_files(file, gold).per_sentence for file in files)
     results = [
         _result(gold, files[0], system, differences, resampling)
@@ -76,9 +75,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _result(
-    gold: Alignments,
-    baseline: Alignments,
-    system: Alignments,
+    gold: AlignmentFile,
+    baseline: AlignmentFile,
+    system: AlignmentFile,
     differences: Mapping[str, Difference],
     resampling: Resampling,
 ) -> dict[str, Any]:

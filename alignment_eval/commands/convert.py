@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.checks import Texts
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
-from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
-from alignment_eval.maps.subwords import subword_links
+from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
 from alignment_eval.options.alignments import (
     add_base,
     add_swap,
@@ -19,15 +25,14 @@ from alignment_eval.options.alignments import (
     texts_of,
 )
 from alignment_eval.options.common import add_output, finite_number
-from alignment_eval.options.subwords import add_subword_arguments, subwords_of, word_lines
 from alignment_eval.progress import progress_bar
 
 _EPILOG = """\
 Examples, the last after make demo:
   align-eval convert data/demo/demo.talp --from-base 1 --to naacl
   align-eval convert data/demo/demo.talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
-  align-eval convert data/demo/demo.talp --from-base 1 --to talp --source-subwords out/demo/text/test.de \\
-      --target-subwords out/demo/text/test.en
+  align-eval convert data/demo/demo.talp --from-base 1 --to talp --source out/demo/text/test.de \\
+      --target out/demo/text/test.en --subwords auto
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
 Exit status: 0 success, 1 bad data, 2 bad usage.
@@ -50,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep only links with this score or more (default: all links)",
     )
     add_text_arguments(parser)
-    add_subword_arguments(parser)
+    parser.add_argument(
+        "--subwords",
+        choices=("auto", *MARKS),
+        help="the texts are in subwords, marked so (auto: detected from both): write links between subwords",
+    )
     group = parser.add_argument_group("output")
     add_output(group, "the file in the new format", metavar="OUT", standard=True)
     group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=f"of {', '.join(HYPOTHESIS_FORMATS)}")
@@ -66,21 +75,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the file; every loss was asked for or is warned of."""
-    check_standard_input([args.input, args.source, args.target, args.source_subwords, args.target_subwords])
+    check_standard_input([args.input, args.source, args.target])
     check_new(args.output, args.overwrite)
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
     options = ReadOptions(base=args.from_base, swap=args.from_swap, allow_possible=True)
-    subwords = subwords_of(args)
-    read = read_hypothesis(args.input, options, subwords[1] if subwords else texts_of(args), role="from")
+    mark, texts = marked_texts(args)
+    read = read_hypothesis(args.input, options, texts, role="from")
     _check_losses(read, args)
     sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
-    if subwords:
-        sides = (word_lines(path, subwords[0]) for path in (args.source_subwords, args.target_subwords))
+    if mark is not None:
+        sides = (word_lines(path, mark) for path in (args.source, args.target))
         sentences = (subword_links(*parts) for parts in zip(sentences, *sides))
     shown = progress_bar(sentences, len(read), "sentences")
     write_lines(args.output, format_lines(shown, args.to, int(base)))
+
+
+def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
+    """The mark of the texts if they are in subwords, and their numbers of words, to check links against.
+
+    Raises:
+        UsageError: only one of the texts is given, or ``--subwords`` without them.
+        InputError: they cannot be read, have different numbers of lines, or mix subword marks.
+    """
+    texts, mark = texts_of(args), args.subwords
+    if mark is None or texts is None:
+        if mark is not None:
+            raise UsageError("--subwords without --source and --target: expected both texts in subwords")
+        return None, texts
+    paths = args.source, args.target
+    if mark == "auto":
+        try:
+            mark = detect_mark({token.decode() for path in paths for line in token_lines(path) for token in line})
+        except InputError as error:
+            raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subwords") from error
+    source, target = (np.fromiter(map(len, word_lines(path, mark)), dtype=np.int64) for path in paths)
+    return mark, replace(texts, source=source, target=target)
+
+
+def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
+    """The subwords of each word of each sentence of a text in subwords."""
+    return (word_pieces([token.decode() for token in line], mark) for line in token_lines(path))
 
 
 def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldSentence:
@@ -91,7 +127,7 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
     return GoldSentence(sure, possible, confidence and {link: confidence[link] for link in possible})
 
 
-def _check_losses(read: Alignments, args: argparse.Namespace) -> None:
+def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file.
 
     Raises:
@@ -119,7 +155,7 @@ def _check_losses(read: Alignments, args: argparse.Namespace) -> None:
         _check_naacl(read, args)
 
 
-def _check_naacl(read: Alignments, args: argparse.Namespace) -> None:
+def _check_naacl(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of sentences that a NAACL file does not show; raise InputError if it would have no line."""
     kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
     last = max((n for n, links in enumerate(kept, 1) if links), default=0)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _EPILOG = """\
 Examples:
   align-eval curve data/demo/training-a.log -o out/curve.png
+  align-eval curve data/demo/training-a.log -o out/curve.csv
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
 
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
@@ -38,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log of fairseq-train, one a run (-: standard input)")
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
-    add_output(parser, f"picture: .{', .'.join(ENDINGS)}", required=True)
-    parser.add_argument("--csv", metavar="FILE", help="write the values that are drawn as CSV (-: standard output)")
+    add_output(parser, f"picture: .{', .'.join(ENDINGS)}; or .csv: the values that it shows", required=True)
     add_figure_options(parser)
 
 
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> None:
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
     signed = signature(logs=",".join(hashes), metrics=",".join(patterns))
     look = figure_options(args)
-    save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
-    if args.csv is not None:
-        write_lines(args.csv, metrics.to_csv(index=False, lineterminator="\n").splitlines())
-    if args.csv != STANDARD:
-        print(extremes(metrics))
+    if _is_csv(args.output):
+        write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
+    else:
+        save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
+    print(extremes(metrics))
     print(signed, file=sys.stderr)
 
 
@@ -78,12 +78,17 @@ def _check_usage(args: argparse.Namespace) -> None:
         InputError: an output file exists.
     """
     check_standard_input(args.logs)
-    figure_ending(args.output)
+    if not _is_csv(args.output):
+        figure_ending(args.output)
+    elif (args.width, args.title) != (None, None):
+        raise UsageError(f"{args.output}: a table has no --width or --title: expected a picture, or neither of the two")
     if len(set(args.logs)) < len(args.logs):
         raise UsageError(f"{', '.join(args.logs)}: a log is a duplicate: expected each log once")
-    for path in (args.output, args.csv):
-        if path is not None:
-            check_new(path, args.overwrite)
+    check_new(args.output, args.overwrite)
+
+
+def _is_csv(path: str) -> bool:
+    return path.lower().endswith(".csv")
 
 
 def run_names(paths: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
-from alignment_eval.links.read import read_hypothesis
+from alignment_eval.links.read import ReadOptions, read_hypothesis
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import (
     add_gold_arguments,
@@ -20,7 +20,6 @@ from alignment_eval.options.alignments import (
     add_text_arguments,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
     score_files,
     texts_of,
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     check_standard_input([args.gold, *paths])
     lengths = texts_of(args)
     gold = gold_of(args, lengths)
-    systems = [read_hypothesis(path, hypothesis_options(args), lengths) for path in paths]
+    systems = [read_hypothesis(path, ReadOptions(base=args.hyp_base), lengths) for path in paths]
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = ([[word.decode() for word in line] for line in token_lines(path)] for path in texts[:2])

@@ -6,29 +6,27 @@ import argparse
 import sys
 
 from alignment_eval.errors import UsageError, warn_on_stderr
-from alignment_eval.extraction.bidirectional import PairWords, check_same_text
-from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.extract import links_line, max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import add_output
-from alignment_eval.options.lexicon import (
+from alignment_eval.options.method import (
+    MAX_NORM,
     add_lexicon_arguments,
+    add_map_arguments,
+    add_reverse_heads,
     check_lexicon_arguments,
     given_lexicon,
     given_passes,
     lexicon_fields,
     on_count,
-    with_lexicon_options,
-)
-from alignment_eval.options.maps import (
-    MAX_NORM,
-    add_map_arguments,
-    add_reverse_heads,
     stated_method,
     states_maps,
+    with_lexicon_options,
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning

@@ -7,22 +7,21 @@ import sys
 from typing import TYPE_CHECKING
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.options.alignments import (
+    add_base,
     add_gold_reading,
-    add_hypothesis_reading,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
 )
 from alignment_eval.options.common import add_list, add_output
@@ -33,15 +32,13 @@ from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from alignment_eval.links.sets import GoldSentence, Links
 
 _EPILOG = """\
 Examples, after make demo:
-  align-eval plot out/demo/forced --sentence 0 --layer 1 --kinds attn_w,attn_n --setting awo \\
+  align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
-  align-eval plot out/demo/forced --sentence 0 --grid -o out/demo/grid-0.pdf
+  align-eval plot out/demo/forced --sentence 0 -o out/demo/grid-0.pdf
 
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
@@ -60,10 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         default=("attn_n",),
     )
-    group.add_argument("--layer", type=int, metavar="N", help="decoder layer, from 0; required without --grid")
-    group.add_argument("--head", type=int, metavar="N", help="head, from 0 (default: the map of the whole layer)")
-    group.add_argument(
-        "--grid", action="store_true", help="all heads and the whole of each layer (or of --layer, or --head alone)"
+    add_list(
+        group,
+        "--heads",
+        "LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,1; several stand one below the other "
+        "(default: all, one row a layer)",
+        metavar="MAP",
+        type=str,
     )
     group.add_argument(
         "--setting",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
     group.add_argument("--hyp", metavar="FILE", help="word alignments (-: standard input)")
-    add_hypothesis_reading(group)
+    add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
     group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
     """Draw the picture; the signature goes to stderr and into the file's metadata."""
     figure_ending(args.output)
     kinds = list(args.kinds)
-    first = check_usage(args, kinds)
+    maps, first = check_usage(args, kinds)
     check_new(args.output, args.overwrite)
     records = Records(args.records)
     gold = hypothesis = None
@@ -98,22 +98,21 @@ def run(args: argparse.Namespace) -> None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
     if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp, hypothesis_options(args)), records)
+        hypothesis = gold_of_records(read_hypothesis(args.hyp, ReadOptions(base=args.hyp_base)), records)
     sentence = find(records, args.sentence)
     predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
     look = figure_options(args)
     picture = Picture(
-        look.heading_of(heading_of(args, sentence, first, hypothesis)),
+        look.heading_of(heading_of(args, maps, first, hypothesis)),
         *sides_of(sentence, args.level),
-        panels_of(args, kinds, sentence, predicted),
+        panels_of(args, kinds, maps, sentence, predicted),
         None if gold is None else links_in(gold, sentence),
     )
     signed = signature(
         records=records.info.signature_hash,
         sentence=args.sentence,
         kinds=",".join(kinds),
-        layer="all" if args.layer is None else args.layer,
-        head="all" if args.grid and args.head is None else args.head,
+        heads=str(maps) or "all",
         setting=args.setting,
         level=args.level,
         **({"rule": first.rule, "null": first.null} if hypothesis is None else reading_fields("hyp", hypothesis)),
@@ -123,23 +122,24 @@ def run(args: argparse.Namespace) -> None:
     print(signed, file=sys.stderr)
 
 
-def check_usage(args: argparse.Namespace, kinds: list[str]) -> ExtractionOptions:
-    """Check the options, and give the extraction of the first kind.
+def check_usage(args: argparse.Namespace, kinds: list[str]) -> tuple[MapNames, ExtractionOptions]:
+    """Check the options; give the maps that are named, none for all, and the extraction of the first kind.
 
     Raises:
-        UsageError: one is missing, one too many, or names nothing known.
+        UsageError: one is too many, or names nothing known.
     """
-    if args.layer is None and not args.grid:
-        raise UsageError("no --layer: expected the number of a layer, from 0, or --grid for all")
+    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
+    if any(name.setting for name in maps):
+        raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_standard_input([args.gold, args.hyp])
-    options = [_options(args, kind, args.layer or 0, args.head) for kind in kinds]
-    return options[0]
+    options = [_options(args, kind, MapName(0)) for kind in kinds]
+    return maps, options[0]
 
 
-def _options(args: argparse.Namespace, kind: str, layer: int, head: int | None) -> ExtractionOptions:
-    return ExtractionOptions(kind, layer, head, args.setting, args.rule or "kobayashi2020")
+def _options(args: argparse.Namespace, kind: str, name: MapName) -> ExtractionOptions:
+    return ExtractionOptions(kind, name.layer, name.head, args.setting, args.rule or "kobayashi2020")
 
 
 def find(records: Records, id_: int) -> SentenceMaps:
@@ -162,7 +162,7 @@ def find(records: Records, id_: int) -> SentenceMaps:
     )
 
 
-def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
+def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
     """The links of ``sentence``.
 
     Raises:
@@ -174,34 +174,32 @@ def links_in(alignments: Alignments, sentence: SentenceMaps) -> GoldSentence:
 
 
 def panels_of(
-    args: argparse.Namespace, kinds: list[str], sentence: SentenceMaps, predicted: Links | None
+    args: argparse.Namespace, kinds: list[str], maps: MapNames, sentence: SentenceMaps, predicted: Links | None
 ) -> tuple[tuple[Panel, ...], ...]:
-    """The panels: kinds side by side, or with ``--grid`` one row a kind and layer, one column a head."""
-    if not args.grid:
-        options = [_options(args, kind, args.layer, args.head) for kind in kinds]
-        return (tuple(panel_of(sentence, o, args.level, kind_name(o.kind), predicted) for o in options),)
+    """The panels: a row for each of ``maps``, a column for each kind; of all maps a row for each kind and layer."""
     rows = []
-    for kind in kinds:
-        of_kind = f", {kind_name(kind)}" if len(kinds) > 1 else ""
-        for layer in sentence.layers if args.layer is None else [args.layer]:
-            options = [_options(args, kind, layer, head) for head in _heads(args, kind, sentence)]
-            names = [f"{place_name(layer, option.head)}{of_kind}" for option in options]
-            panels = [panel_of(sentence, o, args.level, name, predicted) for o, name in zip(options, names)]
-            rows.append(tuple(panels))
-    return tuple(rows)
-
-
-def _heads(args: argparse.Namespace, kind: str, sentence: SentenceMaps) -> Sequence[int | None]:
-    return [*range(sentence.head_maps(kind).shape[1]), None] if args.head is None else [args.head]
+    if maps:
+        for name in maps:
+            place = f"{place_name(name.layer, name.head)}, " if len(maps) > 1 else ""
+            rows.append([(_options(args, kind, name), f"{place}{kind_name(kind)}") for kind in kinds])
+    else:
+        for kind in kinds:
+            of_kind = f", {kind_name(kind)}" if len(kinds) > 1 else ""
+            heads = [*range(sentence.head_maps(kind).shape[1]), None]
+            for layer in sentence.layers:
+                row = [(_options(args, kind, MapName(layer, head)), place_name(layer, head)) for head in heads]
+                rows.append([(option, f"{place}{of_kind}") for option, place in row])
+    return tuple(tuple(panel_of(sentence, option, args.level, name, predicted) for option, name in row) for row in rows)
 
 
 def heading_of(
-    args: argparse.Namespace, sentence: SentenceMaps, first: ExtractionOptions, hypothesis: Alignments | None
+    args: argparse.Namespace, maps: MapNames, first: ExtractionOptions, hypothesis: AlignmentFile | None
 ) -> str:
     """Which maps are drawn, and where the predicted links come from."""
-    names = [f"Sentence {sentence.id}"]
-    names += [kind_name(kind) for kind in args.kinds if args.grid and len(args.kinds) == 1]
-    names += [] if args.layer is None else [layer_label(args.layer)]
-    names += [] if args.head is None else [f"head {args.head}"]
+    names = [f"Sentence {args.sentence}"]
+    names += [kind_name(kind) for kind in args.kinds if not maps and len(args.kinds) == 1]
+    if len(maps) == 1:
+        (name,) = maps
+        names += [layer_label(name.layer), *([] if name.head is None else [f"head {name.head}"])]
     links = rule_name(first.rule, str(first.null)) if hypothesis is None else visible(hypothesis.file.name)
     return f"{', '.join([*names, args.setting.upper()])}; predicted: {links}"

@@ -8,20 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alignment_eval.errors import warn_on_stderr
-from alignment_eval.extraction.bidirectional import PairWords, check_same_text
-from alignment_eval.extraction.corpus import align_corpus
+from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
+    add_base,
     add_gold_arguments,
-    add_hypothesis_reading,
     add_text_arguments,
     check_standard_input,
-    hypothesis_options,
     reading_fields,
     resampling_fields,
     warn_of_few,
@@ -30,16 +29,15 @@ from alignment_eval.options.common import add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
-    add_settings,
     forced_records,
     gold_and_texts,
     gold_of_records,
     open_reverse,
     warn_skipped,
-    with_progress,
 )
 from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
 from alignment_eval.profiles.of_records import directed_pairs, method_of_records, with_words
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
@@ -62,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_kinds(parser)
-    add_settings(parser)
     parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
     parser.add_argument(
         "--profile",
@@ -78,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
     )
-    add_hypothesis_reading(group)
+    add_base(group, "hyp", "0")
     parser.add_argument(
         "--max-sentences",
         type=int,
@@ -95,25 +92,26 @@ def run(args: argparse.Namespace) -> None:
     records = forced_records(args.records)
     options = ReportOptions(
         kinds=tuple(args.kinds or records.info.kinds),
-        settings=tuple(args.settings or SETTINGS),
         rule=args.rule,
         max_sentences=args.max_sentences,
     )
     gold, texts = gold_and_texts(args, records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
-    hypotheses = [gold_of_records(read_hypothesis(path, hypothesis_options(args)), records) for path in args.hyp or []]
+    hypotheses = [
+        gold_of_records(read_hypothesis(path, ReadOptions(base=args.hyp_base)), records) for path in args.hyp or []
+    ]
     warn_of_few(records.info.size)
     chosen = _by_profile(args.profile, records, reverse)
     systems = [] if chosen is None else [_aligned(records, reverse, chosen, texts)]
     systems += [_read(path, read) for path, read in zip(distinct_names(args.hyp or []), hypotheses)]
-    report = build(with_progress(records), list(gold), options, texts, systems)
+    report = build(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts, systems)
     warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
     extraction = options.extraction()[0]
     signed = signature(
         records=records.info.signature_hash,
         **reading_fields("gold", gold),
         kinds=",".join(options.kinds),
-        settings=",".join(options.settings),
+        settings=",".join(SETTINGS),
         rule=extraction.rule,
         null=extraction.null,
         **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
@@ -163,5 +161,5 @@ def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, te
     return System(name, chosen.reason, links)
 
 
-def _read(name: str, read: Alignments) -> System:
+def _read(name: str, read: AlignmentFile) -> System:
     return System(name, f"read from {visible(read.file.name)}", dict(enumerate(read.each_links())))

@@ -10,8 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.links.read import Alignments, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -20,14 +19,13 @@ from alignment_eval.options.alignments import (
     check_as_many,
     check_standard_input,
     gold_of,
-    hypothesis_options,
     reading_fields,
     resampling_fields,
     resampling_of,
     texts_of,
     warn_of_few,
 )
-from alignment_eval.options.common import add_format, add_overwrite
+from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import (
@@ -45,12 +43,13 @@ Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --confidence
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --hyp-swap --diagnose
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --resamples 10000
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --gold-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
-text, tsv: they are percentages.  Exit status: 0 success, 1 bad data, 2 bad usage.
+text, tsv: they are percentages.  sentences: counts and scores of each sentence, as TSV.
+Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
@@ -70,12 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_format(group, _FORMATS)
-    group.add_argument("--per-sentence", metavar="FILE", help="write counts and scores of each sentence, as TSV")
-    add_overwrite(group)
+    add_format(group, (*_FORMATS, "sentences"))
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
-    group.add_argument("--confidence", action="store_true", help="add intervals to AER, precision and recall")
-    add_resampling_arguments(group)
+    add_resampling_arguments(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
     group = parser.add_argument_group("diagnosis", "of a high AER: are the files read as they were meant?")
     group.add_argument(
         "--diagnose",
@@ -89,10 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
     check_standard_input([args.gold, *args.hypotheses, args.source, args.target])
-    if args.per_sentence == STANDARD:
-        raise UsageError("--per-sentence -: expected a file; the scores go to the standard output")
-    if args.per_sentence is not None:
-        check_new(args.per_sentence, args.overwrite)
     resampling = _resampling(args)
     words = _differing_words(args)
     texts = texts_of(args)
@@ -101,16 +93,17 @@ def run(args: argparse.Namespace) -> None:
         warn_of_few(len(gold))
     results, scores = [], []
     for path in args.hypotheses:
-        hypothesis = read_hypothesis(path, hypothesis_options(args), texts)
+        hypothesis = read_hypothesis(path, ReadOptions(base=args.hyp_base), texts)
         diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
         scored = _score(hypothesis, gold, diagnosis)
         scores.append((hypothesis.file.name, scored))
         result = _result(hypothesis, gold, scored, resampling)
         results.append(result | ({"diagnosis": _as_json(diagnosis, words)} if diagnosis else {}))
-    if args.per_sentence is not None:
-        write_lines(args.per_sentence, _per_sentence(scores))
-    for line in _FORMATS[args.format](results):
+    for line in _per_sentence(scores) if args.format == "sentences" else _FORMATS[args.format](results):
         print(line)
+    if args.format in ("tsv", "sentences"):
+        for result in results:
+            print(f"{printable(result['hypothesis'])}: {result['signature']}", file=sys.stderr)
 
 
 def _differing_words(args: argparse.Namespace) -> list[str]:
@@ -119,8 +112,8 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
     Raises:
         UsageError: options do not fit each other.
     """
-    if args.diagnose and args.format == "tsv":
-        raise UsageError("--diagnose with --format tsv: expected --format text or json; a table has no place for it")
+    if args.diagnose and args.format in ("tsv", "sentences"):
+        raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     pairs = []
     for side in ("source", "target"):
         gold_text, text = getattr(args, side), getattr(args, f"hyp_{side}")
@@ -131,7 +124,7 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
     return [words for pair in pairs if (words := differing_words(*pair)) is not None]
 
 
-def _score(hypothesis: Alignments, gold: Alignments, diagnosis: Diagnosis | None) -> Score:
+def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis | None) -> Score:
     """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's.
 
     Raises:
@@ -152,16 +145,19 @@ def _score(hypothesis: Alignments, gold: Alignments, diagnosis: Diagnosis | None
 
 
 def _resampling(args: argparse.Namespace) -> Resampling | None:
-    """How to resample; None without ``--confidence``."""
-    if args.confidence:
+    """How to resample; None without ``--resamples``."""
+    if args.resamples is not None:
+        if args.format == "sentences":
+            raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
         return resampling_of(args)
-    for name in ("resamples", "seed"):
-        if getattr(args, name) is not None:
-            raise UsageError(f"--{name} without --confidence: expected --confidence too; only intervals are resampled")
+    if args.seed is not None:
+        raise UsageError("--seed without --resamples: expected the number of resamples too")
     return None
 
 
-def _result(hypothesis: Alignments, gold: Alignments, scored: Score, resampling: Resampling | None) -> dict[str, Any]:
+def _result(
+    hypothesis: AlignmentFile, gold: AlignmentFile, scored: Score, resampling: Resampling | None
+) -> dict[str, Any]:
     sentences = len(gold)
     drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
     result = {
@@ -250,8 +246,6 @@ def _tsv(results: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield "\t".join(
             (printable(r["hypothesis"]), *scores, *(str(r[key]) for key in (*_COUNTS, "sentences")), *intervals)
         )
-    for r in results:
-        print(f"{printable(r['hypothesis'])}: {r['signature']}", file=sys.stderr)
 
 
 def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:

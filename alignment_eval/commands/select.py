@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import check_same_size, check_same_text, words_of
+from alignment_eval.extraction.corpus import check_same_size, check_same_text
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
+from alignment_eval.maps.sentence import words_of
 from alignment_eval.options.alignments import (
     add_gold_reading,
     add_text_arguments,

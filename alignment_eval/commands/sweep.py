@@ -21,16 +21,15 @@ from alignment_eval.options.alignments import (
 )
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.options.maps import FINAL_PUNCTUATION
+from alignment_eval.options.method import FINAL_PUNCTUATION
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
-    add_settings,
     forced_records,
     gold_and_texts,
     warn_skipped,
-    with_progress,
 )
+from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
 from alignment_eval.signature import signature
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     add_kinds(parser)
-    add_settings(parser)
+    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
@@ -77,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
     options = configurations(kinds, settings, rules, args.final_punctuation)
     gold, texts = gold_and_texts(args, records)
-    result = sweep(with_progress(records), list(gold), options, texts)
+    result = sweep(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,

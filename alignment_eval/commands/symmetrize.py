@@ -8,7 +8,7 @@ from itertools import islice
 
 from alignment_eval.errors import warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.read import Alignments, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     print(signed, file=sys.stderr)
 
 
-def _direction_warning(forward: Alignments, reverse: Alignments) -> str | None:
+def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | None:
     """A warning if the two look as if one were of the other direction, else None."""
     common = exchanged = total = 0
     for links, others in islice(zip(forward.each_links(), reverse.each_links()), LOOKED_AT):

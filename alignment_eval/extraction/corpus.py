@@ -1,6 +1,6 @@
 """From word maps to word alignments, shared by recorded maps, raw text and the Python interface.
 
-A sentence pair enters as the word map of one direction, or as those of both (:func:`read_direction`).  Both become one
+A sentence pair enters as the word map of one direction, or as those of both (:func:`read_word_map`).  Both become one
 map, a lexicon may reweight it, and a rule makes links of it (:func:`align_pair`).  Only one pair is in memory at a
 time; while a lexicon is counted, also the word maps of the pairs that it is counted on.
 """
@@ -14,12 +14,15 @@ from typing import Union
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.bidirectional import check_same_size, join_links, join_maps, words_of
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map
 from alignment_eval.extraction.lexicon import SAMPLE, Lexicon, check_match, count_lexicon
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.links.symmetrize import symmetrize
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
+
+#: Two runs with a smaller share of equal words are runs on different texts.
+SAME_TEXT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +44,8 @@ class AlignedPair:
 DirectedPair = tuple[PairMap, Union[PairMap, None]]
 
 
-def read_direction(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
-    """Read the word map of one direction and release the recorded maps.
+def read_word_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
+    """The word map of a sentence pair in one direction, or only its status if it cannot be aligned; no recorded maps.
 
     Raises:
         InputError: as :func:`alignment_eval.extraction.extract.pair_map`.
@@ -74,6 +77,54 @@ def one_map(pair: DirectedPair, method: AlignmentMethod) -> PairMap:
     check_same_size(forward.sentence, reverse.sentence)
     assert method.both is not None
     return join_maps(str(method.both.join), forward, reverse) if method.both.joins_maps else forward
+
+
+def join_maps(how: str, forward: PairMap, reverse: PairMap) -> PairMap:
+    """Make one word map of those of both directions, to which the rule is applied.
+
+    F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
+    has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
+    F ∘ Rᵀ, cell by cell, without null.
+    """
+    back = np.zeros(forward.shares.shape)
+    back[:, :-1] = reverse.shares[:, :-1].T
+    scores = (forward.shares + back) / 2 if how == "average" else forward.shares * back
+    return PairMap(forward.sentence, scores)
+
+
+def join_links(both: BidirectionalOptions, forward: SentenceLinks, reverse: SentenceLinks) -> SentenceLinks:
+    """Join the links of both directions.
+
+    ``mutual`` keeps the links of both directions; with a rule that makes one choice per word, this is the mutual
+    argmax.  The share of a link is the smaller of its two shares.  Symmetrised links have no shares.
+    """
+    if both.join is not None:
+        assert forward.shares is not None
+        assert reverse.shares is not None
+        shares = forward.shares.copy()
+        shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
+        return SentenceLinks(forward.linked & reverse.linked.T, shares)
+    exchanged = frozenset((j, i) for i, j in reverse.links)
+    linked = np.zeros(forward.linked.shape, dtype=np.bool_)
+    for link in symmetrize(forward.links, exchanged, str(both.method), both.variant):
+        linked[link] = True
+    return SentenceLinks(linked)
+
+
+def check_same_size(forward: SentenceMaps, reverse: SentenceMaps) -> None:
+    """Check that both directions of a sentence pair have the same number of words.
+
+    Raises:
+        InputError: the numbers differ.
+    """
+    sizes = forward.source.word_count, forward.target.word_count
+    other = reverse.target.word_count, reverse.source.word_count
+    if sizes != other:
+        raise InputError(
+            f"sentence {forward.id} (line {forward.id + 1}) has {sizes[0]} source and {sizes[1]} target words, but "
+            f"{other[0]} and {other[1]} in the other direction; give records of the same sentence pairs with source "
+            f"and target exchanged"
+        )
 
 
 def _reweighted(word_map: PairMap, scores: NDArray[np.float64]) -> PairMap:
@@ -174,3 +225,23 @@ def align_corpus(
     for pair in pairs:
         yield from aligner.add(pair)
     yield from aligner.finish()
+
+
+def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
+    """Check that both directions have the same sentence pairs.
+
+    Unknown words and normalisation may change some words, so only a share of :data:`SAME_TEXT` must be equal.
+
+    Raises:
+        InputError: a smaller share is equal.
+    """
+    equal = total = 0
+    for forward, reverse in pairs:
+        for words, others in zip(forward, reversed(reverse)):
+            total += len(words)
+            equal += sum(word.casefold() == other.casefold() for word, other in zip(words, others))
+    if equal < SAME_TEXT * total:
+        raise InputError(
+            f"only {equal} of {total} words are the same in both directions; give records of the same sentence pairs "
+            f"with source and target exchanged"
+        )

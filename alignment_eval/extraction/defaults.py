@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, MapName, MapNames
 
 #: The kind of the maps: norms; in these products weights do as well.
 KIND = "attn_n"
 #: The two-way share for one direction: the estimate without gold is near it for every model that only translates.
-ALONE = 0.25
+SHARE_ALONE = 0.25
 #: The two-way share for the product of both directions: larger, because a product is sharper.
-PRODUCT = 0.4
+SHARE_BOTH = 0.4
 #: What a lexicon adds to the share of one direction, by whether its maps have formed: it makes a map sharper.
 _LEXICON = {True: 0.05, False: 0.1}
 #: Passes over a lexicon: 2 were mostly best.
@@ -51,14 +50,14 @@ def joined_rule(share: float) -> str:
 
 
 #: The default rule for one model.
-SINGLE_RULE = single_rule(ALONE)
+SINGLE_RULE = single_rule(SHARE_ALONE)
 
 
 def default_rule(both: BidirectionalOptions | None) -> str:
     """The default rule, by how two directions are combined; None: there is one direction."""
     if both is None or not both.joins_maps:
         return SINGLE_RULE
-    return joined_rule(PRODUCT if both.join == "product" else ALONE)
+    return joined_rule(SHARE_BOTH if both.join == "product" else SHARE_ALONE)
 
 
 def joined(options: ExtractionOptions) -> ExtractionOptions:
@@ -91,7 +90,7 @@ def has_formed(maps: ExtractionOptions) -> bool:
     return len({name.setting or maps.setting for name in maps.maps}) > 1
 
 
-def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = ALONE) -> AlignmentMethod:
+def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = SHARE_ALONE) -> AlignmentMethod:
     """The method for one model's maps, with a lexicon of the text or without; ``share`` is that without."""
     if lexicon:
         share = round(share + _LEXICON[has_formed(maps)], 2)
@@ -99,7 +98,7 @@ def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = ALONE) 
 
 
 def both_directions(
-    forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = PRODUCT
+    forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = SHARE_BOTH
 ) -> AlignmentMethod:
     """The method for the maps of two models: the product of both word maps."""
     rule = joined_rule(share)

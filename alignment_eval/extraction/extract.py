@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.sets import Link, Links
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import PairWords
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import two_way_shares
 
 #: Two-way shares are raised to this power before they are summed, so that a few sure cells outweigh many unsure ones.

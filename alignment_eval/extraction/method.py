@@ -1,20 +1,186 @@
-"""The complete method that turns maps into word alignments: extraction, both directions, lexicon."""
+"""How links are made of maps: which maps are read and by which rule, both directions, a lexicon."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Optional
 
-from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, Value
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.errors import UsageError, shown
+from alignment_eval.extraction.rules import NULLS, rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
-from alignment_eval.maps.words import require_known
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
+from alignment_eval.signature import Value
 
 #: A lexicon is counted on this number of sentence pairs, the first of the text.
 LEXICON_PAIRS = 10_000
-#: Ways to combine two directions (:func:`alignment_eval.extraction.bidirectional.join`).
+#: Ways to combine two directions (:func:`alignment_eval.extraction.corpus.join_maps`).
 JOINS = ("mutual", "average", "product")
+
+
+@dataclass(frozen=True, order=True)
+class MapName:
+    """A head, ``LAYER.HEAD``, or the map of a whole layer, ``LAYER``; both count from 0.
+
+    ``setting``, if given, applies to this map only, ``LAYER.HEAD:SETTING``.
+    """
+
+    layer: int
+    head: int | None = None
+    setting: str | None = None
+
+    def __str__(self) -> str:
+        name = str(self.layer) if self.head is None else f"{self.layer}.{self.head}"
+        return name if self.setting is None else f"{name}:{self.setting}"
+
+
+class MapNames(tuple[MapName, ...]):
+    """Names of maps, as one text separates them by commas: ``1.2,0.3:awi,1`` (:func:`parse_maps`)."""
+
+    def __new__(cls, names: Iterable[MapName] | str = ()) -> MapNames:
+        """From names, or from the text of a file."""
+        return super().__new__(cls, parse_maps(names) if isinstance(names, str) else names)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+def parse_maps(text: str) -> MapNames:
+    """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    pattern = rf"([0-9]{{1,9}})(?:\.([0-9]{{1,9}}))?(?::({'|'.join(SETTINGS)}))?"
+    matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
+    names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
+    if len(names) < len(matches):
+        raise UsageError(
+            f"cannot read heads {shown(text)}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 "
+            f"and separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
+        )
+    return MapNames(names)
+
+
+NO_MAPS = MapNames()
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """Which maps are read, and how links are made of them; names are checked on construction.
+
+    ``layer`` and ``head`` name one map, ``heads`` names several.  A single name in ``heads`` is turned into ``layer``
+    and ``head``.
+
+    Attributes:
+        kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
+        layer: the layer's fairseq number, from 0.
+        head: the head's number, from 0; None: the map of the whole layer.
+        setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
+            alignment with input: its row is the next one, where it is the decoder input.  Each of ``heads`` may have
+            its own setting.
+        rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
+        null: ``allow``: special source tokens (``</s>``) may win, and the word then stays unaligned;
+            ``mask``: they cannot win.  None: the rule's default.
+        final_punctuation: link the final punctuation of both sides to each other only (:func:`ends_in_punctuation`).
+        heads: maps to combine.
+        combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
+
+    Raises:
+        UsageError: a name is unknown, the rule does not have this ``null``, no map is named, or a map is named twice.
+    """
+
+    kind: str
+    layer: Optional[int] = None
+    head: Optional[int] = None
+    setting: str = "awi"
+    rule: str = "kobayashi2020"
+    null: Optional[str] = None
+    final_punctuation: bool = False
+    heads: MapNames = NO_MAPS
+    combine: str = "mean"
+
+    def __post_init__(self) -> None:
+        require_known("map kind", self.kind, KINDS)
+        require_known("setting", self.setting, SETTINGS)
+        require_known("combination", self.combine, COMBINATIONS)
+        self._name_maps()
+        rule = rule_of(self.rule)
+        object.__setattr__(self, "rule", rule.name)
+        object.__setattr__(self, "null", rule.nulls[0] if self.null is None else self.null)
+        require_known("null", str(self.null), NULLS)
+        if self.null not in rule.nulls:
+            raise UsageError(
+                f"null {self.null!r} does not work with rule {self.rule!r}: in it no word can choose a special source "
+                f"token; omit the null option, or choose rule 'kobayashi2020'"
+            )
+
+    def _name_maps(self) -> None:
+        object.__setattr__(self, "heads", MapNames(self.heads))
+        if (self.layer is None) == (not self.heads):
+            raise UsageError("name the maps either by a layer (and a head) or by heads")
+        if self.heads and self.head is not None:
+            raise UsageError(f"both head {self.head} and heads {self.map_names} are given; give one of them")
+        for name in self.heads:
+            if name.setting is not None:
+                require_known("setting", name.setting, SETTINGS)
+        # the same map must have the same name
+        heads = MapNames(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        if len(set(heads)) < len(heads):
+            raise UsageError(f"duplicate head in heads {self.map_names} (setting {self.setting}); name each head once")
+        object.__setattr__(self, "heads", heads)
+        if len(self.heads) == 1:
+            object.__setattr__(self, "layer", self.heads[0].layer)
+            object.__setattr__(self, "head", self.heads[0].head)
+            object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
+            object.__setattr__(self, "heads", NO_MAPS)
+
+    @property
+    def maps(self) -> MapNames:
+        """The maps that are read, in the order of their combination."""
+        return MapNames([MapName(self.layer, self.head)]) if self.layer is not None else self.heads
+
+    @property
+    def map_names(self) -> str:
+        """The names of the maps, as :func:`parse_maps` reads them."""
+        return str(self.maps)
+
+    def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
+        """The same extraction from other maps."""
+        return replace(self, layer=None, head=None, heads=MapNames(maps))
+
+    def with_rule(self, rule: str) -> ExtractionOptions:
+        """The same maps with another rule and that rule's default treatment of null."""
+        return replace(self, rule=rule, null=None)
+
+    def fields(self) -> dict[str, str | int | float | bool | None]:
+        """The fields of the extraction in a signature."""
+        maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
+        if self.heads:
+            floor = {"floor": FLOOR} if self.combine == "product" else {}
+            maps = {"heads": self.map_names, "combine": self.combine, **floor}
+        return {
+            "kind": self.kind,
+            **maps,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as files hold them; msgspec reads them."""
+        return {
+            "kind": self.kind,
+            "heads": self.map_names,
+            "combine": self.combine,
+            "setting": self.setting,
+            "rule": self.rule,
+            "null": self.null,
+            "final_punctuation": self.final_punctuation,
+        }
 
 
 @dataclass(frozen=True)

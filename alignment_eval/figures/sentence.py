@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose, links_of, named_maps, unit_maps
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import label_of
 from alignment_eval.links.sets import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide

@@ -17,7 +17,6 @@ from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, Tokens,
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.links.text import RepeatedFile, token_counts
 
-_LOOKS = {"fairseq": "output of fairseq-generate", "scored": "links with scores"}
 _NOTHING = GoldSentence(frozenset())
 
 
@@ -38,7 +37,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignments:
+class AlignmentFile:
     """An alignment file, read and checked.
 
     Iterating reads its sentences, with links that count from 0, source-target; ``len`` is their number.  The links of
@@ -72,7 +71,7 @@ def read_gold(
     texts: Texts | None = None,
     warn: Warn = warn_on_stderr,
     role: str = "gold",
-) -> Alignments:
+) -> AlignmentFile:
     """Read gold alignments.
 
     Args:
@@ -96,7 +95,7 @@ def read_hypothesis(
     texts: Texts | None = None,
     warn: Warn = warn_on_stderr,
     role: str = "hyp",
-) -> Alignments:
+) -> AlignmentFile:
     """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
 
     Messages advise options whose names begin with ``role`` (``--hyp-base``).
@@ -118,14 +117,14 @@ def _read(
     texts: Texts | None,
     warn: Warn,
     role: str,
-) -> Alignments:
+) -> AlignmentFile:
     """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
     source = RepeatedFile(path)
     file = _contents(source, formats, options.allow_possible)
     sentences = file.sentences if texts is None else _sentences_of(file, texts)
     if file.format == "naacl":
         warn_of_gaps(file, sentences, warn)
-    raw = Alignments(file, 0, False, sentences, source, options.allow_possible)
+    raw = AlignmentFile(file, 0, False, sentences, source, options.allow_possible)
     wanted = options.base or ("1" if file.format == "naacl" else default_base)
     first_end = None if texts is None else lambda: _first_end(raw, texts, options.swap)
     base = decide_base(file, wanted, options.base is not None, role, first_end, warn)
@@ -141,7 +140,7 @@ def _contents(source: RepeatedFile, formats: tuple[str, ...], allow_possible: bo
     format = detect_format(next(source.chunks())) or formats[0]
     if format not in formats:
         raise InputError(
-            f"{name}: the file looks like {_LOOKS[format]}, but gold must be in one of the formats "
+            f"{name}: the file is in the format {format}, but gold must be in one of the formats "
             f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
         )
     contents = Contents(name, format)
@@ -162,7 +161,7 @@ def _sentences_of(file: Contents, texts: Texts) -> int:
     return expected
 
 
-def _first_end(raw: Alignments, texts: Texts, swap: bool) -> int | None:
+def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
     """The first sentence with an index, of the file, that equals the sentence's length."""
     first, second = texts.sides(swap)
     for n, (links, height, width) in enumerate(zip(raw.each_links(), first.tolist(), second.tolist())):

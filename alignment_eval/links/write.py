@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.sets import GoldSentence, Link, Links
 
 
@@ -19,7 +20,12 @@ def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> I
         sentences: source-target links from 0; with confidences if the format is ``scored``.
         format: one of :data:`~alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
         base: the number of the first word; ignored for fairseq, which counts from 0.
+
+    Raises:
+        UsageError: there is no such format.
     """
+    if format not in HYPOTHESIS_FORMATS:
+        raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
     for n, sentence in enumerate(sentences):
         if format == "naacl":
             yield from format_naacl_lines(n, sentence, base)

@@ -21,7 +21,7 @@ belongs to no source token; records do not hold it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,8 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.subwords import word_strings
 
 Array = NDArray[Any]
+#: The words of a sentence pair, source and target.
+PairWords = tuple[Sequence[str], Sequence[str]]
 
 #: Map kind -> the quantities that are recorded for it.
 KINDS: dict[str, tuple[str, ...]] = {
@@ -241,3 +243,8 @@ class SentenceMaps:
                 f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}); "
                 f"record it with --norm-record-kinds"
             )
+
+
+def words_of(sentence: SentenceMaps) -> PairWords:
+    """The words of a sentence pair, source and target."""
+    return sentence.source.word_strings(), sentence.target.word_strings()

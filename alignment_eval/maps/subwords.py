@@ -19,6 +19,8 @@ from alignment_eval.links.sets import GoldSentence, Link, Links
 MARKS = ("@@", "▁", "##", "none")
 #: fairseq's token for a piece that is not in the dictionary.
 UNKNOWN = "<unk>"
+#: A word without characters: SentencePiece's blank alone.
+UNSPELLED = "▁"
 #: For each word of a sentence, the positions of its subwords.
 Pieces = Sequence[Sequence[int]]
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
@@ -104,9 +106,13 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
     spelled: dict[int, str] = {}
     for token, word in zip(tokens, words):
         if word >= 0:
-            bare = "" if token == "▁" else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
-            spelled[int(word)] = spelled.get(int(word), "") + bare
-    return [spelled[word] or "▁" for word in sorted(spelled)]
+            spelled[int(word)] = spelled.get(int(word), "") + bare_piece(token)
+    return [spelled[word] or UNSPELLED for word in sorted(spelled)]
+
+
+def bare_piece(token: str) -> str:
+    """What a subword spells, for any marker; empty for a lone ``▁``."""
+    return "" if token == UNSPELLED else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
 
 
 def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:

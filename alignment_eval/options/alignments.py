@@ -9,7 +9,7 @@ from dataclasses import replace
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_texts, warn_of_gaps
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
@@ -46,13 +46,7 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
         metavar="HYP",
         help=f"word alignments (-: standard input), all read in the same way{more}",
     )
-    add_hypothesis_reading(group)
-
-
-def add_hypothesis_reading(group: argparse._ArgumentGroup) -> None:
-    """Declare how to read hypotheses."""
     add_base(group, "hyp", "0")
-    add_swap(group, "hyp")
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -89,7 +83,7 @@ def check_standard_input(paths: Iterable[str | None]) -> None:
         raise UsageError("several inputs are -: expected at most one input from the standard input")
 
 
-def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
+def gold_of(args: argparse.Namespace, texts: Texts | None) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
     gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts)
     if not gold.file.possible:
@@ -97,7 +91,7 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> Alignments:
     return gold
 
 
-def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
+def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
     """The gold with ``size`` sentences; warns if a NAACL file ends before the last one.
 
     Args:
@@ -119,7 +113,7 @@ def gold_of_size(gold: Alignments, size: int, others: str) -> Alignments:
     return gold
 
 
-def check_as_many(first: Alignments, second: Alignments) -> None:
+def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
     """Check that two files have the same number of sentences.
 
     Raises:
@@ -134,7 +128,7 @@ def check_as_many(first: Alignments, second: Alignments) -> None:
         )
 
 
-def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
+def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     """Score one file against another; warns on stderr if the direction looks swapped.
 
     Raises:
@@ -144,11 +138,6 @@ def score_files(hypothesis: Alignments, gold: Alignments) -> Score:
     if warning := direction_warning(hypothesis, gold):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
-
-
-def hypothesis_options(args: argparse.Namespace) -> ReadOptions:
-    """How to read hypotheses."""
-    return ReadOptions(base=args.hyp_base, swap=args.hyp_swap)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
@@ -165,7 +154,7 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
     return read_texts(args.source, args.target)
 
 
-def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
+def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
     """Signature fields: what was read, and how."""
     return {
         role: alignments.file.hash,
@@ -175,11 +164,10 @@ def reading_fields(role: str, alignments: Alignments) -> dict[str, Value]:
     }
 
 
-def add_resampling_arguments(group: argparse._ActionsContainer) -> None:
-    """Declare ``--resamples`` and ``--seed``; both are None where they are not given."""
-    default = Resampling()
-    group.add_argument("--resamples", type=int, metavar="N", help=f"number of resamples (default: {default.resamples})")
-    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {default.seed})")
+def add_resampling_arguments(group: argparse._ActionsContainer, help: str) -> None:
+    """Declare ``--resamples``, with this help, and ``--seed``; both are None where they are not given."""
+    group.add_argument("--resamples", type=int, metavar="N", help=help)
+    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {Resampling().seed})")
 
 
 def resampling_of(args: argparse.Namespace) -> Resampling:

@@ -1,20 +1,25 @@
-"""What the options of all commands share: the parser, lists, numbers, output."""
+"""What all command lines share: the parser, lists, numbers, output, and how a command ends."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import STANDARD
 
 #: Options that name files to be written.
-_OUTPUTS = ("output", "per_sentence", "csv", "save_lexicon", "tokens_out")
+_OUTPUTS = ("output", "save_lexicon", "tokens_out")
+#: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
+CLOSED_PIPE = 141
+#: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
+STOPPED = 130
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -98,11 +103,6 @@ def add_output(
     default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
     words = ("-o", "--output", *also)
     group.add_argument(*words, dest="output", required=required, default=default, metavar=metavar, help=help)
-    add_overwrite(group)
-
-
-def add_overwrite(group: argparse._ActionsContainer) -> None:
-    """Declare ``--overwrite`` alone."""
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 
@@ -149,3 +149,56 @@ def _is_file(name: str) -> bool:
 
 def _texts(value: object) -> list[str]:
     return [text for text in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(text, str)]
+
+
+def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
+    """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 130 Ctrl-C, 141 nobody reads the output.
+
+    Args:
+        name: the program, for messages; the subcommand is added.
+        parse: gives the arguments, an ``argparse.Namespace``.
+        run: takes them.
+    """
+    try:
+        try:
+            args = parse()
+            name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
+            run(args)
+        finally:  # also after --help, which ends by SystemExit
+            sys.stdout.flush()
+    except (InputError, UsageError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print(f"{name}: stopped by Ctrl-C", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:  # head or less has gone: no error of ours
+        _discard_output(sys.stdout, sys.stderr)
+        return CLOSED_PIPE
+    except OSError as error:  # the disk is full, a file has gone
+        place = error.filename
+        if _output_fails():
+            place = place or "standard output"
+            _discard_output(sys.stdout)
+        print(": ".join(map(str, filter(None, (name, place, error.strerror or error)))), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _output_fails() -> bool:
+    """Whether what is still in the buffer of the standard output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _discard_output(*streams: TextIO) -> None:
+    """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end.
+
+    As https://docs.python.org/3/library/signal.html#note-on-sigpipe advises.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments
-from alignment_eval.maps.sentence import KINDS, SentenceMaps
-from alignment_eval.maps.words import SETTINGS
+from alignment_eval.links.read import AlignmentFile
+from alignment_eval.maps.sentence import KINDS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.options.common import add_list
-from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``; None stands for all that were recorded."""
     add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
-
-
-def add_settings(parser: argparse._ActionsContainer) -> None:
-    """Declare ``--settings``; None stands for all."""
-    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +30,6 @@ def forced_records(directory: str) -> Records:
     records = Records(directory)
     check_forced(records)
     return records
-
-
-def with_progress(records: Records) -> Iterable[SentenceMaps]:
-    """The best hypothesis of each sentence; on a terminal, a progress bar on stderr."""
-    return progress_bar(records.best(), records.info.size, "sentences")
 
 
 def check_forced(records: Records) -> None:
@@ -72,13 +60,13 @@ def open_reverse(directory: str, records: Records) -> Records:
     return reverse
 
 
-def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignments, Texts | None]:
+def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[AlignmentFile, Texts | None]:
     """The gold of ``--gold``, checked against the records, and the texts of ``--source`` and ``--target``."""
     texts = texts_of(args)
     return gold_of_records(gold_of(args, texts), records), texts
 
 
-def gold_of_records(gold: Alignments, records: Records) -> Alignments:
+def gold_of_records(gold: AlignmentFile, records: Records) -> AlignmentFile:
     """The gold, checked to have as many sentences as the records; errors as for :func:`gold_of_size`."""
     return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.bidirectional import PairWords
-from alignment_eval.extraction.defaults import ALONE, FEWEST_PAIRS, PRODUCT, WEAK, joined, with_lexicon
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, Value
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, SHARE_ALONE, SHARE_BOTH, WEAK, joined, with_lexicon
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.profiles.profile import Profile, read_profile
 from alignment_eval.profiles.shares import Calibration, profiles_together
+from alignment_eval.signature import Value
 
 #: The value of ``--profile`` that ignores the profile of a model.
 NO_PROFILE = "none"
@@ -209,11 +209,11 @@ def description(profile: Profile) -> str:
         chosen = f"which it was trained to align with; on {profile.pairs} pairs"
     else:
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
-    rules = f"rule {_rule(profile.streamed, ALONE)}"
+    rules = f"rule {_rule(profile.streamed, SHARE_ALONE)}"
     if profile.alone.lexicon_passes:
         rules += f", with a lexicon {profile.alone.forward.rule}"
     if profile.both is not None:
-        rules += f", both models {_rule(profile.both, PRODUCT)}"
+        rules += f", both models {_rule(profile.both, SHARE_BOTH)}"
     return f"{maps}, {chosen}; {rules}"
 
 

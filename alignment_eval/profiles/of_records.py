@@ -7,14 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import PairWords, words_of
-from alignment_eval.extraction.corpus import read_direction
+from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.defaults import KIND, PAIRS
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.links.checks import Texts
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.profiles.chosen import (
     AS_PROFILED,
     ChosenMethod,
@@ -112,21 +110,21 @@ def directed_pairs(
     order is that of the first run.
 
     Raises:
-        InputError: see :func:`best_of_each` and :func:`read_direction`; those of the second run name it.
+        InputError: see :func:`best_of_each` and :func:`read_word_map`; those of the second run name it.
     """
     back: dict[int, PairMap] = {}
     if reverse is not None and method.reverse is not None:
         try:
             exchanged = None if texts is None else texts.exchanged
             sentences = best_of_each(reverse, method.reverse, level, exchanged)
-            back = {sentence.id: read_direction(sentence, method.reverse) for sentence in sentences}
+            back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
     first = method.lexicon_pairs if method.lexicon_passes else records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:
-                yield read_direction(sentence, method.forward), back.get(sentence.id)
+                yield read_word_map(sentence, method.forward), back.get(sentence.id)
 
 
 def best_of_each(

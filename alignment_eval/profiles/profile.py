@@ -10,16 +10,15 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 
 from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.bidirectional import PairWords
 from alignment_eval.extraction.defaults import (
-    ALONE,
     FEWEST_PAIRS,
-    PRODUCT,
+    SHARE_ALONE,
+    SHARE_BOTH,
     SINGLE_RULE,
     both_directions,
     one_direction,
@@ -27,11 +26,12 @@ from alignment_eval.extraction.defaults import (
     upper_layers,
     wants_lexicon,
 )
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions, MapName, Value
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.files import ContentHash
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.profiles.search import Agreement, GoldChoice
 from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.signature import Value
 
 VERSION = 1
 #: What is appended to a checkpoint's name.
@@ -39,6 +39,33 @@ SUFFIX = ".align.json"
 
 ChosenBy = Literal["agreement", "gold", "training", "upper-layers"]
 _ADVICE = "run norm-align calibrate again, or pass --profile none"
+
+
+@dataclass(frozen=True)
+class TextRecipe:
+    """How the text of a model is made of raw text.
+
+    Attributes:
+        tokenizer: fairseq's name of the tokenizer; None: the model reads the text as it is.
+        lowercase: whether the text is lowercased.
+        bpe: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say.
+        options: options of both that are no files, by fairseq's names.
+        files: option -> names of files in the directory of the profile: of both languages, or of source and target.
+
+    Raises:
+        ValueError: a file is not in that directory.
+    """
+
+    tokenizer: Optional[str]
+    lowercase: bool
+    bpe: Optional[str]
+    options: dict[str, Union[bool, str]]
+    files: dict[str, list[str]]
+
+    def __post_init__(self) -> None:
+        for name in (name for names in self.files.values() for name in names):
+            if Path(name).name != name:
+                raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
 
 
 @dataclass(frozen=True)
@@ -59,6 +86,7 @@ class Profile:
         gold: hash of the development gold; None without.
         sentences: hash of each sentence pair of the development gold; empty without.
         signature: the signature of the choice.
+        text_recipe: how the model's text is made; None: not known.
     """
 
     model: str
@@ -73,6 +101,7 @@ class Profile:
     gold: Optional[str] = None
     sentences: tuple[str, ...] = ()
     signature: str = ""
+    text_recipe: Optional[TextRecipe] = None
 
     def __post_init__(self) -> None:
         if (self.both is None) != (self.reverse_model is None):
@@ -179,12 +208,12 @@ def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
     )
 
 
-def by_default(maps: ExtractionOptions, share: float = ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
+def by_default(maps: ExtractionOptions, share: float = SHARE_ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
     """The default methods for one model's maps: for texts of enough pairs, and for single pairs."""
     return one_direction(maps, wants_lexicon([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
 
 
-def together(forward: Profile, reverse: Profile, share: float = PRODUCT) -> Profile:
+def together(forward: Profile, reverse: Profile, share: float = SHARE_BOTH) -> Profile:
     """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
     maps = forward.streamed.forward, reverse.streamed.forward
     both = both_directions(*maps, wants_lexicon(maps, FEWEST_PAIRS), share)

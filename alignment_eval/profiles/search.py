@@ -19,15 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import PairWords, words_of
 from alignment_eval.extraction.corpus import DirectedPair, align_corpus
 from alignment_eval.extraction.defaults import FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.sets import GoldSentence, transpose
-from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
+from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 

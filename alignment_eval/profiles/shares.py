@@ -20,22 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import words_of
-from alignment_eval.extraction.corpus import DirectedPair, one_map, read_direction
+from alignment_eval.extraction.corpus import DirectedPair, one_map, read_word_map
 from alignment_eval.extraction.defaults import (
-    ALONE,
     FEWEST_PAIRS,
-    PRODUCT,
+    SHARE_ALONE,
+    SHARE_BOTH,
     SINGLE_RULE,
     both_directions,
     has_formed,
 )
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.profile import Profile, by_default, calibrated, text_hash, together
 from alignment_eval.profiles.search import aer_of_method, choose_by_agreement
 
@@ -104,7 +102,7 @@ class Calibration:
     def read(cls, profile: Profile, sentences: Iterable[SentenceMaps]) -> Calibration:
         """The profile, and the sentence pairs that it was chosen on; their maps are read and released."""
         maps = profile.streamed.forward
-        return cls(profile, {sentence.id: read_direction(sentence, maps) for sentence in sentences})
+        return cls(profile, {sentence.id: read_word_map(sentence, maps) for sentence in sentences})
 
     @classmethod
     def of(cls, profile: Profile, sentences: Iterable[SentenceMaps]) -> Calibration:
@@ -138,7 +136,7 @@ class Calibration:
         if not (has_formed(maps) and self.enough_words):
             return self
         share = estimated_share(((pair, None) for pair in self.pairs.values()), self.profile.streamed)
-        if abs(share - ALONE) < FAR:
+        if abs(share - SHARE_ALONE) < FAR:
             return self
         alone, streamed = by_default(maps, rounded(share))
         return replace(self, profile=replace(self.profile, alone=alone, streamed=streamed))
@@ -169,7 +167,7 @@ def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
     profiles = [each.profile for each in calibrations]
     if len(calibrations) < 2 or not all(each.pairs for each in calibrations):
         return profiles
-    share = PRODUCT
+    share = SHARE_BOTH
     forward, reverse = calibrations
     common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
     if common and (forward.estimated or reverse.estimated):

@@ -7,7 +7,6 @@ run loses only its unfinished part.  A run is finished when its parts hold all s
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import re
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.files import json_hash
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
@@ -240,8 +240,3 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
     """The first five of ``count`` ids, for a message; only these are read from ``ids``."""
     first = ", ".join(map(str, itertools.islice(ids, 5)))
     return first if count <= 5 else f"{first}, … ({count} in total)"
-
-
-def json_hash(value: Any) -> str:
-    """Hash of a value's JSON form; the order of keys does not matter."""
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

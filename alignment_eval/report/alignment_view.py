@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from alignment_eval.extraction.extract import SentenceLinks
 from alignment_eval.figures.names import shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
+from alignment_eval.links.table import json_line, row_numbers, write_table
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.report.html import heat_table, text_of, text_table
@@ -25,8 +26,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+#: Characters of a line, counted in code points from 0; the end is exclusive.
+Span = tuple[int, int]
 #: How many pairs a notebook cell lists.
 _LISTED = 10
+
+
+class SpannedText(Protocol):
+    """A line, with the spans of its words."""
+
+    @property
+    def text(self) -> str:
+        """The line."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The characters of each word."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,29 +49,42 @@ class Alignment:
     """The word alignment of one sentence pair.
 
     Attributes:
-        source: the source words.
-        target: the target words.
+        source: the source line.
+        target: the target line.
+        source_spans: the characters of each source word in the line: start and end, counted in code points from 0.
+        target_spans: those of each target word.
         links: pairs (source word, target word), counted from 0, in ascending order.
         confidences: each link's share of its target word's row, from 0 to 1; empty if the links have none, as after
             a symmetrisation.
         status: ``ok``, or why there are no links, such as ``empty``.
+        score: the model's mean log probability of a target token (base e), if it translated the source; else None.
     """
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    source: str
+    target: str
+    source_spans: tuple[Span, ...]
+    target_spans: tuple[Span, ...]
     links: list[Link]
     confidences: dict[Link, float] = field(default_factory=dict)
     status: str = "ok"
+    score: float | None = None
 
     @classmethod
-    def of(
-        cls, source: Iterable[str], target: Iterable[str], links: SentenceLinks | None, status: str = "ok"
-    ) -> Alignment:
-        """The alignment that was extracted for these words; if ``links`` is None, ``status`` says why."""
-        if links is None:
-            return cls(tuple(source), tuple(target), [], status=status)
-        confidences = {} if links.shares is None else links.confidences()
-        return cls(tuple(source), tuple(target), sorted(links.links), confidences, status)
+    def of(cls, source: SpannedText, target: SpannedText, links: SentenceLinks | None, status: str = "ok") -> Alignment:
+        """The alignment that was extracted for two lines; if ``links`` is None, ``status`` says why."""
+        of_links: list[Link] = [] if links is None else sorted(links.links)
+        confidences = {} if links is None or links.shares is None else links.confidences()
+        return cls(source.text, target.text, source.spans, target.spans, of_links, confidences, status)
+
+    @property
+    def source_words(self) -> tuple[str, ...]:
+        """The source words."""
+        return tuple(self.source[start:end] for start, end in self.source_spans)
+
+    @property
+    def target_words(self) -> tuple[str, ...]:
+        """The target words."""
+        return tuple(self.target[start:end] for start, end in self.target_spans)
 
     @property
     def ok(self) -> bool:
@@ -75,6 +103,25 @@ class Alignment:
             )
         return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
 
+    def to_row(self) -> dict[str, Any]:
+        """The alignment as JSON and tables hold it (docs/formats.md).
+
+        Returns:
+            ``source``, ``target``, ``source_spans`` and ``target_spans`` ([[start, end], …]), ``links`` ([[i, j], …]),
+            ``confidences`` (one for each link; None where links have none), ``status``, ``score``.
+        """
+        has_confidences = len(self.confidences) == len(self.links)
+        return {
+            "source": self.source,
+            "target": self.target,
+            "source_spans": [list(span) for span in self.source_spans],
+            "target_spans": [list(span) for span in self.target_spans],
+            "links": [list(link) for link in self.links],
+            "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
+            "status": self.status,
+            "score": self.score,
+        }
+
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the links, one row for each.
 
@@ -84,10 +131,11 @@ class Alignment:
         """
         import pandas as pd
 
+        source, target = self.source_words, self.target_words
         return pd.DataFrame(
             {
-                "source": [self.source[i] for i, _ in self.links],
-                "target": [self.target[j] for _, j in self.links],
+                "source": [source[i] for i, _ in self.links],
+                "target": [target[j] for _, j in self.links],
                 "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
                 "target_index": np.array([j for _, j in self.links], dtype=np.int64),
                 "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
@@ -106,30 +154,30 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        source, target = map(_side, (self.source, self.target))
+        source, target = map(_side, (self.source_words, self.target_words))
         bar = "confidence" if self.confidences else None
         return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
 
     def _strengths(self) -> NDArray[np.float64]:
         """The confidence of each link, 1 where it has none, [target words, source words]."""
-        strengths = np.zeros((len(self.target), len(self.source)))
+        strengths = np.zeros((len(self.target_spans), len(self.source_spans)))
         for i, j in self.links:
             strengths[j, i] = self.confidences.get((i, j), 1.0)
         return strengths
 
     def __repr__(self) -> str:
         found = repr(shortened(self.to_pharaoh().split())) if self.ok else f"status={self.status!r}"
-        return f"Alignment({shortened(self.source)!r}, {shortened(self.target)!r}, {found})"
+        return f"Alignment({shortened(self.source_words)!r}, {shortened(self.target_words)!r}, {found})"
 
     def _repr_html_(self) -> str:
         """A table for a notebook that shows the confidence of each link in %, or a mark if it has none."""
         if not self.ok:
             return f"<p>{text_of(repr(self))}</p>"
         strengths = self._strengths()
-        texts = [["" for _ in self.source] for _ in self.target]
+        texts = [["" for _ in self.source_spans] for _ in self.target_spans]
         for link in self.links:
             texts[link[1]][link[0]] = f"{100 * self.confidences[link]:.0f}" if link in self.confidences else "●"
-        return heat_table(self.source, self.target, strengths.tolist(), texts)
+        return heat_table(self.source_words, self.target_words, strengths.tolist(), texts)
 
 
 def _side(words: tuple[str, ...]) -> SentenceSide:
@@ -180,6 +228,23 @@ class Alignments(Sequence[Alignment]):
         check_new(path, overwrite)
         write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
 
+    def to_jsonl(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write a JSON object a line for each pair (:meth:`Alignment.to_row`); errors as for :meth:`to_pharaoh`."""
+        check_new(path, overwrite)
+        write_lines(path, (json_line(alignment.to_row()) for alignment in self))
+
+    def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
+        check_new(path, overwrite)
+        with new_file(path) as temporary:
+            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
+        import pandas as pd
+
+        return pd.DataFrame([alignment.to_row() for alignment in self])
+
     def __repr__(self) -> str:
         left_out = sum(not alignment.ok for alignment in self)
         counts = f"{len(self)} pairs, {sum(len(alignment.links) for alignment in self)} links"
@@ -188,7 +253,7 @@ class Alignments(Sequence[Alignment]):
     def _repr_html_(self) -> str:
         """A table of the first pairs and their links, for a notebook."""
         rows = [
-            (str(k), shortened(a.source), shortened(a.target), a.to_pharaoh() if a.ok else a.status)
+            (str(k), shortened(a.source_words), shortened(a.target_words), a.to_pharaoh() if a.ok else a.status)
             for k, a in enumerate(self._alignments[:_LISTED])
         ]
         more = f"<p>and {len(self) - _LISTED} more</p>" if len(self) > _LISTED else ""

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
-from alignment_eval.scoring.aer import Counts, Score, aer
+from alignment_eval.scoring.aer import Counts, Score, aer, count
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
 
@@ -29,8 +29,7 @@ class ReportOptions:
 
     Attributes:
         kinds: map kinds.
-        settings: ``awo``, ``awi``.
-        rule: see :class:`alignment_eval.extraction.options.ExtractionOptions`.
+        rule: see :class:`alignment_eval.extraction.method.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
         resampling: how intervals are computed.
@@ -40,7 +39,6 @@ class ReportOptions:
     """
 
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
-    settings: tuple[str, ...] = tuple(SETTINGS)
     rule: str = "kobayashi2020"
     max_sentences: int | None = None
     resampling: Resampling = field(default_factory=Resampling)
@@ -52,9 +50,7 @@ class ReportOptions:
 
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
-        return [
-            ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in self.settings
-        ]
+        return [ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in SETTINGS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,7 @@ def build(
     index = {
         "layers": [layer_label(layer) for layer in collected.layers],
         "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
-        "settings": {name: SETTINGS[name] for name in options.settings},
+        "settings": SETTINGS,
         "steps": STEPS,
         "maps": [  # the layer is its place among the layers
             {"kind": m.kind, "setting": m.setting, "layer": collected.layers.index(m.layer), "head": m.head}
@@ -237,9 +233,8 @@ def system_scores(
     """The scores of alignments over the whole corpus."""
     if not systems:
         return
-    links = [[system.links.get(id_, frozenset()) for id_ in range(len(gold))] for system in systems]
-    rows = [[(len(a), len(g.sure), len(a & g.sure), len(a & g.possible)) for a, g in zip(of, gold)] for of in links]
-    counts = Counts(*np.moveaxis(np.array(rows, dtype=np.int64), -1, 0))
+    each = [count((system.links.get(id_, ()) for id_ in range(len(gold))), gold) for system in systems]
+    counts = each[0].map(lambda *arrays: np.stack(arrays), *each[1:])
     for system, figures in zip(systems, link_scores(counts, unaligned, resampling)):
         yield SystemScore(*figures, system.name, system.description)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import kind_name, layer_label, shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.links.checks import swap_advice
-from alignment_eval.links.read import Alignments
+from alignment_eval.links.read import AlignmentFile
 from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.links.text import token_lines
 from alignment_eval.scoring.aer import Counts, aer, count
@@ -65,7 +65,7 @@ class Diagnosis:
     context: dict[str, float]
 
 
-def diagnose(hypothesis: Alignments, gold: Alignments) -> Diagnosis:
+def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
     """Compare all readings of the files: index bases × directions × lines shifted from some line on.
 
     A reading with more changes must explain the AER of the best reading with fewer.  If the files have unequal
@@ -91,13 +91,13 @@ def diagnose(hypothesis: Alignments, gold: Alignments) -> Diagnosis:
 
 
 def _readings(
-    hypothesis: Alignments,
-    gold: Alignments,
+    hypothesis: AlignmentFile,
+    gold: AlignmentFile,
     links: Sequence[Links],
     truth: Sequence[GoldSentence],
     difference: int,
 ) -> Iterator[Reading]:
-    swap = " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
+    swap = _exchange(hypothesis, gold)
     for (shift, base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
         changes = (*([base] if base else []), *([swap] if turned else []))
         moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in links]
@@ -113,7 +113,12 @@ def _readings(
                 yield Reading((*changes, advice), count(move_lines(moved, by, start), truth))
 
 
-def _base_changes(hypothesis: Alignments, gold: Alignments) -> dict[int, str]:
+def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
+    """What to do about exchanged directions."""
+    return " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
+
+
+def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
     """What other bases add to the hypothesis's indices, relative to the gold's -> the options that say so.
 
     Only bases that the indices of a file allow are considered.
@@ -176,7 +181,7 @@ def diagonal(gold: GoldSentence) -> Links:
     return frozenset(((2 * j + 1) * height // (2 * width), j) for j in range(width))
 
 
-def direction_warning(hypothesis: Alignments, gold: Alignments) -> str | None:
+def direction_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     """A warning if the hypothesis fits the gold far better with source and target exchanged, else None.
 
     There are two signs: AER falls by more than :data:`SUSPICIOUS_GAIN`; or more than a few links go beyond all gold
@@ -193,11 +198,11 @@ def direction_warning(hypothesis: Alignments, gold: Alignments) -> str | None:
     return (
         f"{hypothesis.file.name}: AER of {len(truth)} sentences is {100 * aers[0]:.2f} % with the links as they are "
         f"and {100 * aers[1]:.2f} % with source and target exchanged ({beyond[0]} and {beyond[1]} links go beyond the "
-        f"gold's indices); if the direction is swapped, {swap_advice('hyp', hypothesis.swap)}"
+        f"gold's indices); if the direction is swapped, {_exchange(hypothesis, gold)}"
     )
 
 
-def diagonal_warning(hypothesis: Alignments, gold: Alignments) -> str | None:
+def diagonal_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     """A warning if a diagonal has a lower AER than the hypothesis, with what explains it; else None.
 
     A few sentences, or gold without links, say nothing.

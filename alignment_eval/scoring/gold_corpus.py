@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence

@@ -13,7 +13,7 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.options.common import positive_integer
-from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, WORDS
+from fairseq_norm_plugin.choices import DTYPES, WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
@@ -32,35 +32,28 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="an ensemble: several, separated by :; or the directory of a released model",
     )
     group.add_argument(
-        "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: --path, if a directory)"
+        "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: that of --path)"
     )
     group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
     group.add_argument("-t", "--target-lang", metavar="LANG", help="default: detected, too")
-    _add_language_arguments(parser.add_argument_group("multilingual models", "default: as the checkpoint says"))
-    _add_pipeline_arguments(parser.add_argument_group("words and subwords"))
-
-
-def _add_language_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare what fairseq's multilingual tasks need to know of their languages."""
     group.add_argument(
-        "--langs", metavar="LANG,LANG,…", help="all languages of the model, in the order of its training"
+        "--model-option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of fairseq's tokenizer, such as moses_no_escape=true; of its subwords, such as "
+        "sentencepiece_model=FILE (twice: of source and target); or of a multilingual model, such as langs=LANG,LANG,… "
+        "in the order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
     )
-    group.add_argument("--lang-dict", metavar="FILE", help="the same, one a line")
-    group.add_argument("--lang-pairs", metavar="SRC-TGT,…", help="language pairs, also those it was not trained on")
-    group.add_argument("--fixed-dictionary", metavar="FILE", help="a dictionary of all languages")
-    group.add_argument(
-        "--target-tag",
-        metavar="TAG",
-        help="tag that each source begins with, of Marian's models of several target languages: fra for >>fra<< "
-        "(default: that of --target-lang; none: no tag)",
-    )
+    _add_pipeline_arguments(parser.add_argument_group("words and subwords", "default: as the model's profile says"))
 
 
 def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     """Declare fairseq's tokenizers and subwords."""
     group.add_argument(
-        "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; links are between its tokens (none: none)"
+        "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
     )
+    group.add_argument("--lowercase", action="store_const", const=True, help="the model reads lower case")
     group.add_argument(
         "--bpe",
         metavar="NAME",
@@ -70,34 +63,25 @@ def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--bpe-codes", nargs="+", metavar="CODES", help="of subword-nmt or fastBPE: joint, or source and target"
     )
-    for name, example in (("tokenizer", "moses_no_escape=true"), ("bpe", "sentencepiece_model=FILE")):
-        group.add_argument(
-            f"--{name}-option",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help=f"an option that fairseq's --{name} has, such as {example}; may be repeated"
-            + (" (two models: of source and target)" if name == "bpe" else ""),
-        )
     group.add_argument(
         "--subword-mark",
         choices=("auto", *MARKS),
         default="auto",
         help="subword mark of the text with --bpe none (default: auto, detected from the dictionaries)",
     )
-    for side in ("source", "target"):
-        group.add_argument(
-            f"--{side}-words",
-            choices=WORDS,
-            default="blanks",
-            help=f"words of the {side} text: what blanks separate; characters, in scripts without blanks; segmented: "
-            "what blanks separate that the model does not read (default: blanks)",
-        )
+    group.add_argument(
+        "--words",
+        nargs="+",
+        default=["tokens"],
+        metavar="WHAT",
+        help="the words that are linked: tokens, of the tokenizer; blanks, what they separate; characters, in scripts "
+        "without blanks; or a file that has the words of each line; one for both texts, or two (default: tokens)",
+    )
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
-    group = parser.add_argument_group("text", "tokenised, cased, … as for training (-: standard input)")
+    group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
     group.add_argument("--source-text", metavar="FILE", help="source text, one sentence a line")
     group.add_argument("--target-text", metavar="FILE", help="target text, the translations line by line")
     group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
@@ -116,7 +100,6 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
         metavar="CHECKPOINT",
         help="a target-source model; a multilingual model is its own (none: only one direction of it)",
     )
-    group.add_argument("--reverse-data", metavar="DIR", help="its dictionaries (default: --data)")
     group.add_argument(
         "--reverse-bpe-codes",
         nargs="+",
@@ -159,10 +142,16 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
     Raises:
         InputError: it cannot be used as given.
     """
-    from fairseq_norm_plugin.text.pairs import ParallelText
+    from fairseq_norm_plugin.text.pairs import ParallelText, TranslatedText
     from fairseq_norm_plugin.text.parquet import ParquetText
 
-    return ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
+    text: SentencePairs
+    if getattr(args, "translate", None):
+        text = TranslatedText(args.source_text)
+    else:
+        text = ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
+    files = [None if what in WORDS else what for what in args.words]
+    return text.segmented((files[0], files[-1])) if any(files) else text
 
 
 def check_input(args: argparse.Namespace) -> None:
@@ -173,18 +162,26 @@ def check_input(args: argparse.Namespace) -> None:
     """
     pair = (args.source_text, args.target_text)
     ways = [way for way in (args.text, args.parquet) if way is not None] + ([pair] if pair != (None, None) else [])
-    if len(ways) != 1 or (ways == [pair] and None in pair):
+    if getattr(args, "translate", None):
+        if ways != [pair] or args.target_text is not None or args.source_text is None:
+            raise UsageError("--translate: expected --source-text, and no other text")
+    elif len(ways) != 1 or (ways == [pair] and None in pair):
         raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
     if args.bpe == "none" and (args.bpe_codes or args.reverse_bpe_codes):
         raise UsageError(_NO_SUBWORDS)
-    _text_options(args)
+    if len(args.words) > 2:
+        raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
+    for what in args.words:
+        if what not in WORDS and not Path(what).is_file():
+            raise UsageError(f"--words {what}: no such file, and none of {', '.join(WORDS)}")
+    _model_options(args)
 
 
 def dictionaries_and_text(args: argparse.Namespace) -> Iterator[str]:
     """The files that ``norm-align`` reads and that no option names by themselves."""
-    for directory in (args.path, args.data, args.reverse_data):
+    for directory in (args.path, args.data, args.reverse_path):
         if directory is not None:
             yield from map(str, Path(directory).glob("dict.*"))
     if args.parquet is not None:
@@ -209,24 +206,23 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of :func:`fairseq_norm_plugin.load`."""
-    named = ("data", "source_lang", "target_lang", "bpe_codes", "subword_mark", "tokenizer", "bpe", "dtype")
-    reverse = ("reverse_path", "reverse_data", "reverse_bpe_codes")
-    names = ("path", *named, *reverse, "source_words", "target_words", *LANGUAGE_OPTIONS)
-    return {**{name: getattr(args, name) for name in names}, **_text_options(args)}
+    named = ("data", "source_lang", "target_lang", "tokenizer", "lowercase", "bpe", "bpe_codes", "subword_mark")
+    names = ("path", *named, "reverse_path", "reverse_bpe_codes", "dtype")
+    words = [what if what in WORDS else "tokens" for what in args.words]
+    return {**{name: getattr(args, name) for name in names}, "words": (words[0], words[-1]), **_model_options(args)}
 
 
-def _text_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of tokenizer and subwords; one that is given twice has a list of values."""
+def _model_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of ``--model-option``; one that is given twice has a list of values."""
     options: dict[str, Any] = {}
-    for flag, stated in (("--tokenizer-option", args.tokenizer_option), ("--bpe-option", args.bpe_option)):
-        for pair in stated:
-            key, separator, value = pair.partition("=")
-            key = key.replace("-", "_")
-            if not (separator and key.isidentifier()):
-                raise UsageError(f"{flag} {pair}: expected KEY=VALUE, such as sentencepiece_model=FILE")
-            if key == "bpe_codes":
-                raise UsageError(f"{flag} {pair}: expected --bpe-codes CODES instead")
-            options[key] = [*options[key], value] if key in options else [value]
+    for pair in args.model_option:
+        key, separator, value = pair.partition("=")
+        key = key.replace("-", "_")
+        if not (separator and key.isidentifier()):
+            raise UsageError(f"--model-option {pair}: expected KEY=VALUE, such as sentencepiece_model=FILE")
+        if key == "bpe_codes":
+            raise UsageError(f"--model-option {pair}: expected --bpe-codes CODES instead")
+        options[key] = [*options[key], value] if key in options else [value]
     return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
 
 

@@ -6,14 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.common import CommandParser, add_output
+from alignment_eval.options.common import CommandParser, add_output, exit_status
 from alignment_eval.profiles.chosen import description
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import exchanged_gold
@@ -42,6 +42,7 @@ align with (--guided-maps).  The two-way share that they are read by is estimate
 The first {PAIRS} different pairs of the text are read; {FEWEST_PAIRS} are enough.  With --dev-gold all pairs are read,
 and the maps of the lowest AER on that gold are chosen; the share is estimated without it.  The choice becomes a
 profile beside the checkpoint, which every command then uses.  With --reverse-path each of the two models gets one.
+The profile also says how the model's text is made (tokenizer, case, subwords), so that nobody needs to state it again.
 """
 
 
@@ -76,6 +77,8 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other.
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
+    from fairseq_norm_plugin.model.subwords import recipe_of
+
     check_input(args)
     text = read_text(args)
     models = load_models(args)
@@ -86,10 +89,12 @@ def run(args: argparse.Namespace) -> None:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
     hashes = [model.identity for model in models]
+    recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
     calibrations, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     text.check_unchanged()
-    for file, profile, calibration in zip(files, profiles_together(calibrations), calibrations):
-        signed = replace(profile, signature=signature(pairs=profile.pairs, **fields, **profile.fields()))
+    for file, profile, calibration, recipe in zip(files, profiles_together(calibrations), calibrations, recipes):
+        named = signature(pairs=profile.pairs, **fields, **profile.fields())
+        signed = replace(profile, signature=named, text_recipe=recipe)
         write_lines(file, [signed.to_json()])
         print(f"{file}: {description(signed)}")
         _remark(signed, calibration.enough_words)
@@ -112,10 +117,11 @@ def _by_gold(
 ) -> tuple[list[Calibration], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     from fairseq_norm_plugin.aligner.calibration import calibrate_by_gold, can_align
+    from fairseq_norm_plugin.text.tokenise import words_of_pair
 
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
-    different = len({(tuple(source), tuple(target)) for source, target in pairs.values()})
+    different = len(set(map(words_of_pair, pairs.values())))
     _check_text(text, different, directions[0], args)
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")

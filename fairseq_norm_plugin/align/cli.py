@@ -13,18 +13,18 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval.errors import UsageError
-from alignment_eval.exit_status import exit_status
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.options.common import CommandParser, check_outputs, positive_integer
-from alignment_eval.options.lexicon import add_lexicon_arguments, check_lexicon_arguments
-from alignment_eval.options.maps import (
+from alignment_eval.options.common import CommandParser, check_outputs, exit_status, positive_integer
+from alignment_eval.options.method import (
     MAX_NORM,
+    add_lexicon_arguments,
     add_map_arguments,
     add_reverse_heads,
+    check_lexicon_arguments,
     stated_method,
     states_maps,
 )
@@ -38,7 +38,7 @@ from fairseq_norm_plugin.align.arguments import (
     dictionaries_and_text,
 )
 from fairseq_norm_plugin.choices import NO_REVERSE
-from fairseq_norm_plugin.hooks.console import silence_libraries
+from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
@@ -101,7 +101,24 @@ def _parser() -> argparse.ArgumentParser:
         *("-o", "--output"),
         required=True,
         metavar="FILE",
-        help="Pharaoh file (-: standard output), or a table if it ends in .parquet; with --engine ray, a directory",
+        help="Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in "
+        ".jsonl or .parquet; with --engine ray, a directory",
+    )
+    group.add_argument(
+        "--translate",
+        nargs="?",
+        type=positive_integer,
+        const=5,
+        metavar="BEAM",
+        help="translate --source-text as fairseq-generate does, and align the translations (default beam: 5)",
+    )
+    group.add_argument(
+        "--markup",
+        choices=("xml", "html"),
+        help="the source text has inline markup: write the target text with the same tags, instead of links",
+    )
+    group.add_argument(
+        "--keep-going", action="store_true", help="write a line without tags where --markup is damaged, and count it"
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
@@ -176,6 +193,12 @@ def _check_usage(args: argparse.Namespace) -> None:
         _check_ray(args)
     elif args.actors is not None:
         raise UsageError("--actors without --engine ray: give that too")
+    if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or args.parquet is not None):
+        raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
+    if args.keep_going and args.markup is None:
+        raise UsageError("--keep-going without --markup: give that too")
+    if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
+        raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
     check_outputs(args, dictionaries_and_text(args), [f"{args.output}.partial"])
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")

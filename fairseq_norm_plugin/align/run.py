@@ -8,35 +8,51 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from html import escape
 from pathlib import Path
 
 import torch
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import BidirectionalOptions
-from alignment_eval.files import check_new, file_hash, is_stream, new_file, write_lines
-from alignment_eval.options.lexicon import given_lexicon, given_passes, lexicon_fields, on_count, with_lexicon_options
-from alignment_eval.options.maps import stated_method, states_maps
+from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
+from alignment_eval.links.table import json_line, write_table
+from alignment_eval.options.method import (
+    given_lexicon,
+    given_passes,
+    lexicon_fields,
+    on_count,
+    stated_method,
+    states_maps,
+    with_lexicon_options,
+)
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
-from alignment_eval.records.manifest import json_hash
+from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
+from fairseq_norm_plugin.align.translation import translated, translations_of
 from fairseq_norm_plugin.align.unfinished import Row, UnfinishedOutput, check_not_begun
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.text.alignment_table import ENDING, write_table
-from fairseq_norm_plugin.text.pairs import SentencePairs, TokenPair
+from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
+from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+
+#: Endings of outputs that hold the text too.
+WITH_TEXT = (".jsonl", ".parquet")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -50,26 +66,43 @@ def run(args: argparse.Namespace) -> None:
     for file in (args.output, *(args.tokens_out or ())):
         check_new(file, args.overwrite, parents=True)
     if not is_stream(args.output):
-        check_not_begun(args.output, args.resume, args.overwrite)
-    args.confidences |= args.output.endswith(ENDING) and args.symmetrize is None
+        for file in (args.output, translations_of(args.output)):
+            check_not_begun(file, args.resume, args.overwrite)
+    args.confidences |= args.output.endswith(WITH_TEXT) and args.symmetrize is None
     lexicon = given_lexicon(args)
     text = read_text(args)
+    if args.markup is not None:
+        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.keep_going))
     models = load_models(args)
     check_directions(args, len(models))
+    text = text.through(models[0].direction.pipelines)
+    try:
+        with ExitStack() as stack:
+            if isinstance(text, TranslatedText):
+                stack.enter_context(translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
+            _align(args, text, models, lexicon)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
+        ) from error
+
+
+def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], lexicon: Lexicon | None) -> None:
+    """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    text = text.through(directions[0].pipelines)
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
         warn_on_stderr(warning)
     chosen = _choose_method(args, models, text)
     if chosen.profile is not None:
         print(f"norm-align: {chosen.reason}", file=sys.stderr)
-        words = (_words_of(pair, directions[0]) for pair in text)
-        if warning := seen_warning(chosen.profile, words, text.size):
+        if warning := seen_warning(chosen.profile, map(words_of_pair, text), text.size):
             warn_on_stderr(warning)
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **lexicon_fields(args),
         **({"confidences": True} if args.confidences else {}),
+        **({"beam": args.translate} if args.translate else {}),
+        **({"markup": args.markup} if args.markup else {}),
         **chosen.fields,
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
@@ -78,20 +111,17 @@ def run(args: argparse.Namespace) -> None:
     aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, counted.append)
     windows = _Windows(args, text, aligner)
     start = time.monotonic()
-    try:
-        if is_stream(args.output):
-            kept = 0
-            _write(args, text, directions[0], itertools.chain.from_iterable(windows.aligned(0)))
-        else:
-            with UnfinishedOutput(args.output, described, args.resume, args.overwrite) as unfinished:
-                kept = unfinished.keep(windows.ends)
-                for rows in windows.aligned(kept):
-                    unfinished.append(rows)
-                _write(args, text, directions[0], unfinished.rows())
-    except torch.OutOfMemoryError as error:
-        raise InputError(
-            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
-        ) from error
+    if is_stream(args.output):
+        kept = 0
+        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
+    else:
+        with UnfinishedOutput(args.output, described, args.resume, args.overwrite) as unfinished:
+            kept = unfinished.keep(windows.ends)
+            for rows in windows.aligned(kept):
+                unfinished.append(rows)
+            _write(args, text, unfinished.rows())
+    if windows.without_tags:
+        warn_on_stderr(f"lines whose markup is damaged: {windows.without_tags}, written without tags")
     for made in counted:
         on_count(args, described)(made)
     seconds, done = time.monotonic() - start, text.size - kept
@@ -120,11 +150,6 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
     return replace(chosen, method=with_lexicon_options(chosen.method, args))
 
 
-def _words_of(pair: TokenPair, direction: Direction) -> tuple[list[str], list[str]]:
-    """The words of source and target that links count."""
-    return direction.pipelines[0].words(pair[0]), direction.pipelines[1].words(pair[1])
-
-
 class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
@@ -134,7 +159,10 @@ class _Windows:
     """
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
-        self._confidences = args.confidences
+        self._args = args
+        self.without_tags = 0
+        self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
+        self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
         self._text = text
         self._aligner = aligner
         self._counted = min(aligner.counted_pairs, text.size)
@@ -149,17 +177,14 @@ class _Windows:
             InputError: the text was changed.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
-        numbered = enumerate(self._text)
+        numbered = self._noted(enumerate(self._text))
         places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
         read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
         with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
             pairs = self._aligner.align(read, progress)
             warned = False
             for start, end in windows:
-                rows = [
-                    (pair.id, pair.status, links_line(pair.links, self._confidences))
-                    for pair in itertools.islice(pairs, end - start)
-                ]
+                rows = [(pair.id, pair.status, self._row(pair)) for pair in itertools.islice(pairs, end - start)]
                 self._text.check_unchanged()
                 if end > done:
                     yield [(status, line) for _, status, line in sorted(rows)]
@@ -167,11 +192,33 @@ class _Windows:
                     warn_on_stderr(warning)
                     warned = True
 
+    def _noted(self, pairs: Iterator[tuple[int, LinePair]]) -> Iterator[tuple[int, LinePair]]:
+        for (id_, pair), score in zip(pairs, self._text.scores()):
+            if self._with_text:
+                self._lines[id_] = pair, score
+            yield id_, pair
 
-def _write(args: argparse.Namespace, text: SentencePairs, direction: Direction, rows: Iterator[Row]) -> None:
+    def _row(self, pair: AlignedPair) -> str:
+        """What the output says of a pair."""
+        if not self._with_text:
+            return links_line(pair.links, self._args.confidences)
+        lines, score = self._lines.pop(pair.id)
+        alignment = replace(Alignment.of(*lines, pair.links, pair.status), score=score)
+        if self._args.markup is None:
+            return json_line(alignment.to_row())
+        try:
+            return with_markup(lines[0].given, alignment, self._args.markup, f"line {pair.id + 1}")
+        except InputError:
+            if not self._args.keep_going:
+                raise
+            self.without_tags += 1
+            return escape(lines[1].text, quote=False)
+
+
+def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:
     """Write the words that links count (``--tokens-out``) and the output, and report the pairs that are not aligned."""
     for which, file in enumerate(args.tokens_out or ()):
-        write_lines(file, (" ".join(_words_of(pair, direction)[which]) for pair in text))
+        write_lines(file, (" ".join(pair[which].words) for pair in text))
     left_out: dict[str, list[int]] = {}
 
     def noted() -> Iterator[Row]:
@@ -180,13 +227,13 @@ def _write(args: argparse.Namespace, text: SentencePairs, direction: Direction, 
                 left_out.setdefault(status, [0, number])[0] += 1
             yield status, links
 
-    if args.output.endswith(ENDING):
+    if args.output.endswith(".parquet"):
         with new_file(args.output) as temporary:
-            write_table(temporary, noted(), text.ids(), args.confidences)
+            write_table(temporary, (json.loads(row) for _, row in noted()), text.ids())
     else:
         write_lines(args.output, (links for _, links in noted()))
     for status, (count, first) in left_out.items():
-        warn_on_stderr(f"sentence pairs that are {status}: {count}, with blank lines (the first is line {first})")
+        warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
 
 def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:
@@ -209,5 +256,12 @@ def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
     """What decides how text becomes pieces."""
     options = {name: str(value) for name, value in sorted(text.options.items()) if name != "bpe_codes"}
     hashes = [file_hash(Path(name)) for name in text.files]
-    named = {"tokenizer": text.tokenizer, "bpe": text.bpe, "words": ",".join(text.words), "mark": text.mark}
-    return {**named, "options": json.dumps(options), "files": ",".join(hashes)}
+    return {
+        "tokenizer": text.tokenizer,
+        "lowercase": text.lowercase,
+        "bpe": text.bpe,
+        "words": ",".join(text.words),
+        "mark": text.mark,
+        "options": json.dumps(options),
+        "files": ",".join(hashes),
+    }

@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows: no locks
     fcntl = None  # type: ignore[assignment]
 
-#: The status and the links of a pair.  The links are empty unless the status is ``ok``.
+#: The status of a pair, and what the output says of it; or the score of a translation, and the translation.
 Row = tuple[str, str]
 
 
@@ -108,11 +108,12 @@ class UnfinishedOutput:
         self._rows += len(lines)
 
     def rows(self) -> Iterator[Row]:
-        """All rows."""
-        self._file.seek(len(self._head))
-        for line in self._file:
-            status, _, links = line.decode().rstrip("\n").partition("\t")
-            yield status, links
+        """All rows; several may read them at once."""
+        with self.path.open("rb") as file:
+            file.seek(len(self._head))
+            for line in file:
+                first, _, rest = line.decode().rstrip("\n").partition("\t")
+                yield first, rest
 
     def _lock(self) -> None:
         """Refuse the file if another process has it open.

@@ -11,7 +11,7 @@ import numpy as np
 from fairseq.data.data_utils import batch_by_size
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_direction
+from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_word_map
 from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
@@ -20,7 +20,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
 from fairseq_norm_plugin.text.ids import EncodedPair
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")
@@ -81,7 +81,7 @@ class Aligner:
         self.unknown: Counter[str] = Counter()
 
     def align(
-        self, windows: Iterable[Iterable[tuple[int, TokenPair]]], progress: Callable[[int], object] = _ignore
+        self, windows: Iterable[Iterable[tuple[int, LinePair]]], progress: Callable[[int], object] = _ignore
     ) -> Iterator[AlignedPair]:
         """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
@@ -100,7 +100,7 @@ class Aligner:
         yield from corpus.finish()
 
     def _word_maps(
-        self, pairs: Iterable[tuple[int, TokenPair]], progress: Callable[[int], object]
+        self, pairs: Iterable[tuple[int, LinePair]], progress: Callable[[int], object]
     ) -> Iterator[DirectedPair]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
         encoded: dict[int, list[EncodedPair]] = {}
@@ -135,9 +135,9 @@ class Aligner:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
         maps = self.directions[which].maps(encoded, [options.kind], options.maps)
-        return {id_: read_direction(sentence, options) for id_, sentence in maps.items()}
+        return {id_: read_word_map(sentence, options) for id_, sentence in maps.items()}
 
-    def _reason(self, pair: TokenPair, both: Sequence[EncodedPair]) -> str:
+    def _reason(self, pair: LinePair, both: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""
         if not (pair[0] and pair[1]):
             return "empty"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.profile import calibrated_by_gold
@@ -21,33 +21,33 @@ from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 
 
-def usable_pairs(pairs: Iterable[TokenPair], directions: Iterable[Direction]) -> list[TokenPair]:
+def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> list[LinePair]:
     """The first :data:`PAIRS` different pairs that all models can align; ``pairs`` are source-target.
 
     Args:
         pairs: sentence pairs, read as far as needed.
         directions: the source-target model, and the target-source model if there is one.
     """
-    different: dict[tuple[tuple[str, ...], ...], TokenPair] = {}
+    different: dict[tuple[tuple[str, ...], ...], LinePair] = {}
     checks = list(directions)
     for pair in pairs:
         if can_align(pair, checks):
-            different.setdefault((tuple(pair[0]), tuple(pair[1])), pair)
+            different.setdefault(words_of_pair(pair), pair)
         if len(different) == PAIRS:
             break
     return list(different.values())
 
 
-def can_align(pair: TokenPair, directions: Sequence[Direction]) -> bool:
+def can_align(pair: LinePair, directions: Sequence[Direction]) -> bool:
     """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
     ways = zip(directions, (pair, pair[::-1]))
     return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
-def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_tokens: int = 4000) -> Calibration:
+def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int = 4000) -> Calibration:
     """The profile of a model without gold (:func:`alignment_eval.profiles.shares.calibration`).
 
     Args:
@@ -65,7 +65,7 @@ def calibrate(direction: Direction, pairs: Iterable[TokenPair], model: str, max_
 
 def calibrate_by_gold(
     direction: Direction,
-    pairs: Mapping[int, TokenPair],
+    pairs: Mapping[int, LinePair],
     gold: Sequence[GoldSentence],
     names: tuple[str, str],
     max_tokens: int = 4000,

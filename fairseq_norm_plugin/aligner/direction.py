@@ -12,15 +12,20 @@ from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions, MapName
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
 from alignment_eval.profiles.profile import profile_path
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads, real_positions, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import Hypotheses, forced_maps
+from fairseq_norm_plugin.capture.recorder import (
+    Hypotheses,
+    RecordedMaps,
+    forced_maps,
+    layers_and_heads,
+    real_positions,
+    recorded_quantities,
+)
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, SideEncoder, SourceAndTarget, count_tokens
-from fairseq_norm_plugin.text.pairs import TokenPair, Tokens
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames
 
 
@@ -92,13 +97,13 @@ class Direction:
                     f"{heads} heads, counted from 0; name maps in that range"
                 )
 
-    def encode(self, pair: TokenPair) -> EncodedPair:
+    def encode(self, pair: LinePair) -> EncodedPair:
         """Encode source and target of a pair."""
         return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
 
-    def encode_side(self, tokens: Tokens, which: int) -> EncodedSide:
-        """Encode the words of a source (``which`` 0) or a target (1)."""
-        return self._encoders[which](tokens)
+    def encode_side(self, line: Line, which: int) -> EncodedSide:
+        """Encode a source (``which`` 0) or a target (1)."""
+        return self._encoders[which](line)
 
     def sample(self, pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""

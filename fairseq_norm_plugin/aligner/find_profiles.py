@@ -10,13 +10,13 @@ from alignment_eval.profiles.profile import Profile, read_profile
 from alignment_eval.profiles.shares import Calibration
 from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair
 
 
 def profiles_of(
     directions: Sequence[Direction],
     models: Sequence[str],
-    text: Iterable[TokenPair],
+    text: Iterable[LinePair],
     named: str | None = None,
     max_tokens: int = 4000,
 ) -> tuple[list[Profile], list[str]]:

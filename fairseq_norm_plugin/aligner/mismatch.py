@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -155,7 +155,7 @@ def low_stretch(gains: Floats) -> tuple[int, int] | None:
     return stretch if best >= ENOUGH else None
 
 
-def _sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -> dict[int, TokenPair]:
+def _sampled_pairs(text: Iterable[LinePair], size: int, direction: Direction) -> dict[int, LinePair]:
     """Sample pairs of a text, by line, counted from 0: those that have words on both sides and fit the model both ways.
 
     No two of them have the same source or the same target: each is compared with another one.
@@ -166,7 +166,7 @@ def _sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in enumerate(text):
         if number in wanted and all(pair):
-            sides = tuple(map(tuple, pair))
+            sides = words_of_pair(pair)
             is_new = not any(side in before for side, before in zip(sides, seen))
             if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
                 sample[number] = pair
@@ -177,7 +177,7 @@ def _sampled_pairs(text: Iterable[TokenPair], size: int, direction: Direction) -
     return sample
 
 
-def mismatch_warning(text: Iterable[TokenPair], size: int, direction: Direction, max_tokens: int = 4000) -> str | None:
+def mismatch_warning(text: Iterable[LinePair], size: int, direction: Direction, max_tokens: int = 4000) -> str | None:
     """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
 
     Args:
@@ -197,7 +197,7 @@ def mismatch_warning(text: Iterable[TokenPair], size: int, direction: Direction,
     return _message(verdict, stretch, len(sample))
 
 
-def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: int = 4000) -> Verdict:
+def judge_pairs(pairs: Sequence[LinePair], direction: Direction, max_tokens: int = 4000) -> Verdict:
     """Judge two or more sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
@@ -213,7 +213,7 @@ def judge_pairs(pairs: Sequence[TokenPair], direction: Direction, max_tokens: in
     exchanged = np.full(count, np.nan)
     exchanged[backwards] = [scores[2 * count + i] for i in backwards]
     own, swapped = (np.array([scores[start + i] for i in range(count)]) for start in (0, count))
-    return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(pairs))
+    return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(list(map(words_of_pair, pairs))))
 
 
 def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str | None:

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.exit_status import exit_status
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import require_known
-from alignment_eval.options.common import CommandParser, add_output
+from alignment_eval.options.common import CommandParser, add_output, exit_status
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from fairseq_norm_plugin.hooks.console import silence_libraries
+from fairseq_norm_plugin.process import silence_libraries
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.analyze.run import Analysis

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from fairseq.data import data_utils
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, QUANTITIES
+from alignment_eval.maps.sentence import KINDS, QUANTITIES
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture
+from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map
@@ -23,13 +25,13 @@ from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transform
 from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
+#: The n-best hypotheses of each sentence of a batch, as fairseq gives them.
+Hypotheses = list[list[dict[str, Any]]]
 
 #: Key of a hypothesis for its recorded quantities.
 MAPS_KEY = "norm_maps"
 #: Quantities that need the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
-#: Kinds that ``--print-alignment`` can carry through beam search step by step.
-STEPWISE_KINDS = DEFAULT_KINDS
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ class RecordedMaps:
 
 
 def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
-    """A capture of a layer's map [B, T, S], of a kind in :data:`STEPWISE_KINDS`, over ``heads`` (default: all)."""
+    """A capture of a layer's map [B, T, S], ``attn_w`` or ``attn_n``, over ``heads`` (default: all)."""
     return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
 
 
@@ -215,3 +217,41 @@ def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
             f"averaged over layers and models; record each model separately"
         )
     return len(shapes[0]), shapes[0][0]
+
+
+def forced_maps(
+    models: Sequence[Any],
+    sample: dict[str, Any],
+    hypotheses: Hypotheses,
+    recorded: RecordedMaps,
+    pad: int,
+    bos: int,
+    encoder_outs: Sequence[Any] = (),
+) -> list[tuple[list[int], BatchMaps]]:
+    """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
+
+    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
+    ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
+    ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
+    unless maps of theirs are recorded.
+    """
+    net_input = sample["net_input"]
+    ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
+    # A sentence may have fewer hypotheses than the beam size.
+    present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
+    batches = [BatchMaps() for _ in ranks]
+    for number, model in enumerate(models):
+        recorder = Recorder(model, recorded, sample)
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
+            known = bool(encoder_outs) and not recorder.reads_encoder
+            encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
+            for rank in ranks:
+                tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
+                inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
+                order = torch.tensor(present[rank], device=inputs.device)
+                recorder.select(present[rank])
+                rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
+                with suppress(PassEnd):
+                    model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                batches[rank].add(recorder.take())
+    return list(zip(present, batches))

@@ -1,4 +1,4 @@
-"""Finds the files of a model: checkpoints, dictionaries and subwords in a directory as it was released."""
+"""The files of a model: checkpoints, dictionaries and subwords in a directory as it was released; its profile."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.profiles.profile import profile_path
 
 #: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
 _CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
@@ -55,7 +56,7 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
 
     Args:
         path: a directory as released; or a checkpoint, or several of an ensemble, separated by colons.
-        data: the directory of the dictionaries; default: ``path``, if it is a directory.
+        data: the directory of the dictionaries; default: ``path``, or the directory of the checkpoint if it has any.
 
     Raises:
         InputError: a file is missing.
@@ -67,7 +68,9 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
     members = [_parts(Path(name)) for name in str(path).split(":")]
     if data is None:
-        raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
+        data = Path(members[0][0]).parent
+        if not any(data.glob("dict.*")):
+            raise UsageError(f"{path}: --data is missing: give the directory of its dictionaries, dict.<language>.txt")
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)
@@ -166,3 +169,16 @@ def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = N
         missing = next((file for file in own if not file.is_file()), own[0]) if joint is None else joint
         raise InputError(f"{missing}: no such file; check the path of the dictionary")
     return [joint, joint]
+
+
+def profile_file(checkpoints: Sequence[str], direction: str | None) -> Path:
+    """Where the profile of a model is by default: beside its first checkpoint, with what else it depends on.
+
+    Args:
+        checkpoints: the files of the models of an ensemble.
+        direction: the direction that language tags tell the model; None: it has no tags.
+    """
+    first = Path(checkpoints[0])
+    others = f"+{len(checkpoints) - 1}" if len(checkpoints) > 1 else ""
+    told = "" if direction is None else "." + re.sub(r"[^\w@+-]", "_", direction)
+    return profile_path(first.with_name(f"{first.name}{others}{told}"))

@@ -81,12 +81,12 @@ def _plain(options: Any) -> Any:
     return vars(options) if isinstance(options, Namespace) else options
 
 
-def _values(options: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _values(options: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Every single value with the innermost name that leads to it."""
     for name, value in options.items():
         inner = _plain(value)
         if isinstance(inner, Mapping):
-            yield from _values(inner, str(name))
+            yield from _values(inner)
         elif isinstance(inner, (list, tuple)):
             for entry in inner:
                 yield from _values({name: entry})

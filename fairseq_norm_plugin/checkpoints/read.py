@@ -33,6 +33,8 @@ from torch import nn
 from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoints.options import check_options
 
+Pair = tuple[str, str]
+
 _ADVICE = "give a checkpoint that fairseq-train saved"
 # fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 # fairseq's main branch (ve-fairseq) refuses it as unexpected.
@@ -125,6 +127,20 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
                 f"the dictionaries, the languages and the kind of task that the model was trained with (multilingual "
                 f"tasks add one token per language to their dictionaries, docs/models.md)"
             )
+
+
+def other_languages(trained: Any, used: Pair) -> Pair | None:
+    """The source and target language in a checkpoint's options ``trained``, if there are two other than ``used``."""
+    source, target = (getattr(trained, name, None) for name in ("source_lang", "target_lang"))
+    return (source, target) if source and target and (source, target) != used else None
+
+
+def direction_warning(name: str, trained: Pair, used: Pair) -> str:
+    """The warning about the model ``name``."""
+    return (
+        f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
+        f"little then; give a model of that direction, or exchange -s and -t and the two texts"
+    )
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:

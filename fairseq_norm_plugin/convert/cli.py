@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from alignment_eval.exit_status import exit_status
-from alignment_eval.options.common import CommandParser
+from alignment_eval.options.common import CommandParser, exit_status
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\

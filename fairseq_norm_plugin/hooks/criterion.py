@@ -19,7 +19,7 @@ from fairseq.criterions.label_smoothed_cross_entropy_with_alignment import (
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, parse_maps
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS

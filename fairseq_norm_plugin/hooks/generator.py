@@ -7,56 +7,29 @@ teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from fairseq.data import data_utils
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import PassEnd, capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.capturing import capturing, one_thread, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,
+    Hypotheses,
     RecordedMaps,
     Recorder,
+    forced_maps,
     layer_capture,
     real_positions,
 )
-from fairseq_norm_plugin.hooks.printing import hard_alignment, soft_alignment
-
-Hypotheses = list[list[dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class PrintedMap:
-    """The map that ``--print-alignment`` shows; ``heads`` None means all.
-
-    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
-    """
-
-    kind: str
-    layer: int
-    heads: tuple[int, ...] | None
-    setting: str
-    style: str  # hard or soft
-    specials: tuple[Collection[int], Collection[int]]
-
-    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
-        """The alignment in the form that fairseq-generate prints."""
-        if self.style == "soft":
-            return soft_alignment(map_, self.setting)
-        ordinary_source, ordinary_target = (
-            ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device))
-            for ids, special in zip((source, target), self.specials)
-        )
-        return hard_alignment(map_, ordinary_source, ordinary_target, self.setting)
+from fairseq_norm_plugin.hooks.printing import PrintedMap
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
@@ -81,24 +54,8 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
     """fairseq's beam search; hypotheses carry the alignment of the printed map and the recorded quantities."""
 
     model: EnsembleModel
-
-    def __init__(
-        self,
-        models: Sequence[Any],
-        tgt_dict: Any,
-        printed: PrintedMap | None = None,
-        recorded: RecordedMaps | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(models, tgt_dict, **kwargs)
-        self.carry(printed, recorded)
-
-    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
-        """Set what the hypotheses carry."""
-        if printed:
-            self.model = NormEnsembleModel(list(self.model.models), printed)
-        self.printed = printed
-        self.recorded = recorded
+    printed: PrintedMap | None = None
+    recorded: RecordedMaps | None = None
 
     @torch.no_grad()
     def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
@@ -152,20 +109,8 @@ def _kept_encoder_outs(ensemble: Any) -> Iterator[list[Any]]:
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
     """fairseq's forced scoring; the maps come from the scoring pass itself."""
 
-    def __init__(
-        self,
-        tgt_dict: Any,
-        printed: PrintedMap | None = None,
-        recorded: RecordedMaps | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(tgt_dict, **kwargs)
-        self.carry(printed, recorded)
-
-    def carry(self, printed: PrintedMap | None, recorded: RecordedMaps | None) -> None:
-        """Set what the hypotheses carry."""
-        self.printed = printed
-        self.recorded = recorded
+    printed: PrintedMap | None = None
+    recorded: RecordedMaps | None = None
 
     @torch.no_grad()
     def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
@@ -208,47 +153,11 @@ def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMap
     for stock, ours in ((SequenceGenerator, NormSequenceGenerator), (SequenceScorer, NormSequenceScorer)):
         if type(generator) is stock:
             generator.__class__ = ours
-            generator.carry(printed, recorded)
+            generator.printed, generator.recorded = printed, recorded
+            if printed and stock is SequenceGenerator:
+                generator.model = NormEnsembleModel(list(generator.model.models), printed)
             return generator
     raise UsageError(
         f"the task builds a {type(generator).__name__}, but only fairseq's SequenceGenerator and SequenceScorer can "
         f"carry maps"
     )
-
-
-def forced_maps(
-    models: Sequence[Any],
-    sample: dict[str, Any],
-    hypotheses: Hypotheses,
-    recorded: RecordedMaps,
-    pad: int,
-    bos: int,
-    encoder_outs: Sequence[Any] = (),
-) -> list[tuple[list[int], BatchMaps]]:
-    """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
-
-    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
-    ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
-    ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
-    unless maps of theirs are recorded.
-    """
-    net_input = sample["net_input"]
-    ranks = range(min(recorded.nbest, max(map(len, hypotheses))))
-    # A sentence may have fewer hypotheses than the beam size.
-    present = [[i for i, nbest in enumerate(hypotheses) if rank < len(nbest)] for rank in ranks]
-    batches = [BatchMaps() for _ in ranks]
-    for number, model in enumerate(models):
-        recorder = Recorder(model, recorded, sample)
-        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
-            known = bool(encoder_outs) and not recorder.reads_encoder
-            encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
-            for rank in ranks:
-                tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
-                inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
-                order = torch.tensor(present[rank], device=inputs.device)
-                recorder.select(present[rank])
-                rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
-                with suppress(PassEnd):
-                    model.decoder(inputs, encoder_out=rank_out, features_only=True)
-                batches[rank].add(recorder.take())
-    return list(zip(present, batches))

@@ -11,13 +11,12 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
-from fairseq_norm_plugin.capture.recorder import STEPWISE_KINDS
-from fairseq_norm_plugin.hooks.generator import PrintedMap
+from fairseq_norm_plugin.hooks.printing import PrintedMap
 from fairseq_norm_plugin.recording.session import OutputOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
@@ -141,9 +140,9 @@ class NormOptions:
 
     def printed(self, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
         """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
-        if self.kind not in STEPWISE_KINDS:
+        if self.kind not in DEFAULT_KINDS:
             raise UsageError(
-                f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(STEPWISE_KINDS)}, which "
+                f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
                 f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
             )
         source, target = (vocabulary.specials for vocabulary in vocabularies)

@@ -1,11 +1,41 @@
-"""Formats one map for fairseq's ``--print-alignment``: hard or soft alignments of tokens."""
+"""The map that fairseq's ``--print-alignment`` shows, as hard or soft alignments of tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
 from torch import Tensor
 
 HardAlignment = list[tuple[int, int]]
 SoftAlignment = list[list[str]]
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """The map that ``--print-alignment`` shows; ``heads`` None means all.
+
+    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
+    """
+
+    kind: str
+    layer: int
+    heads: tuple[int, ...] | None
+    setting: str
+    style: str  # hard or soft
+    specials: tuple[Collection[int], Collection[int]]
+
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
+        """The alignment in the form that fairseq-generate prints."""
+        if self.style == "soft":
+            return soft_alignment(map_, self.setting)
+        ordinary_source, ordinary_target = (
+            ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device))
+            for ids, special in zip((source, target), self.specials)
+        )
+        return hard_alignment(map_, ordinary_source, ordinary_target, self.setting)
 
 
 def map_rows(length: int, setting: str) -> range:

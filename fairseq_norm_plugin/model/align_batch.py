@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.lexicon_file import read_lexicon
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.separately import align_separately
-from fairseq_norm_plugin.model.columns import column_names, columns_of, like
+from fairseq_norm_plugin.model.columns import COLUMNS, column_names, columns_of, like
 from fairseq_norm_plugin.model.loading import load
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_max_tokens
 
@@ -72,26 +71,18 @@ class AlignBatch:
 
         Returns:
             A batch of the same kind and the same rows, with the column ``id`` if the batch has one, and with ``links``
-            (Pharaoh format, ``i-j i-j …``), ``confidences`` (one for each link, in their order) and ``status`` (``ok``,
-            or why the pair has no links: it is empty, too long, no text, or raised an error, which does not harm the
-            other pairs).
+            ([[i, j], …]), ``confidences`` (one for each link), ``source_spans`` and ``target_spans`` of the words
+            ([[start, end], …]), and ``status`` (``ok``, or why the pair has no links: it is empty, too long, no text,
+            or raised an error, which does not harm the other pairs).
 
         Raises:
             InputError: a file cannot be used, a model has no profile, or the batch lacks a column.
         """
         pairs = dict(enumerate(zip(*columns_of(batch, self._columns))))
         aligned = align_separately(self.aligner, pairs)
-        rows = [aligned[row] for row in pairs]
+        rows = [aligned[row].to_row() for row in pairs]
         kept = [name for name in column_names(batch) if name == "id"]
-        results: dict[str, list[Any]] = {
-            "links": ["" if pair.links is None else format_pharaoh_line(pair.links.links) for pair in rows],
-            "confidences": [
-                [] if pair.links is None or pair.links.shares is None else list(pair.links.confidences().values())
-                for pair in rows
-            ],
-            "status": [pair.status for pair in rows],
-        }
-        return like(batch, kept, results)
+        return like(batch, kept, {name: [row[name] for row in rows] for name in COLUMNS})
 
     @cached_property
     def aligner(self) -> Aligner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,8 +24,10 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
-from fairseq_norm_plugin.text.pairs import TokenPair
+from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
+#: The words of each line of one side, if they are given.
+GivenWords = Iterable[Sequence[str]] | None
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
 
@@ -49,6 +52,7 @@ class ProfileAligner:
         profile: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
         quiet: bool = False,
+        words: tuple[GivenWords, GivenWords] = (None, None),
     ) -> Alignments:
         """Align sentence pairs, in their order, with a progress bar on a terminal.
 
@@ -58,6 +62,7 @@ class ProfileAligner:
             profile: a profile's file, ``none`` for no profile, None for those beside the checkpoints.
             max_tokens: tokens of a batch, pads included.
             quiet: no progress bar and no warnings about the text.
+            words: the words of each source and of each target, if they are given.
 
         Raises:
             InputError: a sentence is given as token ids, or a profile or lexicon cannot be used.
@@ -65,7 +70,7 @@ class ProfileAligner:
         """
         check_max_tokens(max_tokens)
         first = self._directions[0]
-        pairs = _token_pairs(given, first)
+        pairs = _line_pairs(given, first, words)
         lexicon, lexicon_fields = _lexicon(overrides.lexicon_file)
         named = None if profile is None else str(profile)
         profiles, names = profiles_of(self._directions, self._models, pairs, named, max_tokens)
@@ -78,11 +83,7 @@ class ProfileAligner:
         aligner = Aligner(chosen.method, self._directions, max_tokens, lexicon, _warn_of_few)
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **lexicon_fields, **chosen.fields}
-        source, target = first.pipelines
-        alignments = (
-            Alignment.of(source.words(pair[0]), target.words(pair[1]), links.links, links.status)
-            for pair, links in zip(pairs, aligned)
-        )
+        alignments = (Alignment.of(*pair, links.links, links.status) for pair, links in zip(pairs, aligned))
         return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
 
@@ -102,15 +103,24 @@ def _read_lexicon(path: Path, state: object) -> tuple[Lexicon, str]:
     return read_lexicon(path), file_hash(path)
 
 
-def _token_pairs(given: Iterable[GivenPair], direction: Direction) -> list[TokenPair]:
-    pairs: list[TokenPair] = []
-    for pair in given:
-        for sentence, name in zip((pair.source, pair.target), pair.names):
-            if not isinstance(sentence, str):
-                raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
-        source, target = direction.pipelines
-        pairs.append((source.read(str(pair.source)), target.read(str(pair.target))))
+def _line_pairs(
+    given: Iterable[GivenPair], direction: Direction, words: tuple[GivenWords, GivenWords]
+) -> list[LinePair]:
+    both = [itertools.repeat(None) if side is None else side for side in words]
+    pairs: list[LinePair] = []
+    for pair, *of_sides in zip(given, *both):
+        source, target = map(_line, direction.pipelines, (pair.source, pair.target), pair.names, of_sides)
+        pairs.append((source, target))
     return pairs
+
+
+def _line(pipeline: TextPipeline, sentence: object, name: str, words: Sequence[str] | None) -> Line:
+    if not isinstance(sentence, str):
+        raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
+    try:
+        return pipeline.read(sentence, words)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
 
 
 def _warn_of_few(lexicon: Lexicon) -> None:
@@ -118,7 +128,7 @@ def _warn_of_few(lexicon: Lexicon) -> None:
         warn_on_stderr(warning)
 
 
-def _align_all(aligner: Aligner, pairs: Sequence[TokenPair], quiet: bool) -> list[AlignedPair]:
+def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list[AlignedPair]:
     """The alignments in the order of the pairs; ``quiet``: without progress bar and warnings about the text."""
     size = aligner.counted_pairs or _WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))

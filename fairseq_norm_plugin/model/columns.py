@@ -9,9 +9,10 @@ import pandas as pd
 import pyarrow as pa
 
 from alignment_eval.errors import InputError, shown
+from alignment_eval.links.table import TYPES
 
-#: The types in Arrow of the columns that hold alignments.
-TYPES = {"links": pa.string(), "confidences": pa.list_(pa.float64()), "status": pa.string()}
+#: The columns of an alignment that a batch gets; its text is in the batch.
+COLUMNS = ("source_spans", "target_spans", "links", "confidences", "status")
 
 
 def columns_of(batch: Any, names: Sequence[str]) -> list[list[Any]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 
 

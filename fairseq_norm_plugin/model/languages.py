@@ -82,7 +82,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     if name not in (_MULTILINGUAL, _PRETRAINED):
         return _translation(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
-        raise UsageError(f"--target-tag {shown(tag)}: this model takes its languages from -s and -t; omit --target-tag")
+        raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
     fixed = languages.stated.get("fixed_dictionary")
     if name == _PRETRAINED:
@@ -142,7 +142,8 @@ def _check_direction(options: Any, languages: Languages) -> None:
         some = ", ".join(pairs[:_SHOWN]) + (", …" if len(pairs) > _SHOWN else "")
         raise InputError(
             f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
-            f"them with -s and -t, or --lang-pairs {languages.pair} to use it in this direction nevertheless"
+            f"them with -s and -t, or --model-option lang_pairs={languages.pair} to use it in this direction all the "
+            f"same"
         )
 
 
@@ -162,8 +163,8 @@ def _check_order(options: Any, args: Namespace) -> None:
     trained = _trained_languages(options)
     if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):
         raise UsageError(
-            f"--langs {printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
-            f"order, {printable(','.join(trained), 80)}; omit --langs, or give that order"
+            f"langs={printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
+            f"order, {printable(','.join(trained), 80)}; omit langs, or give that order"
         )
 
 
@@ -175,6 +176,6 @@ def _language_file(named: str | None, data: Path) -> str | None:
     if not beside.is_file():
         raise InputError(
             f"{named}: no such file, and no {beside}: the order of the languages decides their tags; give the list of "
-            f"the model's languages with --lang-dict, or --langs"
+            f"the model's languages with --model-option lang_dict=FILE, or langs=LANG,LANG,…"
         )
     return str(beside)

@@ -12,18 +12,17 @@ from typing import Any
 import torch
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files
-from fairseq_norm_plugin.checkpoints.read import fairseq_errors
+from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.read import direction_warning, fairseq_errors, other_languages
 from fairseq_norm_plugin.checkpoints.weights import build_model, read_parts
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.hooks.other_direction import direction_warning, other_languages
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.subwords import text_settings
+from fairseq_norm_plugin.model.subwords import recipe_settings, text_settings
 from fairseq_norm_plugin.recording.identity import ParameterHash
-from fairseq_norm_plugin.recording.profile import profile_file
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
 
@@ -42,12 +41,11 @@ def load(
     subword_mark: str = "auto",
     *,
     reverse_path: str | Path | None = None,
-    reverse_data: str | Path | None = None,
     reverse_bpe_codes: Codes | None = None,
     tokenizer: str | None = None,
+    lowercase: bool | None = None,
     bpe: str | None = None,
-    source_words: str = "blanks",
-    target_words: str = "blanks",
+    words: str | tuple[str, str] = "tokens",
     dtype: str = "float32",
     **options: Any,
 ) -> NormModel:
@@ -56,7 +54,8 @@ def load(
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
             checkpoint, dictionaries and subwords.
-        data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, if it is a directory.
+        data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, or the directory of the
+            checkpoint if it has dictionaries.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
             dictionaries and the checkpoint.
         target_lang: target language; detected, too, by default.
@@ -64,17 +63,19 @@ def load(
             words.
         subword_mark: ``@@``, ``▁``, ``##``, ``none``, or ``auto`` (detected from the dictionaries).
         reverse_path: a checkpoint of the other direction; alignments are then made by both models.  A multilingual
-            model that was trained in both directions is its own, unless this is ``none``.
-        reverse_data: its dictionaries; default: ``data``.
+            model that was trained in both directions is its own, unless this is ``none``.  Its dictionaries are in
+            its directory, or in ``data``.
         reverse_bpe_codes: its codes, one file, or two, of its source (``target_lang``) and target; default:
             ``bpe_codes``.
-        tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; words are then its
-            tokens.
+        tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; ``none``:
+            sentences are tokenised.  By default what the model's profile, its directory or the checkpoint says.
+        lowercase: whether the model reads lower case; default: as its profile says, else as the sentences are.
         bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
-            given in subwords.  By default what the directory or the checkpoint says; if they say nothing, ``none``.
-        source_words: what the words of the source are: what ``blanks`` separate; ``characters``, in scripts without
-            blanks; or ``segmented``: what blanks separate that the model does not read (with ``sentencepiece`` only).
-        target_words: the same of the target.
+            given in subwords.  By default what the profile, the directory or the checkpoint says; if they say nothing,
+            ``none``.
+        words: what the words are that are linked: ``tokens`` of the tokenizer (with SentencePiece, which reads raw
+            text, tokens of Moses; without a tokenizer, as ``blanks``); what ``blanks`` separate; or ``characters``, in
+            scripts without blanks.  One for both languages, or two, of source and target.
         dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
             the matrix products have 8 bits, on a CPU.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
@@ -91,23 +92,25 @@ def load(
     """
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
-    if reverse_path is None and (reverse_data is not None or reverse_bpe_codes is not None):
-        raise UsageError("reverse_data or reverse_bpe_codes without reverse_path: give that checkpoint too")
+    if reverse_path is None and reverse_bpe_codes is not None:
+        raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
         (source_lang, target_lang),
         {"tokenizer": tokenizer, "bpe": bpe},
         {**options, "bpe_codes": _files(bpe_codes)},
-        (source_words, target_words),
+        (words, words) if isinstance(words, str) else words,
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},
         dtype,
+        lowercase,
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
     if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
         reverse = stated.exchanged(model, _files(reverse_bpe_codes))
-        files = find_files(reverse_path, reverse_data or (None if Path(reverse_path).is_dir() else model.task.cfg.data))
+        own_data = Path(reverse_path).is_dir() or any(Path(str(reverse_path).split(":")[0]).parent.glob("dict.*"))
+        files = find_files(reverse_path, None if own_data else model.task.cfg.data)
         model.reverse = _load_direction(files, reverse, model.text.exchanged())
     _warn_of_languages(model)
     return model
@@ -115,7 +118,7 @@ def load(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a caller states of a model: languages, tokenizer and subwords, words, mark, multilingual options, type."""
+    """What a caller states of a model: languages, text, words, mark, multilingual options, type, case."""
 
     languages: tuple[str | None, str | None]
     text: Mapping[str, str | None]
@@ -124,6 +127,7 @@ class _Stated:
     mark: str
     multilingual: Mapping[str, str | None] = field(default_factory=dict)
     dtype: str = "float32"
+    lowercase: bool | None = None
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
         """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
@@ -157,8 +161,18 @@ def _load_direction(
     languages = Languages(source, target, files.data, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
+    profile = profile_file(files.checkpoints, task.told_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
-        settings, found = text_settings(stated.text, stated.options, stated.words, stated.mark, files, cfg)
+        settings, found = text_settings(
+            stated.text,
+            stated.options,
+            stated.words,
+            stated.mark,
+            files,
+            cfg,
+            stated.lowercase,
+            _carried(profile, stated),
+        )
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
         print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
@@ -185,8 +199,8 @@ def _load_direction(
             for words in dictionaries
         )
         both = pipelines(settings, (languages.source, languages.target), (source, target))
-        profile = profile_file(files.checkpoints, task.told_direction)
-        direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
+        beside = profile_file(files.checkpoints, task.told_direction)
+        direction = Direction(models, dictionaries, both, files.name, task.frames, beside, others, guided)
         return NormModel(task, models, direction, (source, target), settings, parameters)
 
     told = is_told_languages(trained)
@@ -195,6 +209,14 @@ def _load_direction(
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         model.reverse = norm_model(setup_task(cfg.task, languages.exchanged), languages.exchanged, settings.exchanged())
     return model
+
+
+def _carried(profile: Path, stated: _Stated) -> dict[str, Any] | None:
+    """What the profile of a model says about its text, unless its subwords are stated."""
+    if stated.text["bpe"] is not None or stated.options["bpe_codes"] or not profile.is_file():
+        return None
+    recipe = read_profile(profile).text_recipe
+    return None if recipe is None else recipe_settings(recipe, profile.parent)
 
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:

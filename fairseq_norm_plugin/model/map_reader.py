@@ -13,9 +13,10 @@ from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.capturing import one_thread
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps
-from fairseq_norm_plugin.hooks.generator import Hypotheses, NormSequenceGenerator, NormSequenceScorer
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.hooks.generator import NormSequenceScorer
 from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence
+from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.ids import EncodedSide, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -33,11 +34,17 @@ class MapReader:
         models: the models of an ensemble.
         direction: the same models, with their segmentation.
         vocabularies: of source and target.
+        translator: translates with them.
     """
 
     def __init__(
-        self, models: Sequence[Any], direction: Direction, vocabularies: tuple[Vocabulary, Vocabulary]
+        self,
+        models: Sequence[Any],
+        direction: Direction,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        translator: Translator,
     ) -> None:
+        self._translator = translator
         self._models = models
         self._direction = direction
         self._vocabularies = vocabularies
@@ -120,13 +127,13 @@ class MapReader:
         """
         recorded = self._direction.recorded(pairs, kinds, range(self._direction.layers))
         sample = self._direction.sample(pairs)
-        threads = enough_threads(self._models, count_tokens(pairs))
-        with threads, one_thread(self._models):  # a generator sets its beam on the models
-            if sample["target"] is not None:
-                generator = NormSequenceScorer(self._vocabularies[1].dictionary, recorded=recorded)
+        if sample["target"] is None:
+            hypotheses = self._translator.search(pairs, sample, beam, recorded)
+        else:
+            generator = NormSequenceScorer(self._vocabularies[1].dictionary)
+            generator.recorded = recorded
+            with enough_threads(self._models, count_tokens(pairs)), one_thread(self._models):
                 hypotheses = generator.generate(self._models, sample)
-            else:
-                hypotheses = self._search(sample, recorded, beam)
         maps = {}
         for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
             source, target = pairs[id_]
@@ -140,12 +147,3 @@ class MapReader:
                 arrays=best[MAPS_KEY],
             )
         return maps
-
-    def _search(self, sample: dict[str, Any], recorded: RecordedMaps, beam: int) -> Hypotheses:
-        frames, dictionary = self._direction.frames, self._vocabularies[1].dictionary
-        eos = frames.target.after[-1]
-        generator = NormSequenceGenerator(self._models, dictionary, recorded=recorded, beam_size=beam, eos=eos)
-        source = sample["net_input"]["src_tokens"]
-        forced = source.new_tensor(frames.target.before).expand(len(source), -1) if frames.target.before else None
-        first = None if frames.first == eos else frames.first
-        return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
 import torch
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import Overrides
@@ -20,6 +21,7 @@ from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.model.alignments import ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
+from fairseq_norm_plugin.model.jobs import check_syntax, plain_text, with_labels, with_markup
 from fairseq_norm_plugin.model.map_reader import MapReader
 from fairseq_norm_plugin.model.sentences import (
     MAX_TOKENS,
@@ -30,6 +32,7 @@ from fairseq_norm_plugin.model.sentences import (
     given_pairs,
     is_one_pair,
 )
+from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.recording.identity import model_hash, told_hash
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -48,6 +51,7 @@ class NormModel:
         heads: number of heads of each layer.
         vocabularies: of source and target.
         text: how text becomes words and subwords.
+        translator: translates lines.
         reverse: the model of the other direction, or None.
     """
 
@@ -68,7 +72,8 @@ class NormModel:
         self.text = text
         self.reverse: NormModel | None = None
         self._parameters = parameters
-        self._reader = MapReader(self.models, direction, vocabularies)
+        self.translator = Translator(self.models, direction, vocabularies[1])
+        self._reader = MapReader(self.models, direction, vocabularies, self.translator)
 
     @cached_property
     def identity(self) -> str:
@@ -191,6 +196,8 @@ class NormModel:
         lexicon: int | None = ...,
         lexicon_file: str | Path | None = ...,
         max_tokens: int = ...,
+        source_words: Iterable[Sequence[str]] | None = ...,
+        target_words: Iterable[Sequence[str]] | None = ...,
     ) -> Alignments: ...
 
     def align(
@@ -202,6 +209,8 @@ class NormModel:
         lexicon: int | None = None,
         lexicon_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
+        source_words: Iterable[Sequence[str]] | None = None,
+        target_words: Iterable[Sequence[str]] | None = None,
     ) -> Alignment | Alignments:
         """Align the words of a sentence pair, or of the pairs of two lists, as norm-align does.
 
@@ -209,12 +218,15 @@ class NormModel:
         30 or more.  One line on the standard error says which way was taken.  A list is aligned as one text.
 
         Args:
-            source: one sentence, or several; tokenised text, as for :meth:`maps`.
+            source: one line, or several: raw text, as the model's text recipe reads it; without a recipe, text as for
+                :meth:`maps`.
             target: likewise.
             profile: a profile's file; ``none`` ignores those beside the checkpoints.
             lexicon: how many passes to count a lexicon of the text in, 0 for no lexicon; default: as norm-align does.
             lexicon_file: a lexicon that ``norm-align --save-lexicon`` wrote; it is used instead of the text's own.
             max_tokens: tokens of a batch, pads included.
+            source_words: for lists: the words of each source, if they are given rather than found.
+            target_words: likewise.
 
         Returns:
             The alignment; for lists all alignments, in the order of the lists.  In a list, a pair that is empty or
@@ -230,12 +242,107 @@ class NormModel:
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
         if not is_one_pair(source, target):
-            return self._aligner.align(given_pairs(source, target, blanks=True), overrides, profile, max_tokens)
+            pairs = given_pairs(source, target, blanks=True)
+            words = source_words, target_words
+            return self._aligner.align(pairs, overrides, profile, max_tokens, words=words)
         pair = GivenPair(source, target)  # type: ignore[arg-type]
         (alignment,) = self._aligner.align([pair], overrides, profile, max_tokens, quiet=True)
         if not alignment.ok:
             raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
         return alignment
+
+    @overload
+    def translate(self, source: str, *, beam: int = ..., max_tokens: int = ..., **options: Any) -> Alignment: ...
+
+    @overload
+    def translate(
+        self, source: Iterable[str], *, beam: int = ..., max_tokens: int = ..., **options: Any
+    ) -> Alignments: ...
+
+    def translate(
+        self, source: str | Iterable[str], *, beam: int = 5, max_tokens: int = MAX_TOKENS, **options: Any
+    ) -> Alignment | Alignments:
+        """Translate one line, or several, by fairseq's beam search, and align the translations.
+
+        Args:
+            source: raw text, as the model's text recipe reads it.
+            beam: beam size.
+            max_tokens: tokens of a batch, pads included.
+            **options: ``profile``, ``lexicon`` and ``lexicon_file`` of :meth:`align`.
+
+        Returns:
+            The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
+            line that is empty or too long has an empty translation, and its ``status`` says why.
+
+        Raises:
+            InputError: a line is not text; a single one is empty or too long; or as for :meth:`align`.
+            UsageError: ``beam`` is below 1; or as for :meth:`align`.
+        """
+        if beam < 1:
+            raise UsageError(f"beam {beam}: expected 1 or more")
+        check_max_tokens(max_tokens)
+        lines = [source] if isinstance(source, str) else list(source)
+        for number, line in enumerate(lines):
+            if not isinstance(line, str):
+                raise InputError(f"source[{number}]: {line!r:.40}: expected text")
+        translations = self.translator.translate(lines, beam, max_tokens)
+        if isinstance(source, str):
+            (one,) = translations
+            if one.score is None:
+                raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
+            alignment: Alignment = self.align(source, one.text, max_tokens=max_tokens, **options)
+            return replace(alignment, score=one.score)
+        aligned: Alignments = self.align(lines, [one.text for one in translations], max_tokens=max_tokens, **options)
+        scored = (replace(alignment, score=one.score) for alignment, one in zip(aligned, translations))
+        return Alignments(scored, aligned.signature)
+
+    def transfer_markup(
+        self, sources: Iterable[str], targets: Iterable[str] | None = None, syntax: str = "xml", **options: Any
+    ) -> list[str]:
+        """Put the inline tags of each source line onto its translation (alignment_eval.transfer.markup).
+
+        Args:
+            sources: raw lines with inline markup.
+            targets: their translations, plain text; None: the model translates.
+            syntax: ``xml`` or ``html``.
+            **options: of :meth:`align`, or without targets of :meth:`translate`.
+
+        Returns:
+            The targets with the tags of their sources; characters that the syntax reserves are escaped.
+
+        Raises:
+            InputError: a line's tags do not balance, a target has tags; or as for :meth:`align`.
+            UsageError: an unknown syntax; or as for :meth:`align`.
+        """
+        lines = list(sources)
+        plain = [plain_text(line, check_syntax(syntax), name=f"sources[{k}]") for k, line in enumerate(lines)]
+        aligned = self.translate(plain, **options) if targets is None else self.align(plain, targets, **options)
+        pairs = enumerate(zip(lines, aligned))
+        return [with_markup(line, pair, check_syntax(syntax), name=f"targets[{k}]") for k, (line, pair) in pairs]
+
+    def project(
+        self, labels: Iterable[Sequence[str]], sources: Iterable[str], targets: Iterable[str], **options: Any
+    ) -> list[list[tuple[str, str]]]:
+        """Carry BIO labels of source words over to target words (alignment_eval.transfer.labels).
+
+        Args:
+            labels: of each source, one label for each word that blanks separate.
+            sources: the source lines.
+            targets: their translations.
+            **options: of :meth:`align`.
+
+        Returns:
+            For each pair the target words, each with its label.
+
+        Raises:
+            InputError: labels and words differ in number, a label is not BIO; or as for :meth:`align`.
+        """
+        of_words = [list(line) for line in labels]
+        lines = list(sources)
+        if len(of_words) != len(lines):
+            raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
+        aligned = self.align(lines, targets, source_words=[line.split() for line in lines], **options)
+        return [with_labels(line, pair, f"labels[{k}]") for k, (line, pair) in enumerate(zip(of_words, aligned))]
 
     @cached_property
     def _aligner(self) -> ProfileAligner:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import torch
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.text.tokenise import words_of_text
 
 #: Text, or token ids.
 Sentence = str | Sequence[int]
@@ -99,7 +98,7 @@ def _paired(source: Iterable[Sentence], target: Iterable[Sentence] | None, blank
         for sentence, name in zip(pair[: 1 if target is None else 2], pair.names):
             if not _is_sentence(sentence, name, empty=True):
                 raise InputError(f"{name}: is a list of sentences: {_EXPECTED}")
-            if isinstance(sentence, str) and not blanks and not words_of_text(sentence):
+            if isinstance(sentence, str) and not blanks and not sentence.strip():
                 raise empty_sentence(name)
         yield pair
     if pair is None:

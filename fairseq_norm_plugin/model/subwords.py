@@ -1,4 +1,4 @@
-"""Which tokenizer and subwords a model's text needs: as stated, as its directory has them, as its checkpoint says."""
+"""How a model's text is made: as stated, as its profile says, as its directory has it, as its checkpoint says."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
-from fairseq_norm_plugin.text.settings import TextSettings, names_of, options_of
+from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, options_of
 
 
 def text_settings(
@@ -18,6 +19,8 @@ def text_settings(
     mark: str,
     files: ModelFiles,
     cfg: Any,
+    lowercase: bool | None = None,
+    carried: Mapping[str, Any] | None = None,
 ) -> tuple[TextSettings, bool]:
     """The settings for a model's text, and whether they were found rather than stated.
 
@@ -28,6 +31,8 @@ def text_settings(
         mark: the subword mark of text in pieces.
         files: the model's files; the files of a directory come before the checkpoint's options.
         cfg: the checkpoint's options.
+        lowercase: whether the model reads lower case; None: as ``carried`` says, else as the text is.
+        carried: what its profile says (:func:`recipe_settings`).
 
     Raises:
         InputError: a file that the checkpoint names is missing.
@@ -41,13 +46,66 @@ def text_settings(
             name = bpe.replace("-", "_")
             needed = {option.name for option in options_of("bpe", name)} if name in names_of("bpe") else set()
             found = {key: value for key, value in files.subwords.items() if key in needed}
-        return TextSettings(tokenizer, bpe, {**found, **given}, words, mark), bool(found)
-    found = dict(files.subwords) or _of_checkpoint("bpe", cfg, files)
-    if found and tokenizer is None:
+        return TextSettings(tokenizer, bpe, {**found, **given}, words, mark, bool(lowercase)), bool(found)
+    found = dict(carried or files.subwords) or _of_checkpoint("bpe", cfg, files)
+    if found and tokenizer is None and not carried:
         found.update(_of_checkpoint("tokenizer", cfg, files))
-    named = {"tokenizer": tokenizer, **found, **given}
-    name, subwords = named.pop("tokenizer"), named.pop("bpe", None)
-    return TextSettings(name, subwords, named, words, mark), bool(found)
+    named = {**found, **given}
+    own, subwords, lower = (named.pop(name, None) for name in ("tokenizer", "bpe", "lowercase"))
+    if tokenizer is not None and own != tokenizer:
+        for option in () if own is None else options_of("tokenizer", own):
+            if option.name not in given:
+                named.pop(option.name, None)
+        own = tokenizer
+    return TextSettings(own, subwords, named, words, mark, bool(lower if lowercase is None else lowercase)), bool(found)
+
+
+def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
+    """The options of a recipe, as if they were stated.
+
+    Args:
+        recipe: of a profile.
+        directory: where the profile is.
+
+    Raises:
+        InputError: a file is missing.
+    """
+    files = {option: [str(directory / name) for name in names] for option, names in recipe.files.items()}
+    for file in (file for named in files.values() for file in named):
+        if not Path(file).is_file():
+            raise InputError(
+                f"{file}: no such file, but the profile names it for the text of the model; copy it there, or state "
+                f"tokenizer and subwords"
+            )
+    single = {option: named if len(named) > 1 or option in SIDED else named[0] for option, named in files.items()}
+    return {
+        "tokenizer": recipe.tokenizer,
+        "bpe": recipe.bpe,
+        "lowercase": recipe.lowercase,
+        **recipe.options,
+        **single,
+    }
+
+
+def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
+    """The recipe of a model's text, for a profile in ``directory``; None, with a warning, if a file lies elsewhere."""
+    options: dict[str, bool | str] = {}
+    files: dict[str, list[str]] = {}
+    for option, value in settings.options.items():
+        named = settings.files_of(option)
+        if option not in SIDED and not (named and Path(named[0]).is_file()):
+            options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
+            continue
+        for file in map(Path, named):
+            if file.resolve().parent != directory.resolve():
+                warn_on_stderr(
+                    f"{file}: is not in {directory}, so the profile does not say how text is made; copy it there, or "
+                    f"state it in each call"
+                )
+                return None
+        files[option] = [Path(file).name for file in named]
+    tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
+    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files)
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:

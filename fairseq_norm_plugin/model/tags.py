@@ -37,13 +37,14 @@ def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None
             return tag
     if stated is not None:
         raise UsageError(
-            f"--target-tag {shown(stated)}: the dictionary of the source has no such tag ({list_tags(tags)}); give one "
+            f"target_tag={shown(stated)}: the dictionary of the source has no such tag ({list_tags(tags)}); give one "
             f"of its tags, or {NO_TAG}"
         )
     if len(tags) > 1:
         raise UsageError(
             f"the model translates into several languages, and each source begins with the tag of one, but none is of "
-            f"{shown(language)}; name one with --target-tag ({list_tags(tags)}), or {NO_TAG} to read sources without"
+            f"{shown(language)}; give --model-option target_tag=TAG ({list_tags(tags)}), or {NO_TAG} to read sources "
+            f"without one"
         )
     return None
 

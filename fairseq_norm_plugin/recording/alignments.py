@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import check_new, is_stream, new_file, write_lines
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps

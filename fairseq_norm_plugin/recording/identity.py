@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from alignment_eval import __version__
 from alignment_eval.files import ContentHash, file_hash
-from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.text.binarised import SideReader
 from fairseq_norm_plugin.text.tokens import Frames
 

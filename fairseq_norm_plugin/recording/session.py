@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
-from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.binarised import SideReader
@@ -87,7 +87,7 @@ class RecordingSession:
             self._expected[batch] = True
         self._total = int(self._expected.sum())
         self._source, self._target = readers
-        self._unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+        self._unknown = UnknownTokens()
         logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))

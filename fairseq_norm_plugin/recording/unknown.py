@@ -17,15 +17,9 @@ _ADVICE = "; check that the text is split into the model's subwords"
 
 
 class UnknownTokens:
-    """Counts the unknown tokens of sentence pairs.
+    """Counts the unknown tokens of sentence pairs."""
 
-    Args:
-        source_option: the option for the source text, for the advice.
-        target_option: the option for the target text.
-    """
-
-    def __init__(self, source_option: str, target_option: str) -> None:
-        self._options = {"source": source_option, "target": target_option}
+    def __init__(self) -> None:
         self._sentences = self._left_out = 0
         self._tokens: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
@@ -50,7 +44,7 @@ class UnknownTokens:
                     "%d of %d %s tokens (%.1f %%) are %s%s", unknown, tokens, name, 100 * share, UNKNOWN, advice
                 )
         if self._left_out:
-            options = [option for name, option in self._options.items() if self._uncertain[name]]
+            options = [f"--norm-{name}-text" for name in ("source", "target") if self._uncertain[name]]
             logger.warning(
                 "%d of %d sentences (%.1f %%) get no links, because %s in them may be a piece of a word, which would "
                 "shift all later words; give the text that was binarised (%s)",

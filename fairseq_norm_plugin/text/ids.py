@@ -1,8 +1,8 @@
-"""From the words of one side of a sentence pair to the tokens and ids that a model reads."""
+"""From a line of text to the tokens and ids that a model reads."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from alignment_eval.maps.sentence import SentenceSide
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frame
 
 
@@ -42,7 +42,7 @@ class SideEncoder:
     """Encodes one side of the pairs that a direction reads.
 
     Args:
-        pipeline: makes its words and their pieces.
+        pipeline: makes pieces of it.
         dictionary: fairseq's dictionary.
         frame: the special tokens around it.
         specials: the ids of all special tokens, which no word of the text becomes.
@@ -55,9 +55,9 @@ class SideEncoder:
         self._specials = specials
         self._around = tuple([dictionary[i] for i in part] for part in (frame.before, frame.after))
 
-    def __call__(self, words: Sequence[str]) -> EncodedSide:
-        """Encode words of the text."""
-        pieces = self._pipeline.segment(words)
+    def __call__(self, line: Line) -> EncodedSide:
+        """Encode a line of the text."""
+        pieces = self._pipeline.segment(line)
         ids = list(map(self._id, pieces.tokens))
         whole = np.array([*self._frame.before, *ids, *self._frame.after], dtype=np.int64)
         return EncodedSide(torch.from_numpy(whole), pieces.side(*self._around), ids.count(self._dictionary.unk()))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -13,35 +16,62 @@ import pyarrow as pa
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
+from alignment_eval.links.table import row_numbers
 from alignment_eval.links.text import TextFile
-from fairseq_norm_plugin.text.alignment_table import row_numbers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
-
-Tokens = list[str]
-#: A sentence pair's words, source and target.
-TokenPair = tuple[Tokens, Tokens]
+from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
 #: Separates source and target if both are in one file, as in fast_align's input.
-_SEPARATOR = b"|||"
+_SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
 class SentencePairs(ABC):
     """The sentence pairs of some files.  Each iteration reads them again, so memory does not grow with the text.
 
-    The pairs are tokens that blanks separate, or what the pipelines of a model read (:meth:`through`).
+    Their words are what blanks separate, or what the pipelines of a model read (:meth:`through`).
 
     Attributes:
+        name: the file of the source.
         size: the number of pairs.
         hashes: hashes of the files' content.
     """
 
+    name: str
     size: int
     hashes: tuple[str, ...]
 
     def __init__(self) -> None:
         self._pipelines = (TextPipeline(MarkedPieces("none")),) * 2
         self._states: dict[str, tuple[int, ...] | None] = {}
+        self._segmentations: tuple[str | None, str | None] = (None, None)
+        self._plain: Callable[[str], str] | None = None
+
+    def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
+        """The same pairs, whose words are given in files, of source and target; None: by the pipeline.
+
+        Raises:
+            InputError: a file cannot be read, or does not have one line for each pair.
+        """
+        text = copy.copy(self)
+        text._segmentations = files
+        for name in filter(None, files):
+            self._note(name)
+            file = TextFile(name)
+            lines = sum(chunk.count(b"\n") for chunk in file)
+            if lines != self.size:
+                raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
+            text.hashes = (*text.hashes, file.hash.short)
+        return text
+
+    def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
+        """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.given`` still has it."""
+        text = copy.copy(self)
+        text._plain = plain
+        return text
+
+    def scores(self) -> Iterator[float | None]:
+        """The score of each target, if the model translated the source; else None."""
+        return itertools.repeat(None, self.size)
 
     def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
         """The same pairs, whose lines are read by the pipelines of source and target."""
@@ -63,10 +93,19 @@ class SentencePairs(ABC):
         """The id of each pair, batch by batch: its number, from 0."""
         return row_numbers(self.size)
 
-    def __iter__(self) -> Iterator[TokenPair]:
-        source, target = self._pipelines
-        for source_line, target_line in self._lines():
-            yield source.read(source_line), target.read(target_line)
+    def __iter__(self) -> Iterator[LinePair]:
+        words = [_words_of(name) for name in self._segmentations]
+        for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
+            source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
+            yield (source if self._plain is None else replace(source, given=lines[0])), target
+
+    def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:
+        if self._plain is None:
+            return lines
+        try:
+            return self._plain(lines[0]), lines[1]
+        except InputError as error:
+            raise InputError(f"{self.name}:{number}: {error}") from error
 
     def _note(self, path: str) -> None:
         """Note the state of a file before it is read for the first time."""
@@ -88,7 +127,7 @@ class ParallelText(SentencePairs):
             line of a joint file does not have exactly one separator (a blank line is an empty pair).
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], joined: bool | None = None) -> None:
         super().__init__()
         self._paths: list[str] = []
         self._copies: list[Any] = []
@@ -96,7 +135,7 @@ class ParallelText(SentencePairs):
         for path in paths:
             file = TextFile(path)
             self._note(path)
-            sizes.append(self._read_once(file, path, joined=len(paths) == 1))
+            sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
             hashes.append(file.hash.short)
         if len(set(sizes)) > 1:
@@ -104,7 +143,7 @@ class ParallelText(SentencePairs):
                 f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
                 f"translation of the same line of the other file; check that both are complete"
             )
-        self.size = sizes[0]
+        self.name, self.size = names[0], sizes[0]
         self.hashes = tuple(hashes)
 
     def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
@@ -130,6 +169,39 @@ class ParallelText(SentencePairs):
         return ((source.decode(), target.decode()) for source, target in pairs)
 
 
+class TranslatedText(ParallelText):
+    """The lines of a source file, with the translations that a model gives; ``-`` is standard input.
+
+    Attributes:
+        translations: gives each line's score and translation; assigned once the model has translated.
+
+    Raises:
+        InputError: as for :class:`ParallelText`.
+    """
+
+    translations: Callable[[], Iterator[tuple[str, str]]]
+
+    def __init__(self, path: str) -> None:
+        super().__init__([path], joined=False)
+
+    def sources(self) -> Iterator[str]:
+        """The lines to translate, without markup.
+
+        Raises:
+            InputError: a line has markup that does not balance.
+        """
+        for number, line in enumerate(_lines_of(self._paths[0]), 1):
+            yield self._without_markup((line.decode(), ""), number)[0]
+
+    def scores(self) -> Iterator[float | None]:
+        """The score of each translation."""
+        return (float(score) if score else None for score, _ in self.translations())
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        sources = (line.decode() for line in _lines_of(self._paths[0]))
+        return zip(sources, (line for _, line in self.translations()))
+
+
 def _file_state(path: str) -> tuple[int, ...] | None:
     """What changes when a regular file does; None for anything else."""
     if not Path(path).is_file():
@@ -143,18 +215,37 @@ def _lines_of(path: str) -> Iterator[bytes]:
         yield from chunk.split(b"\n")[:-1]
 
 
+#: Where the words of a line are given: the file, the number of the line, its words.
+_GivenWords = tuple[str, int, list[str]]
+
+
+def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
+    """The given words of each line of a file; endless None without a file."""
+    if name is None:
+        yield from itertools.repeat(None)
+    else:
+        yield from ((name, number, line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
+
+
+def _read(pipeline: TextPipeline, line: str, given: _GivenWords | None) -> Line:
+    if given is None:
+        return pipeline.read(line)
+    name, number, words = given
+    try:
+        return pipeline.read(line, words)
+    except InputError as error:
+        raise InputError(f"{name}:{number}: {error}") from error
+
+
 def _split_joined(line: bytes) -> tuple[bytes, bytes]:
     """Source and target of a line ``source ||| target``."""
-    tokens = line.split()
-    if not tokens:
-        return b"", b""
-    middle = tokens.index(_SEPARATOR)
-    return b" ".join(tokens[:middle]), b" ".join(tokens[middle + 1 :])
+    source, *target = _SEPARATOR.split(line, maxsplit=1)
+    return source.strip(), b"".join(target).strip()
 
 
 def _check_joined(chunk: bytes, name: str, before: int) -> None:
     for number, line in enumerate(chunk.split(b"\n")[:-1], before + 1):
-        count = line.split().count(_SEPARATOR)
+        count = len(_SEPARATOR.findall(line))
         if count != 1 and line.strip():
             raise InputError(
                 f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import file_hash
+from alignment_eval.links.table import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
-from fairseq_norm_plugin.text.alignment_table import GROUP_ROWS, row_numbers
 from fairseq_norm_plugin.text.pairs import SentencePairs
 
 _TEXT = ("source", "target")
@@ -37,7 +37,7 @@ class ParquetText(SentencePairs):
 
     def __init__(self, place: str) -> None:
         super().__init__()
-        self._paths = parquet_files(place)
+        self.name, self._paths = place, parquet_files(place)
         for path in self._paths:
             self._note(path)
         self._id_type = type_of_ids(self._paths)

@@ -1,8 +1,7 @@
-"""Cuts the words of a sentence into the pieces that a model reads, and tracks which word each piece is from."""
+"""Cuts text into the pieces that a model reads, and tracks which characters, and so which word, each piece is of."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import word_indices, word_strings
+from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
 from fairseq_norm_plugin.text.codes import read_bpe
+from fairseq_norm_plugin.text.offsets import Span, blank_spans
 
 #: Words whose pieces are cached.
 _CACHED = 100_000
@@ -28,7 +28,7 @@ class Pieces:
         tokens: the pieces.
         words: the word of each, from 0; runs of words where pieces span several (SentenceSide).
         spans: how many words each run has; None: one each.
-        forms: the words, if the pieces do not spell them.
+        forms: the words; None: the pieces spell them.
     """
 
     tokens: list[str]
@@ -43,16 +43,33 @@ class Pieces:
         return SentenceSide((*before, *self.tokens, *after), words, self.spans, self.forms)
 
 
-class Splitter:
-    """Cuts the words of a sentence into pieces; subclasses say how."""
+@dataclass(frozen=True)
+class CutText:
+    """A text cut into pieces.
 
-    def __call__(self, words: Sequence[str], text: str) -> Pieces:
-        """Cut the ``words`` of a sentence, which stand in ``text`` in this order."""
+    Attributes:
+        tokens: the pieces.
+        spans: the characters of the text that each piece is of.
+    """
+
+    tokens: list[str]
+    spans: list[Span]
+
+
+class Splitter:
+    """Cuts text into pieces; subclasses say how."""
+
+    def cut(self, text: str, given: str) -> CutText:
+        """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
         raise NotImplementedError
 
-    def words(self, tokens: Sequence[str]) -> list[str]:
-        """The words that links count, of the tokens that blanks separate."""
-        return list(tokens)
+    def plain(self, given: str) -> str:
+        """The text of a line that was given."""
+        return given
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that pieces spell, as fairseq's decoder of these subwords joins them."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -61,13 +78,31 @@ class MarkedPieces(Splitter):
 
     mark: str
 
-    def __call__(self, words: Sequence[str], text: str) -> Pieces:
-        """The pieces as they are."""
-        return Pieces(list(words), word_indices(words, self.mark))
+    def cut(self, text: str, given: str) -> CutText:
+        """The pieces as they are given."""
+        tokens, numbers, words = self._read(given)
+        spans: list[Span] = []
+        end, word = -1, -1
+        for token, number in zip(tokens, numbers.tolist()):
+            if number > word:
+                word, start = number, end + 1
+                end = start + len(words[word])
+            spans.append((start, start := min(end, start + len(bare_piece(token)))))
+        return CutText(tokens, spans)
 
-    def words(self, tokens: Sequence[str]) -> list[str]:
-        """The words that the pieces spell."""
-        return word_strings(tokens, word_indices(tokens, self.mark))
+    def plain(self, given: str) -> str:
+        """The words that the pieces spell, with blanks between."""
+        return " ".join(self._read(given)[2])
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The pieces as they are."""
+        return " ".join(tokens)
+
+    def _read(self, given: str) -> tuple[list[str], NDArray[np.int32], list[str]]:
+        """The pieces, the word of each, and the words that they spell."""
+        tokens = [given[start:end] for start, end in blank_spans(given)]
+        numbers = word_indices(tokens, self.mark)
+        return tokens, numbers, word_strings(tokens, numbers)
 
 
 class WordPieces(Splitter):
@@ -84,15 +119,24 @@ class WordPieces(Splitter):
 
     def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
         self._bpe = read_bpe(codes, kind, separator)
+        self._mark = separator
 
-    def __call__(self, words: Sequence[str], text: str) -> Pieces:
+    def cut(self, text: str, given: str) -> CutText:
         """The pieces of each word."""
         if len(self._bpe.cache) > _CACHED:
             self._bpe.cache = {}  # a new one: another thread may be reading the old one
-        pieces = [self._bpe.segment_tokens([word]) for word in words]
-        counts = np.array([len(of_word) for of_word in pieces], dtype=np.int32)
-        numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
-        return Pieces(list(itertools.chain.from_iterable(pieces)), numbers)
+        tokens, spans = list[str](), list[Span]()
+        for start, end in blank_spans(text):
+            pieces = self._bpe.segment_tokens([text[start:end]])
+            tokens += pieces
+            for piece in pieces[:-1]:
+                spans.append((start, start := start + len(piece) - len(self._mark)))
+            spans.append((start, end))
+        return CutText(tokens, spans)
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The words."""
+        return (" ".join(tokens) + " ").replace(f"{self._mark} ", "").rstrip()
 
 
 class LinePieces(Splitter):
@@ -102,34 +146,42 @@ class LinePieces(Splitter):
 
     Args:
         encode: from a line to its pieces, separated by blanks.
+        decode: the other way.
         name: of the encoder, for messages.
     """
 
-    def __init__(self, encode: Callable[[str], str], name: str) -> None:
+    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str], name: str) -> None:
         self._encode = encode
+        self._decode = decode
         self._name = name
 
-    def __call__(self, words: Sequence[str], text: str) -> Pieces:
-        """Cut the words, joined by blanks.
+    def cut(self, text: str, given: str) -> CutText:
+        """Cut the words, joined by blanks; the span of a piece is its whole word.
 
         Raises:
             InputError: the pieces of a part of the line are no part of its pieces.
         """
-        lines = (" ".join(words[: count + 1]) for count in range(len(words)))
-        grown = [self._encode(line).split() for line in lines]
+        places = blank_spans(text)
+        words = [text[start:end] for start, end in places]
+        grown = [self._encode(" ".join(words[: count + 1])).split() for count in range(len(words))]
         pieces = grown[-1] if grown else []
-        for count, part in enumerate(grown):
+        spans: list[Span] = []
+        for place, word, part in zip(places, words, grown):
             if part != pieces[: len(part)]:
                 raise InputError(
-                    f"--bpe {self._name} cuts {words[count]!r} differently before the next word, so its pieces belong "
+                    f"--bpe {self._name} cuts {word!r} differently before the next word, so its pieces belong "
                     f"to no single word; give text in pieces and --bpe none"
                 )
-        counts = np.diff([0, *map(len, grown)])
-        return Pieces(pieces, np.repeat(np.arange(len(words), dtype=np.int32), counts), forms=tuple(words))
+            spans += [place] * (len(part) - len(spans))
+        return CutText(pieces, spans)
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that the encoder's other half gives."""
+        return self._decode(" ".join(tokens))
 
 
 class SentencePieces(Splitter):
-    """SentencePiece, which cuts the text itself; its positions in the text say which word a piece is from.
+    """SentencePiece, which cuts the text itself and knows where its pieces are in it.
 
     Args:
         model: the SentencePiece model's file.
@@ -142,11 +194,14 @@ class SentencePieces(Splitter):
         self._processor = _read_sentencepiece(model)
         self.name = str(model)
 
-    def __call__(self, words: Sequence[str], text: str) -> Pieces:
-        """Cut ``text``; each piece belongs to the run of words whose characters it has."""
+    def cut(self, text: str, given: str) -> CutText:
+        """Cut the text."""
         cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
-        starts, ends = [start for start, _ in cut["offsets"]], [end for _, end in cut["offsets"]]
-        return Pieces(cut["pieces"], *runs_of(starts, ends, *_places(words, text)), forms=tuple(words))
+        return CutText(cut["pieces"], cut["offsets"])
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text, with blanks where pieces have their mark."""
+        return "".join(tokens).replace("▁", " ").strip()
 
     def check(self, dictionary: Any) -> None:
         """Check that a dictionary was made with this model, and perhaps with another of the other language.
@@ -180,16 +235,6 @@ def _read_sentencepiece(model: str | Path) -> Any:
         raise InputError(
             f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
         ) from error
-
-
-def _places(words: Sequence[str], text: str) -> tuple[list[int], list[int]]:
-    """Where each word begins and ends in the text."""
-    starts, ends, end = [], [], 0
-    for word in words:
-        starts.append(text.index(word, end))
-        end = starts[-1] + len(word)
-        ends.append(end)
-    return starts, ends
 
 
 def runs_of(

@@ -1,10 +1,11 @@
-"""Which tokenizer and which subwords a model's text needs: as stated, and built from fairseq's own registries."""
+"""How a model's text is made, tokenizer, case and subwords: as stated, and built from fairseq's own registries."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
 from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
 _REQUIRED = "???"
 #: Options that may name two files, of source and target.
 SIDED = ("bpe_codes", "sentencepiece_model")
+#: Moses' tokens as they stand in the text.
+_WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
 _NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
 
@@ -35,8 +38,9 @@ class TextSettings:
         bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in pieces.
         options: the stated options of both, by fairseq's names; those of :data:`SIDED` may be lists of two, for source
             and target.
-        words: what the words of source and target are (text.WORDS).
+        words: what the words of source and target are (choices.WORDS).
         mark: the subword mark of text in pieces.
+        lowercase: whether the model reads lower case.
 
     Raises:
         UsageError: a name or an option is unknown, or does not go with the others.
@@ -45,16 +49,17 @@ class TextSettings:
     tokenizer: str | None = None
     bpe: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    words: tuple[str, str] = ("blanks", "blanks")
+    words: tuple[str, str] = ("tokens", "tokens")
     mark: str = "auto"
+    lowercase: bool = False
 
     def __post_init__(self) -> None:
         for option, name in (("tokenizer", self.tokenizer), ("bpe", self.registered)):
             if name not in (None, "none", *names_of(option)):
                 raise UsageError(f"--{option} {name}: choose one of none, {', '.join(names_of(option))}")
-        for side, words in zip(("source", "target"), self.words):
+        for words in self.words:
             if words not in WORDS:
-                raise UsageError(f"--{side}-words {words}: choose one of {', '.join(WORDS)}")
+                raise UsageError(f"words {words}: choose one of {', '.join(WORDS)}")
         for name in (name for name, value in self.options.items() if value not in (None, [])):
             self._check_option(name)
             if name in SIDED and (count := len(self.files_of(name))) > 2:
@@ -64,13 +69,8 @@ class TextSettings:
         for option in options_of("bpe", str(self.registered)):
             if option.default == _REQUIRED and not self.options.get(option.name):
                 codes = option.name == "bpe_codes"
-                flag = "--bpe-codes CODES" if codes else f"--bpe-option {option.name}=FILE"
+                flag = "--bpe-codes CODES" if codes else f"--model-option {option.name}=FILE"
                 raise UsageError(f"--bpe {self.registered} needs a file: give {flag}")
-        if self.words != ("blanks", "blanks") and self.registered != "sentencepiece":
-            raise UsageError(
-                f"--source-words {self.words[0]}, --target-words {self.words[1]} without --bpe sentencepiece: only "
-                f"SentencePiece says where a piece is in a text without blanks"
-            )
 
     @property
     def registered(self) -> str | None:
@@ -78,7 +78,7 @@ class TextSettings:
         return None if self.bpe is None else self.bpe.replace("-", "_")
 
     def files_of(self, option: str) -> list[str]:
-        """The files of an option of :data:`SIDED`: none, one of both languages, or two, of source and target."""
+        """The files of an option: none, one of both languages, or two, of source and target."""
         named = self.options.get(option) or []
         return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
 
@@ -110,8 +110,9 @@ class TextSettings:
     def described(self) -> str:
         """The settings in words, for the user."""
         tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
+        case = ", lower case" if self.lowercase else ""
         subwords = f"subwords {self.bpe or ('by codes' if self.codes else 'none')}"
-        return f"{tokenizer}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
+        return f"{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
         owners = [(registry, owner) for registry in ("tokenizer", "bpe") for owner in _owners(registry, name)]
@@ -159,21 +160,29 @@ def pipelines(
     Raises:
         InputError: a file cannot be read, a package is not installed, or subwords are of another vocabulary.
     """
-    splitters = _splitters(settings, vocabularies)
     source, target = (
-        TextPipeline(splitter, _tokenizer(settings, language), words)
-        for splitter, language, words in zip(splitters, languages, settings.words)
+        TextPipeline(splitter, *_tokenizers(settings, language, words), settings.lowercase, words)
+        for splitter, language, words in zip(_splitters(settings, vocabularies), languages, settings.words)
     )
     return source, target
 
 
-def _tokenizer(settings: TextSettings, language: str) -> Callable[[str], str] | None:
-    if settings.tokenizer in (None, "none"):
-        return None
+def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Tokenizer | None, Tokenizer | None]:
+    """The tokenizer of a model's text, and the one whose tokens are its words."""
     code = language.split("_")[0]  # de_DE: tokenizers know the language only
-    built = _build("tokenizer", str(settings.tokenizer), settings.options, source_lang=code, target_lang=code)
-    encode: Callable[[str], str] = built.encode
-    return encode
+    if settings.tokenizer not in (None, "none"):
+        stated = {name: str(value) for name, value in settings.options.items() if name not in SIDED}
+        own = _tokenizer(str(settings.tokenizer), code, tuple(sorted(stated.items())))
+        return own, own
+    if settings.registered == "sentencepiece" and words == "tokens":  # the model reads raw text, whose words are Moses'
+        return None, _tokenizer("moses", code, _WORDS_OF_MOSES)
+    return None, None
+
+
+@lru_cache(maxsize=8)  # the models of both directions share those of their languages
+def _tokenizer(name: str, language: str, options: tuple[tuple[str, str], ...]) -> Tokenizer:
+    built = _build("tokenizer", name, dict(options), source_lang=language, target_lang=language)
+    return Tokenizer(built.encode, built.decode)
 
 
 def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[Splitter]:
@@ -190,7 +199,8 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         for splitter, vocabulary in zip(pieces, vocabularies):
             splitter.check(vocabulary.dictionary)
         return list(pieces)
-    return [LinePieces(_build("bpe", str(name), settings.options).encode, str(name))] * 2
+    encoder = _build("bpe", str(name), settings.options)
+    return [LinePieces(encoder.encode, encoder.decode, str(name))] * 2
 
 
 def _typed(option: Any, value: Any) -> Any:

@@ -1,82 +1,146 @@
-"""The text pipeline of one side of a model: a line of text → its words → pieces."""
+"""The text pipeline of one side of a model: a raw line → the words that links count, and the pieces that it reads."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from fairseq_norm_plugin.text.pieces import Pieces, Splitter
-
-#: Words are separated by ASCII white space only; other Unicode spaces may be part of a word.
-_WORD = re.compile(r"[^ \t\n\r\v\f]+")
-#: Names of characters of scripts that are written without blanks between words.
-_UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
-
-
-class WordsInText(list[str]):
-    """The words of a sentence, with the ``text`` that they stand in, in this order."""
-
-    def __init__(self, words: Sequence[str], text: str | None = None) -> None:
-        super().__init__(words)
-        self.text = " ".join(words) if text is None else text
+from alignment_eval.errors import InputError, shown
+from fairseq_norm_plugin.text.offsets import Span, TracedText, blank_spans, character_spans, trace_tokens
+from fairseq_norm_plugin.text.pieces import Pieces, Splitter, runs_of
 
 
-def words_of_text(text: str) -> list[str]:
-    """The words of a sentence that blanks separate."""
-    return _WORD.findall(text)
+@dataclass(frozen=True)
+class Line:
+    """One side of a sentence pair, with the words that links count.
 
-
-def characters_of_text(text: str) -> list[str]:
-    """The characters of a sentence in scripts without blanks between words; what else stands together is one word.
-
-    A combining character belongs to the one before it.
+    Attributes:
+        text: the raw line; of a line in subwords, the words that they spell, with blanks between.
+        spans: the characters of each word in ``text``; they do not overlap.
+        given: the line as it was given.
     """
-    words: list[str] = []
-    for token in words_of_text(text):
-        before = True  # whether the character before this one ends a word
-        for place, character in enumerate(token):
-            joins = place and unicodedata.combining(character)
-            unspaced = is_unspaced(character)
-            if not joins and (before or unspaced):
-                words.append(character)
-            else:
-                words[-1] += character
-            before = before if joins else unspaced
-    return words
+
+    text: str
+    spans: tuple[Span, ...]
+    given: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, as they are in the text."""
+        return tuple(self.text[start:end] for start, end in self.spans)
+
+    def __len__(self) -> int:
+        return len(self.spans)
 
 
-def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that puts no blanks between words."""
-    return character > "\u0dff" and _UNSPACED.match(unicodedata.name(character, "")) is not None
+#: A sentence pair, source and target.
+LinePair = tuple[Line, Line]
+
+
+def words_of_pair(pair: LinePair) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of source and target."""
+    return pair[0].words, pair[1].words
+
+
+class Tokenizer:
+    """A tokenizer, which also knows where its tokens are in the raw line.
+
+    Args:
+        encode: from a raw line to its tokens, with blanks between.
+        decode: the other way.
+    """
+
+    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str]) -> None:
+        self._encode = encode
+        self.decode = decode
+        # both directions and the reader of words ask for the same line one after the other
+        self.trace = lru_cache(maxsize=64)(self._trace)
+
+    def _trace(self, raw: str) -> TracedText:
+        return trace_tokens(raw, self._encode(raw))
 
 
 class TextPipeline:
-    """From a line of text to the pieces that a model reads.
+    """From a raw line to its words and to the pieces that a model reads.
 
     Args:
-        splitter: cuts words into pieces.
-        tokenize: from a raw line to tokens separated by blanks; None: the line is taken as it is.
+        splitter: cuts the model's text into pieces.
+        tokenizer: makes the model's text; None: the model reads the line as it is.
+        word_tokenizer: whose tokens are words; None: words are what blanks separate.
+        lowercase: whether the model reads lower case.
         words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
     """
 
-    def __init__(self, splitter: Splitter, tokenize: Callable[[str], str] | None = None, words: str = "blanks") -> None:
+    def __init__(
+        self,
+        splitter: Splitter,
+        tokenizer: Tokenizer | None = None,
+        word_tokenizer: Tokenizer | None = None,
+        lowercase: bool = False,
+        words: str = "tokens",
+    ) -> None:
         self._splitter = splitter
-        self._tokenize = tokenize
-        self._words = words
+        self._tokenizer = tokenizer
+        self._lowercase = lowercase
+        self._word_spans = self._spans_by(words, word_tokenizer)
 
-    def read(self, line: str) -> WordsInText:
-        """The words of a line; what is in pieces already is not joined yet (:meth:`words`)."""
-        text = line if self._tokenize is None else self._tokenize(line)
-        if self._words == "characters":
-            return WordsInText(characters_of_text(text), text)
-        words = words_of_text(text)
-        return WordsInText(words, "".join(words) if self._words == "segmented" else None)
+    @staticmethod
+    def _spans_by(words: str, tokenizer: Tokenizer | None) -> Callable[[str], Sequence[Span]]:
+        if words == "characters":
+            return character_spans
+        if words == "blanks" or tokenizer is None:
+            return blank_spans
+        return lambda text: tokenizer.trace(text).tokens()
 
-    def segment(self, words: Sequence[str]) -> Pieces:
-        """The pieces of a sentence."""
-        return self._splitter(words, words.text if isinstance(words, WordsInText) else " ".join(words))
+    def read(self, given: str, words: Sequence[str] | None = None) -> Line:
+        """The words of a line.
 
-    def words(self, words: Sequence[str]) -> list[str]:
-        """The words of a sentence that links count."""
-        return self._splitter.words(words)
+        Args:
+            given: the line.
+            words: its words, if they are given too.
+
+        Raises:
+            InputError: a given word is not in the line, or they are not all of it.
+        """
+        text = self._splitter.plain(given)
+        spans = self._word_spans(text) if words is None else spans_of_words(words, text)
+        return Line(text, tuple(spans), given)
+
+    def segment(self, line: Line) -> Pieces:
+        """The pieces of a line, and the words that they belong to, by overlap of their spans in the line."""
+        traced = TracedText.of(line.text) if self._tokenizer is None else self._tokenizer.trace(line.text)
+        traced = traced.lowercased() if self._lowercase else traced
+        cut = self._splitter.cut(traced.text, line.given)
+        starts, ends = [], []
+        for start, end in cut.spans:
+            span = traced.span(start, end)
+            starts.append(span[0])
+            ends.append(span[1])
+        firsts, lasts = [start for start, _ in line.spans], [end for _, end in line.spans]
+        words = [word.lower() for word in line.words] if self._lowercase else line.words
+        return Pieces(cut.tokens, *runs_of(starts, ends, firsts, lasts), forms=tuple(words))
+
+    def raw(self, tokens: Sequence[str]) -> str:
+        """The line that pieces spell, as fairseq-generate prints it (D-)."""
+        text = self._splitter.joined(tokens)
+        return text if self._tokenizer is None else self._tokenizer.decode(text)
+
+
+def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
+    """The spans of given words, which are all of a text but its white space.
+
+    Raises:
+        InputError: they are not.
+    """
+    spans: list[Span] = []
+    end = 0
+    for number, word in enumerate(words):
+        start = text.find(word, end)
+        if start < 0 or text[end:start].strip():
+            raise InputError(f"word {number + 1} of the segmentation, {shown(word)}, does not come next in the line")
+        end = start + len(word)
+        spans.append((start, end))
+    if text[end:].strip():
+        raise InputError(f"the segmentation lacks {shown(text[end:].strip())} at the end of the line")
+    return spans

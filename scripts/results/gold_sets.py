@@ -48,7 +48,7 @@ class Gold:
     def score(self, links: Path) -> dict[str, Any]:
         """The score of source-target links, with intervals."""
         found: dict[str, Any] = json.loads(
-            run(*ALIGN_EVAL, "score", *self.options, "--confidence", "--format", "json", links)
+            run(*ALIGN_EVAL, "score", *self.options, "--resamples", 10_000, "--format", "json", links)
         )
         return found
 

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.registry import REGISTRIES
 from fairseq_cli import generate, interactive, preprocess, train
@@ -69,6 +69,22 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _options_of_old_checkpoints_once():
+    """fairseq composes the options of a checkpoint with ``args`` each time that it loads one, which takes seconds."""
+    compose, composed = checkpoint_utils.convert_namespace_to_omegaconf, {}
+
+    def remembered(args):
+        given = repr(sorted(vars(args).items()))
+        if given not in composed:
+            composed[given] = compose(args)
+        return copy.deepcopy(composed[given])
+
+    checkpoint_utils.convert_namespace_to_omegaconf = remembered
+    yield
+    checkpoint_utils.convert_namespace_to_omegaconf = compose
 
 
 def run_command(*words, cwd=ROOT, check=True, **env):

@@ -175,13 +175,16 @@ def test_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md"]
+)
 def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)
 
 
-def test_page_of_python(bash, update):
-    check_python_examples(ROOT / "docs/python.md", bash, update)
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_page_of_python(page, bash, update):
+    check_python_examples(ROOT / page, bash, update)
 
 
 def test_example_of_the_help_of_align(bash):

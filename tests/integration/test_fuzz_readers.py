@@ -21,16 +21,18 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import read_direction
+from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.text import RepeatedFile
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
+from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
@@ -123,7 +125,7 @@ def with_manifest(read):
 def read_records(part):
     """A part of records, which are then read for alignments."""
     for maps in Records(part.parent):
-        read_direction(maps, EXTRACTION)
+        read_word_map(maps, EXTRACTION)
 
 
 def read_links(part):
@@ -133,6 +135,10 @@ def read_links(part):
 
 def read_log(path):
     read_training_log(path, "run", lambda message: None)
+
+
+def read_labels(path):
+    list(parse_conll(RepeatedFile(path).lines(), path.name))
 
 
 def read_alignments(path):
@@ -172,6 +178,7 @@ def files(directory):
     write_lexicon(directory / "lexicon", lexicon, "signature")
     (directory / "profile").write_text(together(FORWARD, REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
+    (directory / "labels").write_text("In\tO\nUnter-\tB-LOC\ntirol\tI-LOC\n\nAnna\tB-PER\n")
     known = {
         "records manifest": (directory / "manifest.run", damaged_json, with_manifest(read_records)),
         "records part": (run / PART, damaged_pages, read_records),
@@ -180,6 +187,7 @@ def files(directory):
         "lexicon": (directory / "lexicon", damaged_pages, read_lexicon),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, read_log),
+        "labels": (directory / "labels", damaged_bytes, read_labels),
     }
     for format_, content in LINKS.items():
         (directory / format_).write_bytes(content)
@@ -194,7 +202,16 @@ def check_message(error):
 
 
 READERS = [
-    *("records manifest", "records part", "alignments manifest", "alignments part", "lexicon", "profile", "log"),
+    *(
+        "records manifest",
+        "records part",
+        "alignments manifest",
+        "alignments part",
+        "lexicon",
+        "profile",
+        "log",
+        "labels",
+    ),
     *HYPOTHESIS_FORMATS,
 ]
 

@@ -9,7 +9,8 @@ import threading
 import pytest
 import torch
 
-from fairseq_norm_plugin.process import enough_threads, executors, is_own_command
+from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.process import enough_threads, executors, is_own_command, set_up_command
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,35 @@ def test_importing_the_plugin_leaves_the_log_alone():
     program = "import fairseq_norm_plugin, logging; print(logging.root.level, logging.root.handlers)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("30 []\n", "")
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("/usr/bin/fairseq-generate", True),
+        ("/site-packages/fairseq_cli/train.py", True),
+        ("train.py", False),
+        ("/usr/bin/norm-align", False),
+        ("-c", False),
+        ("", False),
+    ],
+)
+def test_a_program_that_imports_the_plugin_keeps_its_tracebacks(program, expected, monkeypatch):
+    former = sys.excepthook
+    monkeypatch.setattr(sys, "excepthook", former)
+    set_up_command(program)
+    assert (sys.excepthook is not former) == expected
+
+
+def test_a_refusal_is_a_sentence_and_another_error_a_traceback(monkeypatch, capsys):
+    others = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: others.append(error))
+    set_up_command("/usr/bin/fairseq-generate")
+    refusal, defect = UsageError("--norm-layer 9: not there"), ValueError("a defect")
+    sys.excepthook(UsageError, refusal, None)
+    assert capsys.readouterr().err == "fairseq-generate: --norm-layer 9: not there\n"
+    sys.excepthook(ValueError, defect, None)
+    assert others == [(ValueError, defect, None)]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
@@ -108,7 +108,7 @@ def with_gold(
         )
     if not alignments.file.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
-    unknown = UnknownTokens("--norm-source-text", "--norm-target-text")
+    unknown = UnknownTokens()
     pairs = []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
@@ -128,7 +128,7 @@ def with_gold(
     return GoldDataset(dataset, pairs, _identity(alignments, pairs))
 
 
-def _identity(alignments: Alignments, pairs: Sequence[GoldPair]) -> dict[str, Any]:
+def _identity(alignments: AlignmentFile, pairs: Sequence[GoldPair]) -> dict[str, Any]:
     """What an AER of this gold is of."""
     texts = ContentHash()
     for pair in pairs:

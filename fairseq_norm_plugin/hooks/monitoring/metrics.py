@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from fairseq.logging import metrics
 
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import METRICS, Counts
 

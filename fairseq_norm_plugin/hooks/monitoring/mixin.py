@@ -12,6 +12,7 @@ from typing import Any
 from fairseq import checkpoint_utils
 from torch import nn
 
+from alignment_eval.errors import UsageError
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.monitoring.counts import Listening, Monitor, Tally, monitored_layers
@@ -36,17 +37,9 @@ class MonitorMixin:
     source_dictionary: Any
     target_dictionary: Any
     vocabularies: tuple[Vocabulary, Vocabulary]  #: of source and target
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._built: nn.Module | None = None
-        self._monitor: Monitor | None = None
-        self._errors = 0
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
-        """The norm task's model; it is kept until the criterion is built, when the options are checked against it."""
-        self._built = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
-        return self._built
+    built: nn.Module | None  #: the model, until the criterion is built
+    _monitor: Monitor | None = None
+    _errors = 0
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; this checks the options of monitoring before training starts.
@@ -55,17 +48,17 @@ class MonitorMixin:
             UsageError: an option is wrong.
         """
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
-        if self.cfg.aer_gold is not None and self._built is not None:
-            options = resolve_monitor(self.cfg, *layers_and_heads([self._built]))
+        if self.cfg.aer_gold is not None and self.built is not None:
+            options = resolve_monitor(self.cfg, *layers_and_heads([self.built]))
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
-            blocks = monitored_layers(self._built) if options.mixing else {}
+            blocks = monitored_layers(self.built) if options.mixing else {}
             self._monitor = Monitor(options, blocks, pads)
             extraction = options.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
                 *(extraction.kind, extraction.layer, extraction.setting, extraction.rule, extraction.null),
             )
-        self._built = None
+        self.built = None
         return criterion
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +66,13 @@ class MonitorMixin:
 
         Raises:
             InputError: the gold does not match the subset.
+            UsageError: validation subsets are combined.
         """
+        if self._monitor is not None and kwargs.get("combine") and split != self.cfg.train_subset:
+            raise UsageError(
+                "--aer-gold does not work with --combine-valid-subsets, which changes the ids of sentences; omit "
+                "--combine-valid-subsets"
+            )
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._monitor.options.gold:
             options, dataset = self._monitor.options, self.datasets[split]

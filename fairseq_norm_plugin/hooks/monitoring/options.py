@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.read import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
 from fairseq_norm_plugin.hooks.options import extraction_options, parse_kinds, resolve
@@ -49,7 +49,6 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     # Other options that steer a validation, as interpolations, so that the task sees them.  They cannot be of type
     # bool: fairseq would read the text of the interpolation as the value true.
     aer_valid_subset: str = II("dataset.valid_subset")
-    aer_combine_valid_subsets: Any = field(default=II("dataset.combine_valid_subsets"))
     aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
     aer_best_metric: str = II("checkpoint.best_checkpoint_metric")
     aer_maximize_best: Any = field(default=II("checkpoint.maximize_best_checkpoint_metric"))
@@ -145,11 +144,6 @@ def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
                     else f"add it, such as --valid-subset {subset},valid"
                 )
             )
-    if cfg.aer_combine_valid_subsets:
-        raise UsageError(
-            "--aer-gold does not work with --combine-valid-subsets, which changes the ids of sentences; omit "
-            "--combine-valid-subsets"
-        )
     if cfg.aer_max_valid_steps is not None:
         raise UsageError(
             f"--aer-gold does not work with --max-valid-steps {cfg.aer_max_valid_steps}, because the AER would cover "

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.profiles.chosen import NO_PROFILE
+from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, layers_and_heads
-from fairseq_norm_plugin.checkpoints.read import check_vocabulary
-from fairseq_norm_plugin.hooks.generator import Hypotheses, carry_maps
+from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
+from fairseq_norm_plugin.checkpoints.files import profile_file
+from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_warning, other_languages
+from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.options import check_command, resolve, vocabularies
-from fairseq_norm_plugin.hooks.other_direction import warn_of_run
-from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature
-from fairseq_norm_plugin.recording.profile import profile_of_run
-from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
+from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
@@ -41,13 +44,14 @@ class NormMixin:
     datasets: dict[str, Any]
     source_dictionary: Any
     target_dictionary: Any
+    built: nn.Module | None = None  #: the last model, until the criterion is built
+    _training = False
+    _skipped: Mapping[int, str]
+    _plan: Plan | None = None
+    _session: RecordingSession | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._training = False
-        self._skipped: Mapping[int, str] = {}
-        self._plan: Plan | None = None
-        self._session: RecordingSession | None = None
         self._read = ReadParameters()
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
@@ -57,6 +61,7 @@ class NormMixin:
         check_vocabulary(model)
         if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
             self._read.watch(model)
+        self.built = model
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,16 +140,18 @@ class NormMixin:
         if seq_gen_cls is not None:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
-        warn_of_run(self, models)
+        self._warn_of_languages(models)
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
-        profile = profile_of_run(self, parameters) if wanted else None
-        options = resolve(self.cfg, layers, heads, None if profile is None else profile.maps)
+        path = self._profile_path() if wanted else None
+        profile = None if path is None else read_profile(path, told_hash(parameters, self.frames))
+        maps = None if profile is None else profile.streamed.forward
+        options = resolve(self.cfg, layers, heads, maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
-        if profile is not None and options.output.extraction == profile.maps:
-            profile.announce()
-        content = None if profile is None else profile.content
+        if maps is not None and options.output.extraction == maps:
+            print(f"--norm-alignments: maps {maps.map_names} from {path}", file=sys.stderr)
+        content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
@@ -152,6 +159,23 @@ class NormMixin:
             models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
         )
         return carry_maps(generator, printed, recorded)
+
+    def _profile_path(self) -> Path | None:
+        """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
+        named, checkpoint = self.cfg.norm_profile, self.cfg.norm_checkpoint
+        if named == NO_PROFILE or not (named or checkpoint):
+            return None
+        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.told_direction)
+        return path if named or path.is_file() else None
+
+    def _warn_of_languages(self, models: Sequence[Any]) -> None:
+        """Warn of models that were trained for other languages; a joint dictionary would not show it."""
+        if self.language_tags:  # they tell the model its languages
+            return
+        used = (self.cfg.source_lang, self.cfg.target_lang)
+        for name, model in zip(str(self.cfg.norm_checkpoint or "the model").split(":"), models):
+            if trained := other_languages(getattr(model, "args", None), used):
+                warn_on_stderr(direction_warning(name, trained, used))
 
     def _open_session(
         self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: str | None

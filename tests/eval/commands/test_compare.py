@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,19 +15,8 @@ GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
 FIRST = "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5
 SECOND = "0-0 1-1 2-2\n0-1 1-0\n0-0 1-1\n0-1 1-0\n0-0 1-1\n0-1 0-0\n" * 5
 STATED = ("--gold", "gold", "--gold-base", "1", "--resamples", "500")
+FILES = {"gold": GOLD, "first": FIRST, "second": SECOND}
 Files = Callable[[str, str], None]
-
-
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    monkeypatch.chdir(tmp_path)
-
-    def write(name: str, text: str) -> None:
-        Path(name).write_text(text)
-
-    for name, text in (("gold", GOLD), ("first", FIRST), ("second", SECOND)):
-        write(name, text)
-    return write
 
 
 def test_json(files: Files, align_eval) -> None:

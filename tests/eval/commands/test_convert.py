@@ -23,12 +23,7 @@ FILES = {
     "three": "a b c d\na b\na b c d\n",
 }
 
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in FILES.items():
-        Path(name).write_text(text)
+pytestmark = pytest.mark.usefixtures("files")
 
 
 def test_end_to_end(align_eval) -> None:
@@ -115,22 +110,41 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
 
 
 @pytest.fixture
-def _subwords() -> None:
-    Path("words").write_text("0-0 1p1\n\n2-0\n")
-    Path("bpe.s").write_text("a@@ b c\nd\ne f g@@ h\n")
-    Path("bpe.t").write_text("x y@@ z\nv\nw@@ w\n")
+def _subwords(files: Callable[[str, str], None]) -> None:
+    files("words", "0-0 1p1\n\n2-0\n")
+    files("bpe.s", "a@@ b c\nd\ne f g@@ h\n")
+    files("bpe.t", "x y@@ z\nv\nw@@ w\n")
 
 
-SUBWORDS = ("words", "--to", "talp", "--source-subwords", "bpe.s", "--target-subwords")
+SUBWORDS = ("words", "--to", "talp", "--source", "bpe.s", "--target")
 
 
 @pytest.mark.usefixtures("_subwords")
 @pytest.mark.parametrize(
     ("mark", "expected"),
     [
-        ((), "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
-        (("--subword-mark", "none"), "0-0 1p1\n\n2-0\n"),
+        ("auto", "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
+        ("none", "0-0 1p1\n\n2-0\n"),
     ],
 )
-def test_links_between_subwords(call: Call, mark: tuple[str, ...], expected: str) -> None:
-    assert call("convert", *SUBWORDS, "bpe.t", *mark) == (0, expected, "")
+def test_links_between_subwords(call: Call, mark: str, expected: str) -> None:
+    assert call("convert", *SUBWORDS, "bpe.t", "--subwords", mark) == (0, expected, "")
+
+
+@pytest.mark.usefixtures("_subwords")
+@pytest.mark.parametrize(
+    ("target", "expected", "message"),
+    [
+        ((), 2, "--source and --target … both or neither"),
+        (("--target", "short"), 1, "bpe.s has 3 lines … short has 1"),
+        (("--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
+    ],
+)
+def test_refused_subwords(call: Call, target: tuple[str, ...], expected: int, message: str) -> None:
+    Path("short").write_text("x\n")
+    Path("mixed").write_text("▁x ▁y\nz\nz\n")
+    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto", "--source", "bpe.s", *target)
+    assert status == expected
+    assert says(err, message)
+    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto")
+    assert (status, says(err, "--subwords without --source and --target")) == (2, True)

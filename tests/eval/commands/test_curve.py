@@ -37,7 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> Run:
 def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     picture, csv = tmp_path / "curve.svg", tmp_path / "values.csv"
     logs = [DEMO / "training-a.log", DEMO / "training-b.log"]
-    done = align_eval("curve", *logs, "--metrics", "test1_aer*,nll_loss", "-o", picture, "--csv", csv)
+    done = align_eval("curve", *logs, "--metrics", "test1_aer*,nll_loss", "-o", picture)
     assert done.returncode == 0, done.stderr
     signed = done.stderr.strip()
     hashes = ",".join(file_hash(log) for log in logs)
@@ -46,6 +46,7 @@ def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert signed in svg
     for text in ("training-a", "AER %", "layer 2", "test1 w_awi", "nll_loss", "update"):
         assert f">{text}</text>" in svg
+    assert align_eval("curve", *logs, "--metrics", "test1_aer*,nll_loss", "-o", csv).stdout == done.stdout
     table = pd.read_csv(csv)
     assert list(table.columns) == ["run", "subset", "update", "metric", "value"]
     aer = table[(table["run"] == "training-a") & (table["metric"] == "aer")]
@@ -92,7 +93,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "--metrics", "bleu"], 1, "small.log: no metric bleu in it"),
         (["small.log", "--metrics", "aer,bleu"], 2, "--metrics: bleu matches no metric"),
         (["valid.log"], 1, "valid.log: no metric aer,aer_l*,mixing_* in it (fairseq-train logs AER with --aer-gold"),
-        (["small.log", "-o", "b.png", "--csv", "b.png"], 2, "b.png: is also another output"),
+        (["small.log", "-o", "b.csv", "--title", "x"], 2, "b.csv: a table has no --width or --title"),
     ],
 )
 def test_errors(run: Run, arguments: list[str], status: int, message: str) -> None:

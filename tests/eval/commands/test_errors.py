@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from tests.facts import says
 Call = Callable[..., tuple[int, str, str]]
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
 STATED = ("hyp", *OPTIONS)
-TEXTS = {
+FILES = {
     "gold": "1-1 2-2 3-3\n1-1 1p2\n",
     "hyp": "0-0 2-1\n0-1\n",
     "other": "0-0 1-1 1-0\n0-0\n",
@@ -23,18 +22,6 @@ TEXTS = {
     "train.target": "the house . yes indeed\n",
 }
 Files = Callable[[str, str], None]
-
-
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    monkeypatch.chdir(tmp_path)
-
-    def write(name: str, text: str) -> None:
-        Path(name).write_text(text, encoding="utf-8")
-
-    for name, text in TEXTS.items():
-        write(name, text)
-    return write
 
 
 def rows(result: dict, **wanted: str) -> list[dict]:
@@ -70,7 +57,7 @@ def test_json(files: Files, align_eval) -> None:
         ("source", "source"),
         ("target", "target"),
     ):
-        assert fields[name] == file_hash(TEXTS[file].encode())
+        assert fields[name] == file_hash(FILES[file].encode())
     assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
 
 
@@ -82,7 +69,7 @@ def test_training_frequency(files: Files, call: Call) -> None:
     # das 10, Haus 5, "." and ja 0
     source = rows(result, by="frequency", side="source")
     assert [(row["class"], row["words"]) for row in source] == [("0", 2), ("2-9", 1), ("10-99", 1)]
-    hashes = ",".join(file_hash(TEXTS[name].encode()) for name in ("train.source", "train.target"))
+    hashes = ",".join(file_hash(FILES[name].encode()) for name in ("train.source", "train.target"))
     assert f"|frequency:{hashes}|" in result["signature"]
 
 

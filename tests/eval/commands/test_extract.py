@@ -10,10 +10,9 @@ import pytest
 
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import extract, pair_map, word_links
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.files import json_hash
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records.manifest import json_hash
 from tests.facts import says
 
 Factory = Callable[..., SentenceMaps]
@@ -77,9 +76,6 @@ def test_max_norm_layer(tmp_path: Path, make_sentence: Factory, make_records: Wr
     assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
     assert "|layer:4|" in messages
     assert "|layer_by:max-norm|" in messages
-    status, out, messages = call("extract", directory, *OPTIONS, "--heads", "max-norm", "--setting", "awo")
-    assert (status, out) == (2, "")
-    assert messages.startswith("align-eval extract: layer max-norm does not work with setting 'awo'")
 
 
 @pytest.mark.parametrize(

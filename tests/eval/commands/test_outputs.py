@@ -18,12 +18,12 @@ FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
 COMMANDS: dict[str, tuple[object, ...]] = {
     "convert": ("convert", "gold", "--to", "talp", "-o"),
     "curve": ("curve", "log", "--metrics", "aer", "-o"),
-    "curve --csv": ("curve", "log", "--metrics", "aer", "-o", "curve.png", "--csv"),
     "extract": ("extract", "run", *RULE, "-o"),
+    "lexicon": ("lexicon", "gold", "--source", "text", "--target", "text", "-o"),
     "merge": ("merge", "parts", "-o"),
-    "plot": ("plot", "run", "--sentence", 0, "--layer", 1, "-o"),
-    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "--settings", "awo", "-o"),
-    "score": ("score", *GOLD, "gold", "--per-sentence"),
+    "plot": ("plot", "run", "--sentence", 0, "--heads", 1, "-o"),
+    "report": ("report", "run", *GOLD, "--kinds", "attn_w", "-o"),
+    "project": ("project", "--labels", "labels", "--links", "gold", "--target-text", "text", "-o"),
     "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "-o"),
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
     "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
@@ -44,6 +44,8 @@ def directory(
     make_records(tmp_path / "run", [make_sentence(0), make_sentence(1)])
     (tmp_path / "gold").write_text("0-0\n1-1\n")
     (tmp_path / "log").write_text(LOG)
+    (tmp_path / "text").write_text("a b\nc d\n")
+    (tmp_path / "labels").write_text("a\tB-X\nb\tO\n\nc\tO\nd\tO\n")
     return tmp_path
 
 
@@ -96,7 +98,6 @@ def test_no_such_directory_and_read_only(call: Call, directory: Path, name: str)
         ("symmetrize", "a", "b", "--method", "union", "-o", "a", "--overwrite"),
         ("symmetrize", "a", "b", "--method", "union", "-o", "link", "--overwrite"),
         ("convert", "a", "--to", "talp", "-o", "./a", "--overwrite"),
-        ("score", "--gold", "b", "--gold-base", "0", "a", "--per-sentence", "b", "--overwrite"),
     ],
     ids=str,
 )

@@ -11,7 +11,7 @@ import pytest
 
 from alignment_eval.cli import main
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.facts import says
@@ -80,12 +80,12 @@ def links(run: Path, sentence: int = 0, **options: Any) -> int:
 
 def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     out = tmp_path / "a.svg"
-    asked = ("--sentence", 0, "--layer", 1, "--kinds", "attn_w,attn_n", "--setting", "awo")
+    asked = ("--sentence", 0, "--heads", 1, "--kinds", "attn_w,attn_n", "--setting", "awo")
     done = align_eval("plot", run, *asked, "--gold", gold, "--gold-base", 1, "-o", out)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     signature = done.stderr.rstrip("\n")
     assert re.fullmatch(
-        r"records:9e5d467ff709ca60\|sentence:0\|kinds:attn_w,attn_n\|layer:1\|head:none\|setting:awo\|level:word"
+        r"records:9e5d467ff709ca60\|sentence:0\|kinds:attn_w,attn_n\|heads:1\|setting:awo\|level:word"
         r"\|rule:kobayashi2020\|null:allow"
         r"\|gold:[0-9a-f]{12}\|gold_format:talp\|gold_base:1\|gold_swap:no\|version:align-eval-.*",
         signature,
@@ -114,12 +114,21 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
 def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     hyp = tmp_path / "links.pharaoh"
     hyp.write_text("0-0 1-0 2-1 0-2\n\n0-0\n", encoding="utf-8")
-    status, _, stderr = call(run, "--layer", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
+    status, _, stderr = call(run, "--heads", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
     assert status == 0
     assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": 4, "predicted-0-1": 4}
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
     assert "|hyp:" in stderr
     assert "|rule:" not in stderr
+
+
+def test_which_maps_are_drawn(run: Path, tmp_path: Path, call: Call) -> None:
+    """Those of ``--heads`` one below the other, the kinds side by side; without it all, a row a kind and layer."""
+    for heads, panels in (((), (4, 4)), (("--heads", "1,0.2"), (2, 2))):
+        assert call(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
+        places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
+        assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels
+        (tmp_path / "p.svg").unlink()
 
 
 # --- errors
@@ -128,17 +137,17 @@ def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        ([], 2, "no --layer: expected the number of a layer, from 0, or --grid for all"),
-        (["--layer", "1", "-o", "a.jpg"], 2, "a.jpg: the ending 'jpg' is not one of .png, .svg, .pdf"),
+        (["--heads", "1:awi"], 2, "--heads 1:awi: all maps of a picture have one setting: expected it by --setting"),
+        (["--heads", "1", "-o", "a.jpg"], 2, "a.jpg: the ending 'jpg' is not one of .png, .svg, .pdf"),
         (
-            ["--layer", "1", "--hyp", "h", "--rule", "shift-att"],
+            ["--heads", "1", "--hyp", "h", "--rule", "shift-att"],
             2,
             "--rule together with --hyp, which brings the links: leave one of the two out",
         ),
-        (["--layer", "2"], 2, "layer 2"),
-        (["--layer", "1", "--sentence", "3"], 1, "run: no sentence 3: expected one of 0 to 2, counted from 0"),
+        (["--heads", "2"], 2, "layer 2"),
+        (["--heads", "1", "--sentence", "3"], 1, "run: no sentence 3: expected one of 0 to 2, counted from 0"),
         (
-            ["--layer", "1", "--sentence", "1"],
+            ["--heads", "1", "--sentence", "1"],
             1,
             "run: sentence 1 cannot be drawn (too long): expected one with maps and certain words; name another",
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from alignment_eval.extraction.defaults import one_direction
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import calibrated
 from alignment_eval.profiles.search import Agreement
@@ -58,7 +58,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
             assert " ".join(links) == lines[k]
         scored = align_eval(
             *("score", "--gold", inputs[1], "--gold-base", 1, hyp, "--hyp-base", "0-unused"),
-            *("--format", "text", "--confidence"),
+            *("--format", "text", "--resamples", 10_000),
         )
         cells = "</td><td>".join(page_row(html, number))
         aer = scored.stdout.split("AER ")[1].split(" %")[0]
@@ -90,7 +90,7 @@ def test_the_alignment_by_a_profile(
     lines = (tmp_path / "h").read_text().splitlines()
     entries = Page(html).index["sentences"]
     assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"][0]) for entry in entries] == lines
-    score = ("score", "--gold", gold, "--gold-base", 0, tmp_path / "h", "--format", "text", "--confidence")
+    score = ("score", "--gold", gold, "--gold-base", 0, tmp_path / "h", "--format", "text", "--resamples", 10_000)
     scored = call(*score)[1]
     row = page_row(html, len(Page(html).index["maps"]))
     assert row[0] == "the profile"
@@ -158,12 +158,11 @@ def page_row(html: str, number: int) -> list[str]:
 def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., Any]) -> None:
     done = align_eval(
         *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-"),
-        *("--kinds", "attn_n", "--settings", "awi", "--rule", "shift-att"),
+        *("--kinds", "attn_n", "--rule", "shift-att"),
         *("--max-sentences", 2),
     )
     assert done.returncode == 0, done.stderr
     page = Page(done.stdout)
     assert list(page.index["kinds"]) == ["attn_n"]
-    assert list(page.index["settings"]) == ["awi"]
     assert [entry["id"] for entry in page.index["sentences"]] == [0, 3]
     assert "|rule:shift-att|null:mask|" in done.stderr

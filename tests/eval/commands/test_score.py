@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,24 +15,8 @@ from tests.facts import says
 Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
 HYPOTHESIS = "0-0 2-2 3-3\n0-1\n"
-Files = Callable[..., Path]
-
-
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Write a file in the working folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(name: str, text: str | bytes) -> Path:
-        path = Path(name)
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    write("gold", GOLD)
-    write("hyp", HYPOTHESIS)
-    return write
-
-
+FILES = {"gold": GOLD, "hyp": HYPOTHESIS}
+Files = Callable[[str, str], None]
 GOLD_OPTIONS = ("--gold", "gold", "--gold-base", "1")
 STATED = (*GOLD_OPTIONS, "hyp")
 
@@ -94,9 +77,9 @@ def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
 
 def test_per_sentence(files: Files, call: Call) -> None:
     files("other", "\n0-1 1-0\n")
-    status, _, _ = call("score", *STATED, "other", "--per-sentence", "out.tsv")
-    assert status == 0
-    header, *rows = (line.split("\t") for line in Path("out.tsv").read_text().splitlines())
+    status, out, err = call("score", *STATED, "other", "--format", "sentences")
+    assert (status, [line.split(":")[0] for line in err.splitlines()]) == (0, ["hyp", "other"])
+    header, *rows = (line.split("\t") for line in out.splitlines())
     columns = "hypothesis line hypothesis_links sure_links hypothesis_links_sure hypothesis_links_possible"
     assert header == [*columns.split(), "aer", "precision", "recall"]
     assert rows == [
@@ -110,7 +93,7 @@ def test_per_sentence(files: Files, call: Call) -> None:
 def test_confidence(files: Files, call: Call) -> None:
     files("gold", "1-1 2-2 3p3\n1-2 2-1\n" * 15)
     files("hyp", "0-0 2-2 3-3\n0-1\n" * 15)
-    asked = (*STATED, "--confidence", "--resamples", "200", "--seed", "7")
+    asked = (*STATED, "--resamples", "200", "--seed", "7")
     status, out, err = call("score", "--format", "json", *asked)
     assert (status, err) == (0, "")
     result = json.loads(out)
@@ -135,12 +118,12 @@ def test_confidence(files: Files, call: Call) -> None:
 
 def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
     files("hyp", "\n\n")
-    status, out, err = call("score", "--format", "json", *STATED, "--confidence")
+    status, out, err = call("score", "--format", "json", *STATED, "--resamples", "200")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
     assert err == "warning: only 2 sentences: intervals are too narrow and p-values are coarse\n"
-    text = call("score", *STATED, "--confidence", "--format", "text")[1].splitlines()[0]
+    text = call("score", *STATED, "--resamples", "200")[1].splitlines()[0]
     assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
-    table = call("score", *STATED, "--confidence", "--format", "tsv")[1].splitlines()
+    table = call("score", *STATED, "--resamples", "200", "--format", "tsv")[1].splitlines()
     assert table[1].split("\t")[-6:] == ["100.00", "100.00", "", "", "0.00", "0.00"]
 
 
@@ -155,17 +138,16 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
 def test_bad_data(
     files: Files,
     call: Call,
-    contents: dict[str, str | bytes],
+    contents: dict[str, str],
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
     for name, content in contents.items():
         files(name, content)
-    status, out, err = call("score", *STATED, *arguments, "--per-sentence", "out.tsv")
+    status, out, err = call("score", *STATED, *arguments)
     assert (status, out) == (1, "")
     assert "align-eval score: " in err
     assert says(err, message)
-    assert not Path("out.tsv").exists()
 
 
 @pytest.mark.parametrize(
@@ -173,10 +155,10 @@ def test_bad_data(
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
         (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
-        ((*STATED, "--per-sentence", "-"), "--per-sentence -: expected a file; the scores go to the standard output"),
-        ((*STATED, "--resamples", "200"), "--resamples without --confidence: expected --confidence too"),
-        ((*STATED, "--confidence", "--resamples", "5"), "5 resamples … 100 or more"),
-        ((*STATED, "--diagnose", "--format", "tsv"), "--diagnose with --format tsv: expected --format text or json"),
+        ((*STATED, "--seed", "7"), "--seed without --resamples: expected the number of resamples too"),
+        ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),
+        ((*STATED, "--resamples", "5"), "5 resamples … 100 or more"),
+        ((*STATED, "--diagnose", "--format", "tsv"), "--diagnose with --format tsv: expected text or json"),
         ((*STATED, "--diagnose", "--hyp-source", "s"), "--hyp-source: expected --diagnose and --source"),
     ],
 )
@@ -186,6 +168,7 @@ def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message
     assert says(err, message)
 
 
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
 #: Ten sentences, no two alike, that count from 1.
 LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]
 
@@ -205,15 +188,15 @@ def test_diagnosis(files: Files, call: Call, swapped: tuple[str, ...]) -> None:
     plain = json.loads(call("score", *swapped, "--format", "json")[1])
     diagnosis = result.pop("diagnosis")
     assert (status, result) == (0, plain)
-    assert diagnosis["explanation"] == ["give --hyp-swap or give --gold-swap"]
+    assert diagnosis["explanation"] == [f"{EXCHANGE} or give --gold-swap"]
     assert diagnosis["readings"][0] == {"changes": [], "aer": plain["aer"]}
     assert {"changes": diagnosis["explanation"], "aer": 0.0} in diagnosis["readings"]
     assert diagnosis["words"] == []
     lines = call("score", *swapped, "--diagnose")[1].splitlines()
-    assert lines[3] == "  diagnosis: give --hyp-swap or give --gold-swap"
+    assert lines[3] == f"  diagnosis: {EXCHANGE} or give --gold-swap"
     assert lines[4].split(maxsplit=2) == [f"{100 * plain['aer']:.2f}", "%", "as read"]
     assert lines[-1].endswith(" a diagonal instead of the hypothesis")
-    assert "no other reading of the files explains this AER" in call("score", *swapped, "--hyp-swap", "--diagnose")[1]
+    assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 
 def test_an_aer_above_a_diagonals_is_a_warning(files: Files, call: Call) -> None:
@@ -234,9 +217,8 @@ def test_where_a_line_is_missing(files: Files, call: Call) -> None:
 
 def test_a_name_with_a_tab_is_one_cell(files: Files, call: Call) -> None:
     files("a\tb\x1b", HYPOTHESIS)
-    status, out, _ = call("score", *STATED, "a\tb\x1b", "--format", "tsv", "--per-sentence", "rows")
-    assert status == 0
-    for text in (out, Path("rows").read_text()):
+    for format_ in ("tsv", "sentences"):
+        text = call("score", *STATED, "a\tb\x1b", "--format", format_)[1]
         header, *rows = (line.split("\t") for line in text.splitlines())
         assert {len(row) for row in rows} == {len(header)}
         assert rows[-1][0] == r"a\tb\x1b"

@@ -3,15 +3,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_direction
-from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.links.sets import Link
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.corpus import (
+    AlignedPair,
+    DirectedPair,
+    align_corpus,
+    align_pair,
+    check_same_text,
+    read_word_map,
+)
+from alignment_eval.extraction.extract import SentenceLinks, extract, pair_map
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.links.sets import Link, transpose
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import SentenceMaps, words_of
+from tests.facts import facts
 
 Factory = Callable[..., SentenceMaps]
 Pairs = list[DirectedPair]
@@ -34,7 +45,7 @@ def sentences(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, SentenceM
 
 def pairs_of(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], method: AlignmentMethod) -> Pairs:
     return [
-        (read_direction(one, method.forward), read_direction(other, method.reverse) if method.reverse else None)
+        (read_word_map(one, method.forward), read_word_map(other, method.reverse) if method.reverse else None)
         for one, other in sentences.values()
     ]
 
@@ -68,3 +79,109 @@ def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceM
             expected = symmetrize(extract(one, FORWARD), exchanged(other), how)
         assert found[id_] == expected
     assert any(found.values())
+
+
+SOURCES = ("a@@ b c . </s>", "a </s>", "</s>", "<de> a b@@ c d@@ e f </s>")
+TARGETS = ("x y@@ z . </s>", "x </s>", "</s>", "x@@ y z v . </s>")
+
+
+def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[SentenceMaps, SentenceMaps]:
+    forward = make_sentence(seed, source=source, target=target)
+    return forward, replace(make_sentence(seed + 1, source=target, target=source), id=seed)
+
+
+def both(
+    forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
+) -> tuple[SentenceLinks, SentenceLinks, SentenceLinks]:
+    maps = pair_map(forward, options), pair_map(reverse, options)
+    aligned = align_pair(maps, AlignmentMethod(options, options, BidirectionalOptions(how)))
+    assert isinstance(aligned.links, SentenceLinks)
+    return aligned.links, maps[0].links(options), maps[1].links(options)
+
+
+CASES = {
+    "source": st.sampled_from(SOURCES),
+    "target": st.sampled_from(TARGETS),
+    "seed": st.integers(0, 1000),
+    "setting": st.sampled_from(["awo", "awi"]),
+    "null": st.sampled_from(["allow", "mask"]),
+}
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
+def test_mutual_is_what_both_directions_have(
+    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
+) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, 2, setting, rule, None if rule == "shift-att" else null)
+    found, one, other = both(forward, reverse, "mutual", options)
+    assert found.links == extract(forward, options) & transpose(extract(reverse, options))
+    assert found.links <= one.links
+    assert transpose(found.links) <= other.links
+    for (i, j), p in found.confidences().items():
+        assert p == min(one.confidences()[i, j], other.confidences()[j, i])
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
+def test_average_cell_by_cell(
+    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
+) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, None, setting, rule, null)
+    found, one, other = both(forward, reverse, "average", options)
+    source_words, target_words = one.linked.shape
+    average = np.zeros((target_words, source_words + 1))
+    for j in range(target_words):
+        for i in range(source_words):
+            average[j, i] = (one.shares[j, i] + other.shares[i, j]) / 2
+        average[j, source_words] = one.shares[j, source_words] / 2
+    for j in range(target_words):
+        columns = range(source_words + (null == "allow"))
+        total = sum(average[j, i] for i in columns)
+        if rule == "threshold=0.2":
+            taken = {i for i in columns if total and average[j, i] / total >= 0.2}
+        else:
+            taken = set(sorted(columns, key=lambda i: (-average[j, i], i))[: 2 if rule == "top-k=2" else 1])
+        assert {i for i, k in found.links if k == j} == {i for i in taken if i < source_words}
+        np.testing.assert_allclose(found.shares[j], average[j] / average[j].sum(), rtol=1e-12)
+
+
+@given(**{name: case for name, case in CASES.items() if name != "null"})
+def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, seed: int, setting: str) -> None:
+    forward, reverse = pair(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")
+    found, one, other = both(forward, reverse, "product", options)
+    for j in range(one.linked.shape[1]):
+        products = [one.shares[j, i] * other.shares[i, j] for i in range(one.linked.shape[0])]
+        shares = [value / sum(products) if sum(products) else 0.0 for value in products]
+        assert {i for i, k in found.links if k == j} == {i for i, share in enumerate(shares) if share >= 0.2}
+        np.testing.assert_allclose(found.shares[j], [*shares, 0], rtol=1e-12)
+
+
+def test_refusals(make_sentence: Factory) -> None:
+    forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
+    options = ExtractionOptions("attn_w", 0)
+    with pytest.raises(UsageError, match=facts("unknown join 'union' … one of mutual, average, product")):
+        both(forward, reverse, "union", options)
+    with pytest.raises(UsageError, match=facts("join 'average' … with rule 'shift-att' … reads maps between subwords")):
+        both(forward, reverse, "average", ExtractionOptions("attn_w", 0, rule="shift-att"))
+    with pytest.raises(UsageError, match=r"join 'product' does not work with null 'allow'"):
+        both(forward, reverse, "product", options)
+    options = ExtractionOptions("attn_w", 0, null="mask")
+    for how in JOINS:
+        with pytest.raises(
+            InputError,
+            match=r"sentence 3 \(line 4\) has 3 source and 2 target words, but 2 and 3 in the other direction",
+        ):
+            both(forward, forward, how, options)
+
+
+def test_same_text(make_sentence: Factory) -> None:
+    forward, reverse = pair(make_sentence, "a@@ b c d </s>", "x y </s>", 3)
+    assert words_of(forward) == (["ab", "c", "d"], ["x", "y"])
+    changed = (["X", "Y"], ["ab", "?", "?"])  # target, source; case does not count: 3 of 5 are equal
+    check_same_text([(words_of(forward), words_of(reverse)), (words_of(forward), changed)])
+    check_same_text([(words_of(forward), changed)])
+    check_same_text([])
+    with pytest.raises(InputError, match=facts("only 2 of 5 words are the same in")):
+        check_same_text([(words_of(forward), (["x", "y"], ["?", "?", "?"]))])

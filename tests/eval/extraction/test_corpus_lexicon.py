@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.bidirectional import join_maps, words_of
-from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, align_corpus, read_direction
+from alignment_eval.extraction.corpus import (
+    AlignedPair,
+    CorpusAligner,
+    DirectedPair,
+    align_corpus,
+    join_maps,
+    read_word_map,
+)
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.maps.sentence import SentenceMaps, words_of
 
 Factory = Callable[..., SentenceMaps]
 TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
@@ -35,7 +40,7 @@ def sentences(make_sentence: Factory) -> list[SentenceMaps]:
 
 
 def read(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[DirectedPair]:
-    return [(read_direction(sentence, options), None) for sentence in sentences]
+    return [(read_word_map(sentence, options), None) for sentence in sentences]
 
 
 def by_hand(
@@ -83,7 +88,7 @@ def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences: list[Sentence
     def pairs() -> list[DirectedPair]:
         for sentence in sentences:
             taken.append(sentence.id)
-            yield read_direction(sentence, TWO_WAY), None
+            yield read_word_map(sentence, TWO_WAY), None
 
     after = [(pair.id, len(taken)) for pair in align_corpus(pairs(), method)]
     assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
@@ -119,7 +124,7 @@ def test_both_directions(make_sentence: Factory) -> None:
         join_maps("product", pair_map(f, TWO_WAY), pair_map(r, PRODUCT)).shares[:, :-1] for f, r in zip(forward, back)
     ]
     _, scores = count_lexicon([(words_of(f), shares) for f, shares in zip(forward, maps)], 2, 0.5)
-    pairs = [(read_direction(f, TWO_WAY), read_direction(r, PRODUCT)) for f, r in zip(forward, back)]
+    pairs = [(read_word_map(f, TWO_WAY), read_word_map(r, PRODUCT)) for f, r in zip(forward, back)]
     expected = {k: PairMap(forward[k], np.pad(w, ((0, 0), (0, 1)))).links(TWO_WAY) for k, w in enumerate(scores)}
     check(list(align_corpus(pairs, method)), expected)
 
@@ -127,7 +132,7 @@ def test_both_directions(make_sentence: Factory) -> None:
 def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) -> None:
     """No link is given before; a pair after them may have any words."""
     lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
-    known, strange = (read_direction(make_sentence(0, f"{a} </s>", f"{b} </s>"), TWO_WAY) for a, b in ("ax", "??"))
+    known, strange = (read_word_map(make_sentence(0, f"{a} </s>", f"{b} </s>"), TWO_WAY) for a, b in ("ax", "??"))
     for unknown, refused in ((501, True), (500, False)):  # more than half of 1,000 words
         taken = []
 
@@ -147,7 +152,7 @@ def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) ->
 
 def test_a_lexicon_that_is_not_checked_holds_no_pair_back(make_sentence: Factory) -> None:
     lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
-    strange = read_direction(make_sentence(0, "? </s>", "? </s>"), TWO_WAY)
+    strange = read_word_map(make_sentence(0, "? </s>", "? </s>"), TWO_WAY)
     (found,) = CorpusAligner(AlignmentMethod(TWO_WAY), lexicon, check=False).add((strange, None))
     assert found.links is not None
 

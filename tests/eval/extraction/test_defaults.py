@@ -15,8 +15,7 @@ from alignment_eval.extraction.defaults import (
     wants_lexicon,
     with_lexicon,
 )
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import MapName, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, MapName, parse_maps
 
 FORMED = product_of([MapName(0, 0, "awi"), MapName(2, None, "awo")])
 UPPER = upper_layers(range(3))

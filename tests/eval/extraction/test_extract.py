@@ -18,7 +18,7 @@ from alignment_eval.extraction.extract import (
     max_norm_layer,
     stacked_maps,
 )
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, Shares, apply_rule, grown, rule_of
 from alignment_eval.maps.words import UnitMap, balanced_shares, two_way_shares
 from tests.facts import facts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.sentence import (
     Panel,
     Picture,

@@ -9,7 +9,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.write import format_pharaoh_line
 from tests.facts import facts, says
@@ -34,7 +34,7 @@ class Reader:
         read: Any = read_gold,
         texts: Texts | None = None,
         **options: Any,
-    ) -> Alignments:
+    ) -> AlignmentFile:
         self.path.write_text("".join(f"{format_pharaoh_line(links, written)}\n" for links in sentences))
         return read(self.path, ReadOptions(**options), texts, self.warnings.append)
 
@@ -134,11 +134,11 @@ def test_link_outside_the_texts(reader: Reader) -> None:
 def test_swapped_direction_is_seen_by_the_texts(reader: Reader, base: int) -> None:
     texts = lengths([2, 2], [5, 5])
     turned = [[(4, 1), (0, 0)], [(3, 0)]]
-    message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … give --hyp-swap"
+    message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … convert --from-swap"
     with pytest.raises(InputError, match=facts(message)):
         reader(turned, base, read_hypothesis, base=str(base), texts=texts)
     result = reader(turned, base, read_hypothesis, base=str(base), texts=texts, swap=True)
     assert list(result.each_links()) == [transpose(links) for links in turned]
     right = [sorted(transpose(links)) for links in turned]
-    with pytest.raises(InputError, match="omit --hyp-swap"):
+    with pytest.raises(InputError, match="convert --from-swap"):
         reader(right, base, read_hypothesis, base=str(base), texts=texts, swap=True)

@@ -45,7 +45,7 @@ SCORE, SWEEP = "Output of `align-eval score`", "Output of `align-eval extract` a
 @pytest.mark.parametrize(
     ("command", "table"),
     [
-        (("score", *GOLD, "hyp", "--confidence", "--diagnose"), {"section": SCORE}),
+        (("score", *GOLD, "hyp", "--resamples", 200, "--diagnose"), {"section": SCORE}),
         (("compare", *GOLD, "hyp", "hyp"), {"page": "commands/compare.md"}),
         (("errors", *GOLD, "hyp", "--source", "text", "--target", "text"), {"table": 1, "page": "commands/errors.md"}),
     ],
@@ -55,8 +55,8 @@ def test_json(call: Callable[..., Any], command: tuple[object, ...], table: dict
 
 
 def test_files(call: Callable[..., Any]) -> None:
-    assert call("score", *GOLD, "hyp", "--per-sentence", "rows")[0] == 0
-    assert Path("rows").read_text().splitlines()[0].split("\t") == documented(SCORE, 1)
+    table = call("score", *GOLD, "hyp", "--format", "sentences")[1]
+    assert table.splitlines()[0].split("\t") == documented(SCORE, 1)
     assert call("sweep", "records", *GOLD, "--out", "out", "--kinds", "attn_w")[0] == 0
     assert Path("out/sweep.csv").read_text().splitlines()[0].split(",") == documented(SWEEP)
     content = json.loads(Path("out/sweep.json").read_text())

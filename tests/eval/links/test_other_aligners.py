@@ -124,12 +124,13 @@ class Case:
     pipe: str = ""
 
 
-CUT, SED = "cut -f2 FILE", "sed 's/ *|||.*//' FILE"
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
+TURN, CUT, SED = "align-eval convert FILE --from-swap --to pharaoh", "cut -f2 FILE", "sed 's/ *|||.*//' FILE"
 READ = [
     *(Case(name) for name in ("awesome", "simalign", "eflomal.f", "eflomal.r", "fast_align", "moses", "fairseq")),
     Case("simalign.script", pipe=CUT),
     Case("fast_align.s", pipe=SED),
-    *(Case(name, ("swap",)) for name in ("exchanged", "lilt.reverse")),
+    *(Case(name, pipe=TURN) for name in ("exchanged", "lilt.reverse")),
     Case("mask-align", ("base", "1")),
 ]
 Run = Callable[..., tuple[int, str, str]]
@@ -159,7 +160,8 @@ def piped(case: Case) -> str:
     if not case.pipe:
         return case.file
     assert f"{case.pipe} | align-eval score - " in PAGE
-    done = subprocess.run(["bash", "-c", case.pipe.replace("FILE", case.file)], capture_output=True, check=True)
+    command = case.pipe.replace("FILE", case.file).replace("align-eval", f"{sys.executable} -m alignment_eval")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
     Path("piped").write_bytes(done.stdout)
     return "piped"
 
@@ -236,13 +238,13 @@ def test_what_is_not_read_as_it_is_is_refused(run: Run, file: str, message: str)
 def test_forgotten_direction(run: Run, file: str) -> None:
     status, out, err = score(run, file)
     assert status == 0
-    assert says(err, "exchanged … give --hyp-swap")
+    assert says(err, "exchanged … convert --from-swap")
     assert json.loads(out)["aer"] > 0.7
     status, out, err = score(run, file, *TEXTS)
     assert (status, out) == (1, "")
-    assert says(err, "exchanged all links are inside … give --hyp-swap")
+    assert says(err, "exchanged all links are inside … convert --from-swap")
     status, out, err = run("convert", file, "--to", "pharaoh", *TEXTS)
     assert (status, out) == (1, "")
     assert says(err, "exchanged all links are inside … give --from-swap")
     diagnosis = json.loads(score(run, file, "--diagnose")[1])["diagnosis"]
-    assert diagnosis["explanation"] == ["give --hyp-swap or give --gold-swap"]
+    assert diagnosis["explanation"] == [f"{EXCHANGE} or give --gold-swap"]

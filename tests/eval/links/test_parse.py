@@ -16,7 +16,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.links import text as textfiles
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
 from alignment_eval.links.text import RepeatedFile
 from alignment_eval.links.write import format_lines
@@ -26,7 +26,7 @@ from tests.facts import facts
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read(path: Path, allow_possible: bool = True) -> Alignments:
+def read(path: Path, allow_possible: bool = True) -> AlignmentFile:
     """Read a file from 0, as it stands."""
     options = ReadOptions("0-unused", allow_possible=allow_possible)
     return read_hypothesis(path, options, warn=lambda message: None)
@@ -135,7 +135,7 @@ def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path: Path) -> None:
-    for text, looks in (("A-0\t0-0\n", "output of fairseq-generate"), ("0-0:0.5\n", "links with scores")):
+    for text, looks in (("A-0\t0-0\n", "format fairseq"), ("0-0:0.5\n", "format scored")):
         with pytest.raises(InputError, match=facts(f"{looks} … talp, naacl … exchanged")):
             read_gold(written(tmp_path, text))
 

@@ -5,6 +5,7 @@ import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import SentenceLinks, links_line
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.write import (
     format_lines,
     format_naacl_lines,
@@ -24,6 +25,8 @@ def test_printed_lines() -> None:
     assert list(format_naacl_lines(4, sentence)) == ["5 1 1 S", "5 1 2 S", "5 2 2 P", "5 3 1 S"]
     assert list(format_lines([gold(), sentence], "fairseq", 1)) == ["A-0\t", "A-1\t0-0 0-1 1-1 2-0"]
     assert format_pharaoh_line(frozenset()) == format_talp_line(gold()) == ""
+    with pytest.raises(UsageError, match=facts("'giza' … talp, naacl")):
+        list(format_lines([sentence], "giza", 0))
 
 
 def test_scored_lines() -> None:
@@ -45,3 +48,9 @@ def test_lines_of_extracted_links() -> None:
     assert links_line(SentenceLinks(LINKED)) == "0-0 1-0 1-1"
     with pytest.raises(UsageError, match="no confidences"):
         links_line(SentenceLinks(LINKED), confidences=True)
+
+
+def test_possible_links_include_the_sure_ones() -> None:
+    assert gold("0-0 1-2", "3-3").possible == {(0, 0), (1, 2), (3, 3)}
+    assert gold("0-0", "0-0 1-1") == gold("0-0", "1-1")
+    assert GoldSentence({(0, 0)}).sure == frozenset({(0, 0)})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
 from tests.facts import facts

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.extraction.corpus import align_corpus, read_direction
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.corpus import align_corpus, read_word_map
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 
 Factory = Callable[..., SentenceMaps]
@@ -30,7 +29,7 @@ def pairs(make_sentence: Factory) -> list[SentenceMaps]:
 def of_corpus(pairs: list[SentenceMaps], passes: int, first: int) -> list[str]:
     options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
     method = AlignmentMethod(options, lexicon_passes=passes, lexicon_pairs=first)
-    found = align_corpus([(read_direction(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
+    found = align_corpus([(read_word_map(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
     return [" ".join(f"{i}-{j}" for i, j in sorted(pair.links.links)) if pair.links else "" for pair in found]
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
-from alignment_eval.extraction.method import BidirectionalOptions
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import BidirectionalOptions, MapName
 from alignment_eval.profiles.chosen import (
     Overrides,
     chosen_method,

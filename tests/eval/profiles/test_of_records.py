@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import calibrated, together
 from alignment_eval.profiles.search import Agreement

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from alignment_eval.profiles.profile import calibrated, parse_profile, read_profile, together
 from alignment_eval.profiles.search import Agreement
 

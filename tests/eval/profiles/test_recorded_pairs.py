@@ -8,8 +8,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.of_records import best_of_each, directed_pairs
 from alignment_eval.records.store import Records

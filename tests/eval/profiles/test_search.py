@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.bidirectional import words_of
-from alignment_eval.extraction.corpus import read_direction
+from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.defaults import product_of, upper_layers
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.links.sets import GoldSentence
+from alignment_eval.maps.sentence import words_of
 from alignment_eval.profiles.search import (
     Agreement,
     aer_of_method,
@@ -159,7 +158,7 @@ def test_the_choice_by_gold_is_that_of_the_slow_loop(make_sentence, seed, rules)
     assert (choice.maps, choice.aer) == (options[figures.index(min(figures))], min(figures))
     assert choice.skipped == {3: "too long"}
     assert choice.words == {s.id: words_of(s) for s in sentences if s.ok}
-    pairs = [(read_direction(sentence, choice.maps), None) for sentence in sentences]
+    pairs = [(read_word_map(sentence, choice.maps), None) for sentence in sentences]
     assert aer_of_method(AlignmentMethod(choice.maps), pairs, gold) == choice.aer
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import both_directions, one_direction
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import balanced_shares, two_way_shares
 from alignment_eval.profiles import shares as module

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from alignment_eval.extraction.extract import extract, stacked_maps
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.build import Report, ReportOptions, System, build
 from alignment_eval.report.encoding import ERROR, NORM_ERROR

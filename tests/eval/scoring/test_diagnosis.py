@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
 from alignment_eval.scoring.aer import Counts, count, score
@@ -24,14 +24,16 @@ from alignment_eval.scoring.diagnosis import (
 from tests.eval.links.samples import gold as gold_sentence
 from tests.facts import facts, says
 
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
 
-def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> Alignments:
+
+def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> AlignmentFile:
     path = folder / "hyp"
     path.write_text("".join(f"{format_pharaoh_line(links, base)}\n" for links in sentences))
     return read_hypothesis(path, ReadOptions(base="0-unused", **options))
 
 
-def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> Alignments:
+def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> AlignmentFile:
     path = folder / "gold"
     path.write_text("".join(f"{format_talp_line(sentence, base)}\n" for sentence in sentences))
     return read_gold(path, ReadOptions(base="0-unused", **options))
@@ -42,10 +44,10 @@ def test_direction_by_aer(tmp_path: Path) -> None:
     truth = gold(tmp_path, [right])
     assert direction_warning(hypothesis(tmp_path, [right.sure]), truth) is None
     turned = hypothesis(tmp_path, [transpose(right.sure)])
-    message = "AER of 1 sentences is 75.00 % … 0.00 % with source and target exchanged (0 and 0 links … give --hyp-swap"
+    message = "AER of 1 sentences is 75.00 % … 0.00 % with source and target exchanged (0 and 0 … give --gold-swap"
     assert says(direction_warning(turned, truth), message)
     turned = hypothesis(tmp_path, [right.sure], swap=True)
-    assert says(direction_warning(turned, truth), "omit --hyp-swap")
+    assert says(direction_warning(turned, truth), f"{EXCHANGE} or give --gold-swap")
 
 
 def test_direction_by_the_range_of_a_bad_alignment(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path: Path
     truth = gold(tmp_path, [GoldSentence(links) for links in shifted])
     readings = diagnose(hypothesis(tmp_path, shifted), truth).readings
     tried = {reading.changes for reading in readings if not any("line" in change for change in reading.changes)}
-    swap = "give --hyp-swap or give --gold-swap"
+    swap = f"{EXCHANGE} or give --gold-swap"
     assert tried == {
         (*base, *turned) for base in (("give --hyp-base 1",), ("give --gold-base 1",), ()) for turned in ((swap,), ())
     }
@@ -162,8 +164,13 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path: Path
     ("base", "swap", "moved", "changes"),
     [
         (1, False, LINKS, ("give --hyp-base 1",)),
-        (0, True, LINKS, ("give --hyp-swap or give --gold-swap",)),
-        (1, True, LINKS, ("give --hyp-base 1", "give --hyp-swap or give --gold-swap")),
+        (0, True, LINKS, (f"{EXCHANGE} or give --gold-swap",)),
+        (
+            1,
+            True,
+            LINKS,
+            ("give --hyp-base 1", f"{EXCHANGE} or give --gold-swap"),
+        ),
         (0, False, [*LINKS[:20], *LINKS[21:], ()], ("insert 1 line into the hypothesis at about line 21",)),
         (0, False, [*LINKS[:20], (), *LINKS[20:39]], ("remove 1 line from the hypothesis at about line 21",)),
         (0, False, [*LINKS[:10], *LINKS[13:]], ("insert 3 lines into the hypothesis at about line 11",)),

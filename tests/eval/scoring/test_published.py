@@ -8,7 +8,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import Alignments, ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.scoring.aer import Score, aer, count, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal_warning, direction_warning
@@ -29,7 +29,7 @@ def fail_on_warning(message: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def gold(shared: Path) -> Alignments:
+def gold(shared: Path) -> AlignmentFile:
     return read_gold(shared / GOLD, ReadOptions(base="1"), warn=fail_on_warning)
 
 
@@ -38,13 +38,13 @@ def texts(shared: Path) -> Texts:
     return read_texts(shared / "data/gold/vilar508/test.de", shared / "data/gold/vilar508/test.en")
 
 
-def hypothesis(path: Path, texts: Texts | None = None) -> Alignments:
+def hypothesis(path: Path, texts: Texts | None = None) -> AlignmentFile:
     return read_hypothesis(path, ReadOptions(swap="reverse" in path.name), texts, fail_on_warning)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_rows_of_the_published_table(shared: Path, published, gold: Alignments, aligner: str, name: str) -> None:
+def test_rows_of_the_published_table(shared: Path, published, gold: AlignmentFile, aligner: str, name: str) -> None:
     folder = shared / "data/baselines" / aligner
     rows = published(folder)
     # a stored file that the list above forgets would go untested
@@ -59,7 +59,7 @@ def test_rows_of_the_published_table(shared: Path, published, gold: Alignments, 
     assert abs(int(result.counts.hypothesis) - rows[name][3]) <= allowed
 
 
-def test_gold_counts(shared: Path, gold: Alignments) -> None:
+def test_gold_counts(shared: Path, gold: AlignmentFile) -> None:
     assert (len(gold), gold.file.sure, gold.file.possible - gold.file.sure) == (508, 9613, 921)
     dev = read_gold(shared / "data/gold/cmu150/dev.talp", ReadOptions(base="1"), warn=fail_on_warning).file
     # 2,843 and 1,063 stand in the file: 5 and 3 of them are duplicates, 2 pairs are both sure and possible
@@ -70,7 +70,7 @@ def percent(result: Score) -> float:
     return round(100 * result.aer, 1)
 
 
-def test_figures_of_wrong_readings(shared: Path, gold: Alignments) -> None:
+def test_figures_of_wrong_readings(shared: Path, gold: AlignmentFile) -> None:
     giza, truth = list(hypothesis(shared / GIZA).each_links()), list(gold)
     right = score(giza, truth)
     assert percent(right) == 21.0
@@ -98,16 +98,16 @@ def test_gold_read_in_the_wrong_direction(shared: Path, texts: Texts) -> None:
 
 
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: Alignments, texts: Texts, aligner: str) -> None:
+def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: AlignmentFile, texts: Texts, aligner: str) -> None:
     path = shared / f"data/baselines/{aligner}/test.deen.reverse.talp"
-    with pytest.raises(InputError, match=r"exchanged.* give --hyp-swap"):
+    with pytest.raises(InputError, match=r"exchanged.* convert --from-swap"):
         read_hypothesis(path, None, texts)
     wrong = read_hypothesis(path)
-    assert "give --hyp-swap" in (direction_warning(wrong, gold) or "")
-    assert "if you give --hyp-swap" in (diagonal_warning(wrong, gold) or "")
+    assert "exchange the hypothesis" in (direction_warning(wrong, gold) or "")
+    assert "if you exchange the hypothesis" in (diagonal_warning(wrong, gold) or "")
 
 
-def test_no_stored_file_raises_a_false_alarm(shared: Path, gold: Alignments, texts: Texts) -> None:
+def test_no_stored_file_raises_a_false_alarm(shared: Path, gold: AlignmentFile, texts: Texts) -> None:
     paths = sorted((shared / "data/baselines").glob("*/*.talp"))
     assert len(paths) == 14
     for path in paths:
@@ -130,7 +130,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_moved_lines(shared: Path, gold: Alignments, tmp_path: Path, fault: str) -> None:
+def test_moved_lines(shared: Path, gold: AlignmentFile, tmp_path: Path, fault: str) -> None:
     damage, advice, line = FAULTS[fault]
     for path in sorted((shared / "data/baselines").glob("*/*.talp"))[::5]:
         damaged = tmp_path / path.name
@@ -147,11 +147,14 @@ def test_several_faults_at_once(shared: Path, tmp_path: Path) -> None:
     (tmp_path / "h").write_text((shared / GIZA).read_text() + "\n")
     explanation = diagnose(read_hypothesis(tmp_path / "h", ReadOptions(swap=True)), gold).explanation
     assert explanation is not None
-    assert explanation.changes == ("give --gold-base 1", "omit --hyp-swap or give --gold-swap")
+    assert explanation.changes == (
+        "give --gold-base 1",
+        "exchange the hypothesis with align-eval convert --from-swap or give --gold-swap",
+    )
     assert round(100 * explanation.aer, 1) == 21.0
 
 
-def test_interval_and_comparison(shared: Path, gold: Alignments) -> None:
+def test_interval_and_comparison(shared: Path, gold: AlignmentFile) -> None:
     """A sentence bootstrap of this gold gives about 1.2 points either way; GIZA++ and fast_align differ by far more."""
     giza, fast_align = (
         count(hypothesis(shared / f"data/baselines/{name}/{FILES[0]}").each_links(), gold)

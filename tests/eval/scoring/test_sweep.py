@@ -10,7 +10,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.aer import score

@@ -98,11 +98,10 @@ def test_an_old_checkpoint_with_args(stock, norm, saved_anew, train_config, tmp_
     ("arch", "options", "text"),
     [
         ("lstm", [], "model LSTMModel, .*LSTM"),
-        ("fconv", [], "model FConvModel"),
+        ("fconv", ["--encoder-layers", "[(16, 3)]", "--decoder-layers", "[(16, 3)]"], "model FConvModel"),
         ("lightconv", ["--encoder-conv-type", "lightweight", "--decoder-conv-type", "lightweight"], "LightConvModel"),
         ("cmlm_transformer", [], "CMLMNATransformerModel decodes non-autoregressively"),
         ("transformer", ["--cross-self-attention"], "trained with --cross-self-attention"),
-        ("transformer", ["--no-cross-attention"], r"--no-cross-attention"),
     ],
 )
 def test_unsuitable_models_are_refused_by_name(train_config, arch, options, text):

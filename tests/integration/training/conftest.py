@@ -33,7 +33,6 @@ def gold(texts, tmp_path_factory):
 def logged(caplog):
     """The figures of each validation of a subset, as fairseq's JSON log has them."""
     caplog.set_level(logging.INFO)
-    caplog.set_level(logging.INFO, "fairseq")  # norm-analyze, if a test ran it before in this process, silences it
 
     def read(subset):
         lines = [json.loads(record.message) for record in caplog.records if record.name == subset]

@@ -191,7 +191,6 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"aer_gold": "valid1=g"}, "subset 'valid1' is not in .* takes it for a piece of valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"aer_gold_base": "2"}, "--aer-gold-base is '2'; give 0 or 1"),
-        ({"aer_combine_valid_subsets": True}, "omit --combine-valid-subsets"),
         ({"aer_max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
@@ -218,15 +217,20 @@ def test_wrong_options_are_told_before_training(train_config, changes, message):
 
 def test_the_task_sees_how_validation_is_set_up(train_config):
     """The interpolations hold what the other groups of options say."""
-    options = ["--valid-subset", "test", "--max-valid-steps", 3, "--combine-valid-subsets"]
+    options = ["--valid-subset", "test", "--max-valid-steps", 3]
     options += ["--best-checkpoint-metric", "aer", "--maximize-best-checkpoint-metric"]
     _, cfg = train_config(*options, task="translation_norm")
     seen = cfg.task
-    assert (seen.aer_valid_subset, seen.aer_max_valid_steps, seen.aer_combine_valid_subsets) == ("test", 3, True)
+    assert (seen.aer_valid_subset, seen.aer_max_valid_steps) == ("test", 3)
     assert (seen.aer_best_metric, seen.aer_maximize_best) == ("aer", True)
     seen = train_config(task="translation_norm")[1].task
-    assert (seen.aer_valid_subset, seen.aer_max_valid_steps, seen.aer_combine_valid_subsets) == ("valid", None, None)
+    assert (seen.aer_valid_subset, seen.aer_max_valid_steps) == ("valid", None)
     assert (seen.aer_best_metric, seen.aer_maximize_best) == ("loss", False)
+
+
+def test_combined_subsets_are_refused_before_training(monitored):
+    with pytest.raises(UsageError, match="omit --combine-valid-subsets"):
+        monitored("combined", "--combine-valid-subsets")
 
 
 @pytest.mark.parametrize(

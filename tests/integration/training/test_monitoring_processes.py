@@ -1,4 +1,4 @@
-"""Monitoring in several processes, and under fairseq's other way to start: real commands."""
+"""Monitoring in several processes, and under fairseq's other way to start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 import re
 import socket
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,54 +42,73 @@ def words(data, directory, gold, *extra):
     return [str(word) for word in [*options, "--save-dir", directory, "--no-save", *extra]]
 
 
-def figures(stderr):
-    lines = [line for line in stderr.splitlines() if " | test4 | " in line]
+def figures(printed):
+    lines = [line for line in printed.splitlines() if " | test4 | " in line]
     line = json.loads(lines[-1].rpartition(" | ")[2])
     return {key.removeprefix("test4_"): value for key, value in line.items()}
 
 
-def start(bin_directory, options):
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [str(bin_directory / "fairseq-train"), *options]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env, check=False, timeout=300)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return result.stdout + result.stderr
+# fairseq-train once for each line of options, all at once; what each writes goes to the file that its line begins with.
+# The processes are forks of one that has imported fairseq, which takes longer than the training.
+TRAININGS = """
+import json, os, sys
+import torch._dynamo, fairseq_norm_plugin  # the first is what a training imports
+from fairseq_cli import train
+
+processes = []
+for output, *options in json.load(sys.stdin):
+    processes.append(os.fork())
+    if not processes[-1]:
+        file = os.open(output, os.O_CREAT | os.O_WRONLY)
+        os.dup2(file, 1), os.dup2(file, 2)
+        sys.argv = ["fairseq-train", *options]
+        train.cli_main()
+        sys.exit()
+sys.exit(max(os.waitpid(process, 0)[1] for process in processes) and 1)
+"""
 
 
-def start_several(bin_directory, options, processes):
-    """Train in several processes at once; what the first one prints."""
+def train_at_once(directory, *lines):
+    """Train with each line of options in a process of its own; what each prints."""
+    outputs = [directory / f"printed{number}" for number in range(len(lines))]
+    given = json.dumps([[str(output), *line] for output, line in zip(outputs, lines)])
+    command, env = [sys.executable, "-c", TRAININGS], {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, cwd=ROOT, input=given, text=True, env=env, check=False, timeout=300)
+    printed = [output.read_text() for output in outputs]
+    assert result.returncode == 0, "".join(text[-3000:] for text in printed)
+    return printed
+
+
+def several(options, processes):
+    """The options of each process that trains together with the others."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     common = ["--distributed-world-size", str(processes), "--distributed-init-method", address]
     # fairseq hands torch's own DDP a device number, which it refuses for modules on a CPU
     common += ["--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
-    shards = [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
-    with ThreadPoolExecutor(processes) as pool:
-        first, *_ = pool.map(lambda shard: start(bin_directory, shard), shards)
-    return first
+    return [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
 
 
 @pytest.mark.slow
-def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, bin_directory, tmp_path):
+def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, tmp_path):
     options = [word for word in words(data, tmp_path / "ckpt", gold) if word != "--no-save"]
-    start_several(bin_directory, options, 2)
-    output = start_several(bin_directory, [*options, "--max-update", "2"], 2)
+    train_at_once(tmp_path, *several(options, 2))
+    output = train_at_once(tmp_path, *several([*options, "--max-update", "2"], 2))[0]
     assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
     assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
 
 
-def test_counts_of_several_processes_are_those_of_one(data, gold, bin_directory, tmp_path):
+def test_counts_of_several_processes_are_those_of_one(data, gold, tmp_path):
     """5 batches: over 4 processes the second round has one real batch and three of the other kind."""
-    single = figures(start(bin_directory, words(data, tmp_path / "1", gold, "--aer-mixing", "attnres_n")))
-    assert math.isfinite(float(single["aer"]))
-    assert single["aer_sentences"] == single["aer_sentences_gold"] == "9"
-    options = words(data, tmp_path / "4", gold, "--aer-mixing", "attnres_n")
-    several = figures(start_several(bin_directory, options, 4))
-    same = [key for key in single if "aer" in key]
-    assert {key: several[key] for key in same} == {key: single[key] for key in same}
-    for key in (key for key in single if "mixing" in key):
-        assert float(several[key]) == pytest.approx(float(single[key]), abs=2e-6)
+    one, four = (words(data, tmp_path / name, gold, "--aer-mixing", "attnres_n") for name in ("1", "4"))
+    alone, first, *_ = map(figures, train_at_once(tmp_path, one, *several(four, 4))[:2])
+    assert math.isfinite(float(alone["aer"]))
+    assert alone["aer_sentences"] == alone["aer_sentences_gold"] == "9"
+    same = [key for key in alone if "aer" in key]
+    assert {key: first[key] for key in same} == {key: alone[key] for key in same}
+    for key in (key for key in alone if "mixing" in key):
+        assert float(first[key]) == pytest.approx(float(alone[key]), abs=2e-6)
 
 
 def test_hydra_train(data, gold, command, bin_directory, tmp_path):

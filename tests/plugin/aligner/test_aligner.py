@@ -12,8 +12,7 @@ import torch
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")

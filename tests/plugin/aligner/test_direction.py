@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.hooks.generator import forced_maps
+from fairseq_norm_plugin.capture.recorder import forced_maps
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 

@@ -107,21 +107,13 @@ def test_streamed_means_equal_direct_ones(build, make_sample, token_types, type_
         assert row["token_share"] == pytest.approx(sum(of_class) / sum(map(len, norms.values())))
     types = [token for token in norms if token > 3]
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [token_types.frequency[t] for t in types]).statistic
-    by_frequency = statistics.norm_by_frequency()
-    assert by_frequency == {
-        "spearman": pytest.approx(expected),
-        "types": len(types),
-        "frequency": "training text",
-    }
+    correlation = {"spearman": pytest.approx(expected), "types": len(types), "frequency": "training text"}
+    assert statistics.norm_by_frequency() == correlation
     uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
     statistics.columns = uncounted
     expected = stats.spearmanr([np.mean(norms[t]) for t in types], [len(norms[t]) for t in types]).statistic
-    by_frequency = statistics.norm_by_frequency()
-    assert by_frequency == {
-        "spearman": pytest.approx(expected),
-        "types": len(types),
-        "frequency": "this text",
-    }
+    correlation = {"spearman": pytest.approx(expected), "types": len(types), "frequency": "this text"}
+    assert statistics.norm_by_frequency() == correlation
     statistics.columns = token_types
     mean_norms = statistics.token_norms().set_index("token")
     assert len(mean_norms) == len(norms)
@@ -175,12 +167,8 @@ def test_special_tokens_have_no_frequency_and_are_in_no_correlation(build, make_
     assert table.loc["</s>", "occurrences"] == 2
     ordinary = table[table["frequency"].notna()]
     expected = stats.spearmanr(ordinary["norm"], ordinary["frequency"].astype(int)).statistic
-    by_frequency = statistics.norm_by_frequency()
-    assert by_frequency == {
-        "spearman": pytest.approx(expected),
-        "types": len(ordinary),
-        "frequency": "training text",
-    }
+    correlation = {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": "training text"}
+    assert statistics.norm_by_frequency() == correlation
 
 
 def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():

@@ -160,40 +160,32 @@ def test_one_layer_and_a_head_set_of_it(build, make_sample):
     torch.testing.assert_close(weight, all_["head_attn_w"].mean(1))
 
 
+def norms_of(model, sample, layer):
+    capture = quantity_capture([layer], ("layer_attn_n",))
+    with capturing(norm_attentions(model), capture):
+        forward(model, sample)
+    return capture.take()[0]["layer_attn_n"]
+
+
 def test_weights_changed_in_place_are_noticed(build, make_sample):
     model, sample = build(), make_sample(LENGTHS)
-
-    def layer_norm():
-        capture = quantity_capture([0], ("layer_attn_n",))
-        with capturing(norm_attentions(model), capture):
-            forward(model, sample)
-        return capture.take()[0]["layer_attn_n"]
-
-    before = layer_norm()
+    before = norms_of(model, sample, 0)
     with torch.no_grad():
         norm_attentions(model, DECODER_CROSS)[0].out_proj.weight.mul_(2)
-    torch.testing.assert_close(layer_norm(), 2 * before)
+    torch.testing.assert_close(norms_of(model, sample, 0), 2 * before)
 
 
 def test_training_steps_that_leave_no_trace_are_noticed(build, make_sample):
     """fairseq's optimisers write to ``parameter.data``, which does not count as a change of the parameter."""
-    model = build()
-    sample = make_sample(LENGTHS)
-
-    def norms():
-        capture = quantity_capture([1], ("layer_attn_n",))
-        with capturing(norm_attentions(model), capture):
-            forward(model, sample)
-        return capture.take()[0]["layer_attn_n"]
-
-    before = norms()
+    model, sample = build(), make_sample(LENGTHS)
+    before = norms_of(model, sample, 1)
     model.train()
     parameter = norm_attentions(model, DECODER_CROSS)[1].out_proj.weight
     version = parameter._version
     parameter.data.mul_(2)
     assert parameter._version == version
     model.eval()
-    assert torch.allclose(norms(), 2 * before, rtol=1e-5)
+    assert torch.allclose(norms_of(model, sample, 1), 2 * before, rtol=1e-5)
     model.train()  # a loop that listens while it trains
     attention = norm_attentions(model, DECODER_CROSS)[1]
     basis = attention.block_weights().gram_basis.clone()

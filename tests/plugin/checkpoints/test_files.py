@@ -1,11 +1,13 @@
-"""The files of a directory as it was released."""
+"""The files of a directory as it was released, and where a profile is."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.checkpoints.files import dictionary_files, find_files
+from fairseq_norm_plugin.checkpoints.files import dictionary_files, find_files, profile_file
 from tests.facts import facts
 
 
@@ -94,3 +96,17 @@ def test_dictionaries_of_languages_or_of_all(directory):
         dictionary_files(path, ("de", "fr"))
     with pytest.raises(InputError, match=r"none\.txt: no such file"):
         dictionary_files(path, ("de", "fr"), "none.txt")
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "direction", "name"),
+    [
+        (["d/a.pt"], None, "a.pt.align.json"),
+        (["d/a.pt", "d/b.pt"], None, "a.pt+1.align.json"),
+        (["d/a.pt"], "deu_Latn-eng_Latn", "a.pt.deu_Latn-eng_Latn.align.json"),
+        (["d/a.pt", "d/b.pt"], "de-en", "a.pt+1.de-en.align.json"),
+        (["d/a.pt"], "en-x/y", "a.pt.en-x_y.align.json"),
+    ],
+)
+def test_a_profile_is_beside_the_checkpoint(checkpoints, direction, name):
+    assert profile_file(checkpoints, direction) == Path("d") / name

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from alignment_eval.extraction.options import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, parse_maps
 from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentCriterion, map_loss
 
 B, H, T, S = 2, 3, 4, 5

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from fairseq_norm_plugin.hooks.options import NormConfig, resolve
 from tests.facts import facts
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 import pytest
 
-from alignment_eval.extraction.options import MapName
+from alignment_eval.extraction.method import MapName
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 
 GUIDED = (MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2, None, "awo"))

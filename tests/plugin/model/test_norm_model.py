@@ -12,7 +12,7 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"

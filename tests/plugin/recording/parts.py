@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from alignment_eval.extraction.options import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table

@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
-from fairseq_norm_plugin.recording.run import Plan
+from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids

@@ -7,10 +7,10 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fairseq_norm_plugin.text.alignment_table import row_numbers, write_table
 
 from alignment_eval.links.write import format_scored_line
 from fairseq_norm_plugin.text import alignment_table
-from fairseq_norm_plugin.text.alignment_table import row_numbers, write_table
 
 
 @pytest.mark.parametrize("group", [1, 4, 1000])

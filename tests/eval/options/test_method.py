@@ -5,9 +5,8 @@ import argparse
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import BidirectionalOptions
-from alignment_eval.extraction.options import ExtractionOptions, parse_maps
-from alignment_eval.options.maps import add_map_arguments, stated_method, states_maps
+from alignment_eval.extraction.method import BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.options.method import add_map_arguments, stated_method, states_maps
 
 PRODUCT = BidirectionalOptions("product")
 

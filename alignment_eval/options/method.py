@@ -1,0 +1,235 @@
+"""The options that say how links are made: which maps are read, by which rule, and with which lexicon."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.extraction.defaults import KIND, default_rule
+from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.extraction.method import (
+    LEXICON_PAIRS,
+    AlignmentMethod,
+    BidirectionalOptions,
+    ExtractionOptions,
+    MapName,
+    MapNames,
+)
+from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.files import STANDARD, check_new, file_hash
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
+from alignment_eval.options.common import add_list, positive_integer
+from alignment_eval.profiles.chosen import few_pairs_warning
+from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
+from alignment_eval.signature import Value
+
+MAX_NORM = "max-norm"
+FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
+#: The options that mean something only where maps are named.
+_OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
+
+
+def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
+    """Declare the options that name maps and rule, or the profile that does; returns their group."""
+    group = parser.add_argument_group("maps", description)
+    add_list(
+        group,
+        "--heads",
+        f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
+        f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only)",
+        also=("--layer",),
+        metavar="MAP",
+        type=str,
+    )
+    group.add_argument("--kind", metavar="KIND", help=f"map kind (default: {KIND}): {', '.join(KINDS)}")
+    group.add_argument(
+        "--combine",
+        choices=COMBINATIONS,
+        help=f"mean (default) or product of the maps' rows, each divided by its sum (product: the geometric mean of "
+        f"shares of {FLOOR:g} or more)",
+    )
+    group.add_argument(
+        "--setting",
+        metavar="SETTING",
+        help=f"{', '.join(SETTINGS)}: a target word has the row that predicts it (default), or the row whose input it "
+        f"is",
+    )
+    group.add_argument(
+        "--rule",
+        metavar="RULE",
+        help=f"extraction rule: {', '.join(RULE_NAMES)} (default: that of the profile; where maps are named "
+        f"{default_rule(None)}, for the product of two models {default_rule(BidirectionalOptions('product'))})",
+    )
+    group.add_argument(
+        "--null",
+        metavar="NULL",
+        help=f"{', '.join(NULLS)}: may a word choose </s> or a tag, to stay unaligned? (default: by the rule)",
+    )
+    group.add_argument(
+        "--final-punctuation",
+        action=argparse.BooleanOptionalAction,
+        help=f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
+    )
+    group.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="read the maps that a profile names (of norm-align calibrate or align-eval select); none: use no profile",
+    )
+    return group
+
+
+def add_reverse_heads(group: argparse._ActionsContainer) -> None:
+    """Declare ``--reverse-heads``."""
+    add_list(
+        group,
+        "--reverse-heads",
+        "maps of the other model (default: the same layers and heads)",
+        metavar="MAP",
+        type=str,
+    )
+
+
+def states_maps(args: argparse.Namespace) -> bool:
+    """Whether the command line names maps.
+
+    Raises:
+        UsageError: it names maps and a profile, or has an option of maps without them.
+    """
+    if args.heads is None:
+        for name in _OF_MAPS:
+            if getattr(args, name, None) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} without --heads: expected the maps that it applies to")
+        return False
+    if args.profile not in (None, "none"):
+        raise UsageError("--heads together with --profile, which names the maps: leave one of the two out")
+    return True
+
+
+def stated_method(
+    args: argparse.Namespace, both: BidirectionalOptions | None, passes: int, max_norm: int = 0
+) -> AlignmentMethod:
+    """The method that the options name.
+
+    Args:
+        args: the options.
+        both: how two directions are combined; None: there is one direction.
+        passes: passes over a lexicon.
+        max_norm: the layer of ``--heads max-norm``.
+
+    Raises:
+        UsageError: the options do not go together.
+    """
+    forward = ExtractionOptions(
+        args.kind or KIND,
+        heads=MapNames([MapName(max_norm)] if args.heads == MAX_NORM else args.heads),
+        setting=args.setting or "awo",
+        rule=args.rule or default_rule(both),
+        null=args.null,
+        final_punctuation=bool(args.final_punctuation),
+        combine=args.combine or "mean",
+    )
+    if both is None:
+        return AlignmentMethod(forward, lexicon_passes=passes)
+    reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
+    return AlignmentMethod(forward, reverse, both, passes)
+
+
+def add_lexicon_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare the options; ``default`` says what ``--lexicon`` is when it is not given."""
+    group = parser.add_argument_group("lexicon", "reweights word maps by how strongly their words belong together")
+    group.add_argument(
+        "--lexicon",
+        type=int,
+        metavar="PASSES",
+        help=f"count a lexicon on the text in PASSES passes (0: none; default: {default})",
+    )
+    group.add_argument(
+        "--lexicon-pairs",
+        type=positive_integer,
+        metavar="N",
+        help=f"count it on the first N sentence pairs and use it for all pairs (default: {LEXICON_PAIRS})",
+    )
+    group.add_argument("--save-lexicon", metavar="FILE", help="write it to FILE (Parquet)")
+    group.add_argument("--lexicon-file", metavar="FILE", help="use the lexicon in FILE instead of counting one")
+
+
+def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
+    """Check the options among each other; :func:`with_lexicon_options` checks them against the method.
+
+    Args:
+        args: the options.
+        overwrite: whether ``--save-lexicon`` may replace a file.
+
+    Raises:
+        UsageError: two contradict each other.
+        InputError: the lexicon cannot be saved there.
+    """
+    if args.lexicon is not None and args.lexicon < 0:
+        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
+    if args.lexicon_file is not None:
+        for name in ("lexicon", "lexicon_pairs", "save_lexicon"):
+            if getattr(args, name):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} together with --lexicon-file, which replaces counting: leave one out"
+                )
+    if args.save_lexicon == STANDARD:
+        raise UsageError("--save-lexicon -: a lexicon is not text: expected the name of a file")
+    if args.save_lexicon is not None:
+        if Path(args.save_lexicon).resolve() == Path(args.output).resolve():
+            raise UsageError(f"--save-lexicon {args.save_lexicon}: is also the output file: expected another file")
+        check_new(args.save_lexicon, overwrite)
+
+
+def given_passes(args: argparse.Namespace) -> int | None:
+    """Passes over a lexicon of the text, None if not given; 0 with ``--lexicon-file``."""
+    return args.lexicon if args.lexicon_file is None else 0
+
+
+def with_lexicon_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
+    """The method, with ``--lexicon-pairs``.
+
+    Raises:
+        UsageError: ``--lexicon-file`` is given, but the method does not read word maps; or an option of a counted
+            lexicon is given, but none is counted.
+    """
+    if args.lexicon_file is not None:
+        method.check_lexicon()
+    for name in ("lexicon_pairs", "save_lexicon"):
+        if getattr(args, name) is not None and not method.lexicon_passes:
+            raise UsageError(f"--{name.replace('_', '-')}: no lexicon is counted here: expected --lexicon PASSES too")
+    return replace(method, lexicon_pairs=args.lexicon_pairs or LEXICON_PAIRS)
+
+
+def given_lexicon(args: argparse.Namespace) -> Lexicon | None:
+    """The lexicon of ``--lexicon-file``, if one is given.
+
+    Raises:
+        InputError: the file cannot be read, or is not a lexicon.
+    """
+    return None if args.lexicon_file is None else read_lexicon(args.lexicon_file)
+
+
+def lexicon_fields(args: argparse.Namespace) -> dict[str, Value]:
+    """Signature fields of ``--lexicon-file``."""
+    return {} if args.lexicon_file is None else {"lexicon_file": file_hash(args.lexicon_file)}
+
+
+def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], None]:
+    """A function that warns of a lexicon of few pairs and saves it to ``--save-lexicon``.
+
+    Args:
+        args: the options.
+        signature: signature of the alignments, written into the file.
+    """
+
+    def counted(lexicon: Lexicon) -> None:
+        if warning := few_pairs_warning(lexicon.pairs):
+            warn_on_stderr(warning)
+        if args.save_lexicon is not None:
+            write_lexicon(args.save_lexicon, lexicon, signature)
+
+    return counted

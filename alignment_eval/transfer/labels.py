@@ -1,0 +1,269 @@
+"""Moves BIO labels from the words of a sentence to the words of its translation, along word links.
+
+A *span* is a run of words with one label, ``B-PER I-PER``.  Each span goes to one run of target words or to none:
+
+1. A target word counts for a span with the weight of its links to words of the span, minus :data:`OUTSIDE` times that
+   of its links to words without a label: on a tie it keeps the label.  A link weighs its confidence, or 1.
+2. The span takes the run of target words with the largest sum that begins and ends with words linked to the span.  A
+   word between them that is not linked to the span costs the weight of its own links, at least :data:`GAP`.  So a gap
+   is filled where the links on both sides outweigh it.  If the sum is not above 0, the span has no counterpart.
+3. Spans take their words in the order of these sums; no word is taken twice, and a run never goes across a taken word.
+   Spans of one type that touch stay apart, as each begins with ``B-``.
+4. With the words of both sides, the borders are trimmed: of punctuation, where the source span has none at that border;
+   and of uncapitalised words up to the first capitalised one (*of* in *of Austria*, for *Österreichs*), if each source
+   word of the span keeps another link inside.  A word that the source span has too (*van* Gogh) stays.
+
+Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are projected since Yarowsky et al. (2001);
+``gaps`` has the usual rules, the hull of all linked words and their longest run, for comparison.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Literal, NamedTuple, Union
+
+from alignment_eval.errors import InputError, printable, shown
+
+#: Pair (source word, target word), counted from 0.
+Link = tuple[int, int]
+#: Links, with the confidence (0 to 1) of each if there are any.
+WeightedLinks = Union[Collection[Link], Mapping[Link, float]]
+Words = Sequence[str]
+Gaps = Literal["best", "fill", "run"]
+GAPS: tuple[Gaps, ...] = ("best", "fill", "run")
+
+#: A link to a word without a label weighs this much of one to a word with a label: less than 1, so that ties keep it.
+OUTSIDE = 0.9
+#: What a word without links costs inside a run: three in a row outweigh a link.
+GAP = 0.3
+#: A share in float32 may be above 1 by so much.
+_ROUNDING = 1e-6
+
+
+class Span(NamedTuple):
+    """Words ``start`` to ``end`` - 1 have one label of this type."""
+
+    start: int
+    end: int
+    type: str
+
+
+def project_labels(
+    labels: Sequence[str],
+    links: WeightedLinks,
+    size: int,
+    words: tuple[Words, Words] | None = None,
+    gaps: Gaps = "best",
+) -> list[str]:
+    """BIO labels of the target words of a sentence pair.
+
+    Args:
+        labels: of the source words: ``O``, ``B-TYPE``, ``I-TYPE``.
+        links: source-target links from 0, from any aligner.
+        size: the number of target words.
+        words: source and target words, cased, to trim the borders of spans by; None: they are not trimmed.
+        gaps: ``best``: rule 2 above; ``fill``: from the first to the last linked word; ``run``: the linked words
+            without a gap that weigh most.
+
+    Returns:
+        [size] labels.  Each source span becomes one span of its type or none.
+
+    Raises:
+        InputError: a label is not BIO; a link is outside the sentence pair; a confidence is not in 0 to 1; ``words``
+            do not fit.
+    """
+    spans = spans_of(labels)
+    return labels_of(project_spans(spans, links, (len(labels), size), words, gaps), size)
+
+
+def spans_of(labels: Sequence[str]) -> list[Span]:
+    """The spans of BIO labels; raises InputError as :func:`check_label`."""
+    spans: list[Span] = []
+    for n, label in enumerate(labels):
+        check_label(label, labels[n - 1] if n else "O")
+        if label.startswith("B-"):
+            spans.append(Span(n, n + 1, label[2:]))
+        elif label != "O":
+            spans[-1] = spans[-1]._replace(end=n + 1)
+    return spans
+
+
+def check_label(label: str, before: str) -> None:
+    """Check that a label is BIO; ``before`` is the label of the word before, ``O`` at the beginning.
+
+    Raises:
+        InputError: it is not.
+    """
+    if label != "O" and (label[:2] not in ("B-", "I-") or len(label) < 3):
+        raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
+    if label.startswith("I-") and before[2:] != label[2:]:
+        raise InputError(
+            f"label {shown(label)} after {shown(before)}: expected B-{printable(label[2:], 80)} where a span begins; "
+            f"convert the labels to BIO (IOB2)"
+        )
+
+
+def labels_of(spans: Iterable[Span | None], size: int) -> list[str]:
+    """The BIO labels of ``size`` words; None is no span."""
+    labels = ["O"] * size
+    for span in spans:
+        if span is not None:
+            labels[span.start : span.end] = [f"B-{span.type}"] + [f"I-{span.type}"] * (span.end - span.start - 1)
+    return labels
+
+
+def project_spans(
+    spans: Sequence[Span],
+    links: WeightedLinks,
+    sizes: tuple[int, int],
+    words: tuple[Words, Words] | None = None,
+    gaps: Gaps = "best",
+) -> list[Span | None]:
+    """The counterpart of each source span, None for one without; as :func:`project_labels`.
+
+    Args:
+        spans: disjoint, in any order.
+        links: as there.
+        sizes: the numbers of source and target words.
+        words: as there.
+        gaps: as there.
+    """
+    weights = _checked(links, sizes)
+    if words is not None and tuple(map(len, words)) != sizes:
+        raise InputError(f"{len(words[0])} and {len(words[1])} words, but links of {sizes[0]} and {sizes[1]} words")
+    target = _Target(spans, weights, sizes[1], gaps)
+    first = {k: run for k in range(len(spans)) if (run := target.best_run(k)) is not None}
+    linked = _linked_words(weights)
+    counterparts: list[Span | None] = [None] * len(spans)
+    for k in sorted(first, key=lambda k: -first[k].weight):
+        run = target.best_run(k)  # of the words that are left
+        if run is not None:
+            start, end = run.start, run.end
+            if words is not None:
+                start, end = _trimmed(spans[k], start, end, linked, words)
+            target.take(start, end)
+            counterparts[k] = Span(start, end, spans[k].type)
+    return counterparts
+
+
+def _checked(links: WeightedLinks, sizes: tuple[int, int]) -> Mapping[Link, float]:
+    """The weight of each link."""
+    weights = links if isinstance(links, Mapping) else dict.fromkeys(links, 1.0)
+    for (i, j), weight in weights.items():
+        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
+            raise InputError(
+                f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; give the words "
+                f"that were aligned"
+            )
+        if not 0 <= weight <= 1 + _ROUNDING:  # nor is NaN
+            raise InputError(
+                f"link {i}-{j} has the confidence {weight}: expected 0 to 1; scale them, or drop them with align-eval "
+                f"convert --to pharaoh"
+            )
+    return weights
+
+
+class _Run(NamedTuple):
+    """Target words ``start`` to ``end`` - 1, and how much speaks for them."""
+
+    weight: float
+    start: int
+    end: int
+
+
+class _Target:
+    """The words of the target sentence: what speaks for each span, and what is taken.
+
+    Args:
+        spans: of the source.
+        weights: of the links.
+        size: the number of target words.
+        gaps: as in :func:`project_labels`.
+    """
+
+    def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int, gaps: Gaps) -> None:
+        self._gaps = gaps
+        self._taken = bytearray(size)
+        #: for each span: target word -> weight of its links to the span
+        self._inside = [defaultdict[int, float](float) for _ in spans]
+        self._outside = [0.0] * size
+        owners = {i: k for k, span in enumerate(spans) for i in range(span.start, span.end)}
+        costs = [0.0] * size
+        for (i, j), weight in sorted(weights.items()):  # sorted: sums do not depend on the order of the links
+            owner = owners.get(i)
+            if owner is None:
+                weight *= OUTSIDE
+                self._outside[j] += weight
+            elif weight:
+                self._inside[owner][j] += weight
+            costs[j] += weight
+        #: cost of the words before each word, of those not linked to the span
+        self._costs = [0.0]
+        for cost in costs:
+            self._costs.append(self._costs[-1] + max(cost, GAP))
+
+    def best_run(self, k: int) -> _Run | None:
+        """The run of free words of span ``k``, None if nothing speaks for one; of equal ones the first."""
+        best: _Run | None = None
+        current: _Run | None = None
+        for j in sorted(j for j in self._inside[k] if not self._taken[j]):
+            weight = self._inside[k][j] - (self._outside[j] if self._gaps == "best" else 0)
+            bridged = None if current is None else self._bridged(current, j)
+            current = _Run(weight, j, j + 1) if bridged is None else _Run(bridged.weight + weight, bridged.start, j + 1)
+            if best is None or current.weight > best.weight:
+                best = current
+        return None if best is None or best.weight <= 0 else best
+
+    def _bridged(self, run: _Run, j: int) -> _Run | None:
+        """The run up to word ``j``, None where a new one that begins there is better."""
+        if self._taken.find(1, run.end, j) >= 0 or (self._gaps == "run" and run.end < j):
+            return None
+        cost = self._costs[j] - self._costs[run.end] if self._gaps == "best" else 0.0
+        return run._replace(weight=run.weight - cost, end=j) if run.weight > cost else None
+
+    def take(self, start: int, end: int) -> None:
+        """Keep words from other spans."""
+        self._taken[start:end] = bytes([1]) * (end - start)
+
+
+def _linked_words(links: Iterable[Link]) -> dict[int, list[int]]:
+    """Source word -> its target words."""
+    linked = defaultdict[int, list[int]](list)
+    for i, j in links:
+        linked[i].append(j)
+    return linked
+
+
+def _trimmed(
+    span: Span, start: int, end: int, linked: Mapping[int, Sequence[int]], words: tuple[Words, Words]
+) -> tuple[int, int]:
+    """The borders of a run after rule 4."""
+    source, target = words
+    sources = defaultdict[int, set[int]](set)  # target word -> linked source words of the span
+    for i in range(span.start, span.end):
+        for j in linked.get(i, ()):
+            sources[j].add(i)
+    own = set(source[span.start : span.end])
+    run = list(range(start, end))
+    for border in (span.start, span.end - 1):  # first from the left, then the run reversed
+        if not _is_punctuation(source[border]):
+            marks = _leading(_is_punctuation(target[j]) and target[j] not in own for j in run)
+            run = run[marks:] or run
+        small = _leading(target[j].islower() or _is_punctuation(target[j]) for j in run)
+        dropped, kept = run[:small], run[small:]
+        covered = set().union(*(sources[j] for j in kept))
+        if kept and all(target[j] not in own and sources[j] <= covered for j in dropped):
+            run = kept
+        run.reverse()
+    return run[0], run[-1] + 1
+
+
+def _leading(flags: Iterable[bool]) -> int:
+    """How many are true before the first that is not."""
+    return sum(1 for _ in takewhile(bool, flags))
+
+
+def _is_punctuation(word: str) -> bool:
+    return not any(map(str.isalnum, word))

@@ -1,0 +1,83 @@
+"""What an alignment carries over to the translation: inline markup, and labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import unescape
+
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.report.alignment_view import Alignment
+from alignment_eval.transfer.labels import project_labels
+from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
+
+#: What looks like a tag in a line whose markup is damaged.
+_TAG = re.compile(r"</?[A-Za-z!?][^<>]*>")
+
+
+def check_syntax(syntax: str) -> Syntax:
+    """The syntax of this name; raises UsageError if there is none."""
+    if syntax not in ("xml", "html"):
+        raise UsageError(f"syntax {syntax}: choose xml or html")
+    return "xml" if syntax == "xml" else "html"
+
+
+def plain_text(line: str, syntax: Syntax, name: str = "", keep_going: bool = False) -> str:
+    """A line without its markup, which is what a model reads.
+
+    Args:
+        line: the line.
+        syntax: ``xml`` or ``html``.
+        name: of the line, for messages; empty: the caller adds it.
+        keep_going: drop what looks like a tag if the markup is damaged.
+
+    Raises:
+        InputError: the markup is damaged.
+    """
+    try:
+        return parse_markup(line, syntax).text
+    except InputError as error:
+        if keep_going:
+            return unescape(_TAG.sub("", line))
+        raise InputError(f"{name}: {error}") if name else error from error
+
+
+def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) -> str:
+    """The target line with the markup of the source line (alignment_eval.transfer.markup).
+
+    Args:
+        source: the source line, with markup.
+        alignment: of the source line without markup and of the target line.
+        syntax: ``xml`` or ``html``.
+        name: of the target line, for messages.
+
+    Raises:
+        InputError: the markup is damaged, or the target has markup already.
+    """
+    links = alignment.confidences or alignment.links
+    spans = alignment.source_spans, alignment.target_spans
+    try:
+        return transfer_markup(parse_markup(source, syntax), spans[0], alignment.target, spans[1], links)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def with_labels(labels: Sequence[str], alignment: Alignment, name: str) -> list[tuple[str, str]]:
+    """The words of the target, each with its BIO label (alignment_eval.transfer.labels).
+
+    Args:
+        labels: of the source words.
+        alignment: of the sentence pair.
+        name: of the labels, for messages.
+
+    Raises:
+        InputError: there is not one label for each source word, or a label is not BIO.
+    """
+    source, target = alignment.source_words, alignment.target_words
+    if len(labels) != len(source):
+        raise InputError(f"{name}: {len(labels)} labels, but the source has {len(source)} words: expected one for each")
+    links = alignment.confidences or alignment.links
+    try:
+        return list(zip(target, project_labels(labels, links, len(target), (source, target))))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error

@@ -1,0 +1,107 @@
+"""Translates lines by fairseq's own beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq_norm_plugin.aligner.aligner import length_batches
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.capture.capturing import one_thread
+from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps
+from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
+from fairseq_norm_plugin.process import enough_threads
+from fairseq_norm_plugin.text.ids import SourceAndTarget, count_tokens, lengths_of
+from fairseq_norm_plugin.text.tokens import Vocabulary
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation.
+
+    Attributes:
+        text: the line, as fairseq-generate prints it (D-); empty if the source was not translated.
+        score: the model's score: mean log probability of a token, base e; None if the source was not translated.
+    """
+
+    text: str = ""
+    score: float | None = None
+
+
+class Translator:
+    """Translates by the models of one direction.
+
+    Args:
+        models: the models of an ensemble.
+        direction: the same models, with their text pipelines.
+        vocabulary: of the target.
+    """
+
+    def __init__(self, models: Sequence[Any], direction: Direction, vocabulary: Vocabulary) -> None:
+        self._models = models
+        self._direction = direction
+        self._vocabulary = vocabulary
+
+    def translate(
+        self,
+        sources: Sequence[str],
+        beam: int,
+        max_tokens: int,
+        progress: Callable[[int], object] = lambda _: None,
+    ) -> list[Translation]:
+        """The best translation of each line, in their order.
+
+        A line without words, or one that is longer than the models take, gets an empty translation.
+
+        Args:
+            sources: raw lines.
+            beam: beam size.
+            max_tokens: tokens of a batch, pads included.
+            progress: called with the number of lines after each batch.
+        """
+        pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
+        pairs: dict[int, SourceAndTarget] = {}
+        for id_, line in enumerate(map(pipeline.read, sources)):
+            if line and len((side := self._direction.encode_side(line, 0)).ids) <= limit:
+                pairs[id_] = side, None
+        found = [Translation()] * len(sources)
+        progress(len(sources) - len(pairs))
+        for ids in length_batches(lengths_of(pairs), max_tokens):
+            batch = {id_: pairs[id_] for id_ in ids}
+            sample = self._direction.sample(batch)
+            for id_, (best, *_) in zip(sample["id"].tolist(), self.search(batch, sample, beam)):
+                found[id_] = Translation(self._text(best["tokens"].tolist()), float(best["score"]))
+            progress(len(ids))
+        return found
+
+    def search(
+        self,
+        pairs: Mapping[int, SourceAndTarget],
+        sample: dict[str, Any],
+        beam: int,
+        recorded: RecordedMaps | None = None,
+    ) -> Hypotheses:
+        """The hypotheses of fairseq's beam search for each source of a batch, best first.
+
+        Args:
+            pairs: the batch.
+            sample: the same, collated (:meth:`Direction.sample`).
+            beam: beam size.
+            recorded: what the hypotheses carry of the maps.
+        """
+        frames, dictionary = self._direction.frames, self._vocabulary.dictionary
+        eos = frames.target.after[-1]
+        source = sample["net_input"]["src_tokens"]
+        forced = source.new_tensor(frames.target.before).expand(len(source), -1) if frames.target.before else None
+        first = None if frames.first == eos else frames.first
+        threads = enough_threads(self._models, count_tokens(pairs))
+        with threads, one_thread(self._models):  # a generator sets its beam on the models
+            generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
+            generator.recorded = recorded
+            return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        vocabulary = self._vocabulary
+        tokens = [vocabulary.dictionary[number] for number in ids if number not in vocabulary.specials]
+        return self._direction.pipelines[1].raw(tokens)

@@ -1,0 +1,179 @@
+"""Where the text that a model reads comes from: the characters of the raw line behind each of its characters."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Characters of a line, counted in code points from 0; the end is exclusive.
+Span = tuple[int, int]
+
+#: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
+_WORD = re.compile(r"[^ \t\n\r\v\f]+")
+#: Names of characters of scripts that are written without blanks between words.
+_UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
+#: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.
+_CUT_OUT = re.compile(r"@(\W)@")
+#: How far behind its neighbour a token is looked for once a tokenizer has rewritten the token between them.
+_NEAR = 100
+
+
+@dataclass(frozen=True, eq=False)
+class TracedText:
+    """Text that was made from a raw line.
+
+    Attributes:
+        text: the text.
+        starts: where in the raw line what became each character begins, int32 [len(text)].
+        ends: where it ends; equal to the start for a character that was inserted, such as a blank.
+    """
+
+    text: str
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, raw: str) -> TracedText:
+        """The raw line itself."""
+        places = np.arange(len(raw) + 1, dtype=np.int32)
+        return cls(raw, places[:-1], places[1:])
+
+    def lowercased(self) -> TracedText:
+        """The text in lower case, in which some characters become two."""
+        text = self.text.lower()
+        if len(text) == len(self.text):
+            return TracedText(text, self.starts, self.ends)
+        parts = [character.lower() for character in self.text]
+        counts = [len(part) for part in parts]
+        return TracedText("".join(parts), np.repeat(self.starts, counts), np.repeat(self.ends, counts))
+
+    def span(self, start: int, end: int) -> Span:
+        """The span of the raw line that ``text[start:end]`` comes from."""
+        if end > start:
+            return int(self.starts[start]), int(self.ends[end - 1])
+        place = int(self.starts[start]) if start < len(self.starts) else int(self.ends[-1]) if len(self.ends) else 0
+        return place, place
+
+    def tokens(self) -> list[Span]:
+        """The spans of the raw line of the tokens that blanks separate; without tokens that come from nothing."""
+        spans = (self.span(start, end) for start, end in blank_spans(self.text))
+        return [span for span in spans if span[1] > span[0]]
+
+
+def blank_spans(text: str) -> list[Span]:
+    """The words that blanks separate."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def character_spans(text: str) -> list[Span]:
+    """The characters of scripts without blanks between words; what else stands together is one word.
+
+    A combining character belongs to the one before it.
+    """
+    spans: list[Span] = []
+    for start, end in blank_spans(text):
+        before = True  # whether the character before this one ends a word
+        for place in range(start, end):
+            joins = place > start and unicodedata.combining(text[place])
+            unspaced = is_unspaced(text[place])
+            if not joins and (before or unspaced):
+                spans.append((place, place + 1))
+            else:
+                spans[-1] = spans[-1][0], place + 1
+            before = before if joins else unspaced
+    return spans
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that puts no blanks between words."""
+    return character > "\u0dff" and _UNSPACED.match(unicodedata.name(character, "")) is not None
+
+
+def trace_tokens(raw: str, tokenized: str) -> TracedText:
+    """Find the tokens of a tokenizer in the raw line that it has read.
+
+    A tokenizer inserts blanks, drops white space and control characters, escapes characters (``&amp;``) and marks
+    those that it cuts out of a word (``@-@``).  A token that it has rewritten in another way gets what lies between
+    its neighbours.
+
+    Args:
+        raw: the line.
+        tokenized: what the tokenizer made of it; blanks separate the tokens.
+    """
+    starts = np.zeros(len(tokenized), dtype=np.int32)
+    ends = np.zeros(len(tokenized), dtype=np.int32)
+    end = 0  # of the token before, in the raw line
+    lost: list[Span] = []  # tokens since then that were not found
+
+    def fill_gap(until: int) -> None:
+        gap = raw[end:until]
+        first = end + len(gap) - len(gap.lstrip())
+        for number, (a, b) in enumerate(lost):  # the first takes all of it, so that no two spans overlap
+            starts[a:b] = first if number == 0 else until
+            ends[a:b] = max(first, end + len(gap.rstrip())) if number == 0 else until
+        lost.clear()
+
+    for a, b in blank_spans(tokenized):
+        places = _find(tokenized[a:b], raw, end, _NEAR if lost else 0)
+        if places is None:
+            lost.append((a, b))
+            continue
+        fill_gap(places[0])
+        if len(places) == b - a:
+            starts[a:b] = places
+            ends[a:b] = [place + 1 for place in places]
+        else:
+            starts[a:b], ends[a:b] = places[0], places[-1] + 1
+        end = places[-1] + 1
+    fill_gap(len(raw))
+    return TracedText(tokenized, *_with_blanks(tokenized, starts, ends))
+
+
+def _with_blanks(
+    text: str, starts: NDArray[np.int32], ends: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Put the blanks between tokens, which come from nothing, at the end of the token before them."""
+    blank = np.ones(len(text), dtype=bool)
+    for a, b in blank_spans(text):
+        blank[a:b] = False
+    before = np.maximum.accumulate(np.where(blank, 0, ends)) if len(text) else ends
+    return np.where(blank, before, starts), np.where(blank, before, ends)
+
+
+def _find(token: str, raw: str, start: int, near: int) -> list[int] | None:
+    """Where the characters of a token are in ``raw``, from ``start`` or up to ``near`` characters behind it on."""
+    for form in _forms(token):
+        for begin in range(start, min(start + near, len(raw)) + 1):
+            if near and (begin == len(raw) or raw[begin] != form[0]):
+                continue
+            if places := _places(form, raw, begin):
+                return places
+    return None
+
+
+def _forms(token: str) -> Iterator[str]:
+    """What a token may be in the raw line."""
+    if "&" in token and (plain := html.unescape(token)) != token:
+        yield plain
+    if cut_out := _CUT_OUT.fullmatch(token):
+        yield cut_out[1]
+    yield token
+
+
+def _places(form: str, raw: str, at: int) -> list[int] | None:
+    """Where each character of ``form`` is in ``raw`` from ``at`` on, with nothing but dropped characters between."""
+    places = []
+    for character in form:
+        while at < len(raw) and raw[at] != character and (raw[at].isspace() or unicodedata.category(raw[at]) == "Cc"):
+            at += 1
+        if at == len(raw) or raw[at] != character:
+            return None
+        places.append(at)
+        at += 1
+    return places

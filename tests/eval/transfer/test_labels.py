@@ -1,0 +1,209 @@
+"""The rules of alignment_eval/transfer/labels.py, one by one, and what holds for all labels and links."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.transfer.labels import (
+    GAP,
+    GAPS,
+    OUTSIDE,
+    Span,
+    labels_of,
+    project_labels,
+    project_spans,
+    spans_of,
+)
+from tests.facts import facts
+
+TYPES = ("PER", "LOC")
+
+
+def links_of(text: str) -> dict[tuple[int, int], float]:
+    """``links_of("0-1:.5 2-2")``."""
+    found = {}
+    for link in text.split():
+        pair, _, weight = link.partition(":")
+        i, j = pair.split("-")
+        found[int(i), int(j)] = float(weight or 1)
+    return found
+
+
+def projected(labels: str, links: str, target: str | int, source: str = "", **options) -> str:
+    """Types and borders of the target words: ``B-PER I-PER`` as ``P p``; a word of no span is ``-``."""
+    short = {"P": "B-PER", "p": "I-PER", "L": "B-LOC", "l": "I-LOC", "-": "O"}
+    long = [short[label] for label in labels.split()]
+    words = (source.split(), target.split()) if isinstance(target, str) else None
+    size = len(words[1]) if words else target
+    found = project_labels(long, links_of(links), size, words, **options)
+    letters = {label: letter for letter, label in short.items()}
+    return " ".join(letters[label] for label in found)
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        ("0-0 1-1", "P p - - -"),
+        ("0-3 1-2", "- - P p -"),
+        ("0-0 1-2", "P p p - -"),  # a word without links between
+        ("0-0:.9 1-4:.8", "P - - - -"),  # three cost more than the second link
+        ("0-0:.9 1-2 2-1:.5", "P p p - -"),
+        ("0-0 1-2:.3 2-1:.9", "P - - - -"),
+        ("0-0:.3 1-2 2-1:.9", "- - P - -"),
+        ("0-2 2-2", "- - P - -"),  # a tie
+        ("0-2:.5 2-2:.9", "- - - - -"),
+        ("2-2", "- - - - -"),
+        ("", "- - - - -"),
+        ("0-0:0 1-3", "- - - P -"),
+    ],
+)
+def test_the_run_for_which_most_speaks(links: str, expected: str) -> None:
+    assert projected("P p -", links, 5) == expected
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"), [("best", "P p - - - -"), ("fill", "P p p p p p"), ("run", "P p - - - -")]
+)
+def test_gaps(gaps: str, expected: str) -> None:
+    assert projected("P p -", "0-0 1-1 1-5 2-2 2-3", 6, gaps=gaps) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "links", "expected"),
+    [
+        ("P P p", "0-0 1-1 2-2", "P P p -"),  # of one type, next to each other
+        ("P L", "0-1 1-0", "L P - -"),
+        ("P L", "0-0:.9 1-0:.8 1-1", "L l - -"),  # the stronger run first
+        ("P L", "0-0 0-2 1-1:.6 1-3:.5", "P p p L"),
+        ("P L l", "0-0:.8 0-3:.8 1-1 2-2", "P L l -"),  # never across a taken word
+    ],
+)
+def test_spans_do_not_share_words(labels: str, links: str, expected: str) -> None:
+    assert projected(labels, links, 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "source", "links", "target", "expected"),
+    [
+        ("P", "Tirols", "0-0 0-1", "of Tyrol", "- P"),
+        ("P", "Tirolprogramm", "0-0 0-1", "Tyrol programme", "P -"),
+        ("P p", "tiroler Bergland", "0-0 1-1", "mountainous Tyrol", "P p"),  # the only link of a source word
+        ("P", "rathaus", "0-0 0-1 0-2", "the town hall", "P p p"),  # no capitals
+        ("P", "Tirol", "0-0 0-1", '" Tyrol', "- P"),
+        ("P p", '" Tirol', "0-0 1-1", '" Tyrol', "P p"),
+        ("P", "Tirol", "0-0", '"', "P"),
+        ("P", "Ziel-1-Gebiete", "0-0 0-1 0-2", "Objective 1 areas", "P p -"),
+        ("P p", "van Tirol", "0-0 0-1 1-0 1-1", "van Tyrol", "P p"),  # the same word on both sides
+        ("P p p", "Almwirtschaft von Tirol", "0-2 0-3 1-1 2-0", "Tyrol 's alpine farming", "P p p p"),  # not one of two
+        ("P", "Nordtirol", "0-0 0-1 0-2", "north of Tyrol", "- - P"),
+    ],
+)
+def test_borders(labels: str, source: str, links: str, target: str, expected: str) -> None:
+    assert projected(labels, links, target, source) == expected
+    untrimmed = projected(labels, links, len(target.split()))
+    assert untrimmed.count("-") == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "links", "message"),
+    [
+        (["I-PER"], "", "'I-PER' after 'O' … B-PER"),
+        (["B-PER", "I-LOC"], "", "'I-LOC' after 'B-PER' … B-LOC"),
+        (["B-"], "", "'B-' … expected O, B-TYPE or I-TYPE"),
+        (["E-PER"], "", "'E-PER' … BIO"),
+        ([""], "", "''"),
+        (["O"], "1-0", "link 1-0 … 1 and 2 words"),
+        (["O"], "0-2", "link 0-2 … 1 and 2 words"),
+        (["O"], "0-0:1.5", "link 0-0 … 1.5 … 0 to 1"),
+        (["O"], "0-0:nan", "link 0-0 … nan … 0 to 1"),
+    ],
+)
+def test_bad_input(labels: list[str], links: str, message: str) -> None:
+    with pytest.raises(InputError, match=facts(message)):
+        project_labels(labels, links_of(links), 2)
+
+
+def test_negative_links_and_words_that_do_not_fit() -> None:
+    with pytest.raises(InputError, match="link -1-0"):
+        project_labels(["O"], {(-1, 0)}, 1)
+    with pytest.raises(InputError, match="1 and 2 words, but links of 1 and 1"):
+        project_labels(["O"], [], 1, (["a"], ["b", "c"]))
+
+
+@st.composite
+def labels(draw: st.DrawFn, most: int = 8) -> list[str]:
+    size = draw(st.integers(0, most))
+    spans, end = [], 0
+    while end < size:
+        length = draw(st.integers(1, size - end))
+        spans.append(draw(st.sampled_from((None, *TYPES))) and Span(end, end + length, draw(st.sampled_from(TYPES))))
+        end += length
+    return labels_of(spans, size)
+
+
+@st.composite
+def sentence_pairs(draw: st.DrawFn):
+    """Labels, links with weights in tenths, the number of target words, words of both sides."""
+    given_labels = draw(labels())
+    size = draw(st.integers(0, 8))
+    pairs = list(itertools.product(range(len(given_labels)), range(size)))
+    links = draw(st.dictionaries(st.sampled_from(pairs), st.integers(0, 10).map(lambda n: n / 10))) if pairs else {}
+    sides = [
+        draw(st.lists(st.sampled_from(("A", "b", ",")), min_size=n, max_size=n)) for n in (len(given_labels), size)
+    ]
+    return given_labels, links, size, draw(st.sampled_from((None, tuple(sides))))
+
+
+@given(sentence_pairs(), st.sampled_from(GAPS))
+def test_what_always_holds(pair, gaps) -> None:
+    given_labels, links, size, words = pair
+    found = project_labels(given_labels, links, size, words, gaps)
+    assert len(found) == size
+    before, after = spans_of(given_labels), spans_of(found)  # valid BIO, or this raises
+    for type_ in TYPES:
+        assert sum(span.type == type_ for span in after) <= sum(span.type == type_ for span in before)
+    in_order = project_labels(given_labels, dict(sorted(links.items(), reverse=True)), size, words, gaps)
+    assert in_order == found
+
+
+@given(labels(12), st.booleans(), st.sampled_from(GAPS), st.randoms(use_true_random=False))
+@example(["B-PER", "B-PER", "I-PER"], True, "best", None)
+def test_a_sentence_linked_to_itself_keeps_its_labels(given_labels, cased, gaps, random) -> None:
+    words = [random.choice(("A", "b", ",")) if random else "A" for _ in given_labels]
+    links = {(n, n) for n in range(len(given_labels))}
+    assert project_labels(given_labels, links, len(words), (words, words) if cased else None, gaps) == given_labels
+
+
+@given(sentence_pairs())
+def test_one_span_takes_the_best_of_all_runs(pair) -> None:
+    """Rule 2, written out for every run of words."""
+    given_labels, links, size, _ = pair
+    span = next(iter(spans_of(given_labels)), None)
+    if span is None:
+        return
+    inside, outside = ([sum(links.get((i, j), 0) for i in side) for j in range(size)] for side in _sides(span, pair))
+
+    def weight(start: int, end: int) -> float:
+        return sum(
+            inside[j] - OUTSIDE * outside[j] if inside[j] else -max(GAP, OUTSIDE * outside[j])
+            for j in range(start, end)
+        )
+
+    runs = [(s, e) for s in range(size) for e in range(s + 1, size + 1) if inside[s] and inside[e - 1]]
+    best = max((weight(*run) for run in runs), default=0)
+    (found,) = project_spans([span], links, (len(given_labels), size))
+    if found is None:
+        assert best <= 1e-9
+    else:
+        assert weight(found.start, found.end) == pytest.approx(best)
+        assert found.type == span.type
+
+
+def _sides(span: Span, pair) -> tuple[list[int], list[int]]:
+    inside = list(range(span.start, span.end))
+    return inside, [i for i in range(len(pair[0])) if i not in inside]

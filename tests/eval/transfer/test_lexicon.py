@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.errors import InputError
+from alignment_eval.transfer.lexicon import bilingual_lexicon
+
+
+def test_counts_and_figures_of_a_small_text() -> None:
+    pairs = [
+        (["das", "haus"], ["the", "house"], {(0, 0), (1, 1)}),
+        (["das", "heim"], ["the", "home"], {(0, 0), (1, 0), (1, 1)}),
+    ]
+    assert bilingual_lexicon(pairs) == [
+        ("das", "the", 2, 1, 2 / 3, 4 / 5),
+        ("haus", "house", 1, 1, 1, 1),
+        ("heim", "home", 1, 1 / 2, 1, 2 / 3),
+        ("heim", "the", 1, 1 / 2, 1 / 3, 2 / 5),
+    ]
+    assert bilingual_lexicon(pairs, min_count=2) == bilingual_lexicon(pairs)[:1]
+    assert bilingual_lexicon([]) == []
+
+
+PAIRS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("abc"), min_size=3, max_size=3),
+        st.lists(st.sampled_from("xyz"), min_size=3, max_size=3),
+        st.frozensets(st.tuples(st.integers(0, 2), st.integers(0, 2))),
+    )
+)
+
+
+@given(PAIRS)
+def test_figures_are_those_of_a_list_of_links(pairs) -> None:
+    linked = [(source[i], target[j]) for source, target, links in pairs for i, j in links]
+    counts = Counter(linked)
+    sources, targets = (Counter(word) for word in zip(*linked)) if linked else (Counter(), Counter())
+    entries = bilingual_lexicon(pairs)
+    assert {(entry.source, entry.target): entry.links for entry in entries} == counts
+    assert [entry[:3] for entry in entries] == sorted(
+        (entry[:3] for entry in entries), key=lambda row: (-row[2], *row[:2])
+    )
+    for entry in entries:
+        s, t = sources[entry.source], targets[entry.target]
+        assert (entry.p_target, entry.p_source) == (entry.links / s, entry.links / t)
+        assert entry.dice == pytest.approx(float(Fraction(2 * entry.links, s + t)))
+
+
+@pytest.mark.parametrize("link", [(1, 0), (0, 2), (-1, 0)])
+def test_a_link_outside(link: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match=f"link {link[0]}-{link[1]} .* 1 and 2 words"):
+        bilingual_lexicon([(["a"], ["x", "y"], {link})])
