@@ -275,8 +275,15 @@ def transfer_markup(
         The translation with the tags of the source; ``& < >`` of it are escaped.
 
     Raises:
-        InputError: the target has a tag of the source already; without file and line.
+        InputError: the target has a tag of the source already, or a link is between words that there are not; without
+            file and line.
     """
+    for i, j in links:
+        if not (0 <= i < len(source_spans) and 0 <= j < len(target_spans)):
+            raise InputError(
+                f"found the link {i}-{j}; expected links between {len(source_spans)} source and {len(target_spans)} "
+                "target words, from 0; align these very lines"
+            )
     for element in source.elements:
         for tag in filter(None, (element.opening, element.closing)):
             if tag in target and tag not in source.text:

@@ -28,6 +28,7 @@ class Unit:
         text: its characters, case-folded.
         kind: :data:`WORD`, :data:`QUOTE`, :data:`STOP`, or the mark.
         capital: it begins with a capital letter.
+        whole: it is no part of a word that was cut between letters.
         word: the word that it is in, as an index of the words of the line; None: it is in none.
     """
 
@@ -36,6 +37,7 @@ class Unit:
     text: str
     kind: str
     capital: bool
+    whole: bool
     word: int | None
 
 
@@ -61,14 +63,22 @@ def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> lis
     character before it.
     """
     word_of = {at: index for index, (start, end) in enumerate(words) for at in range(start, end)}
-    borders = {0, len(text), *cuts}
+    borders = {0, len(text)}
     for at in range(1, len(text)):
         same_word = word_of.get(at - 1) == word_of.get(at)
         if not (same_word and _joined(text, at)):
             borders.add(at)
-    places = sorted(borders)
+    places = sorted(borders.union(cuts))
     return [
-        Unit(start, end, piece.casefold(), _kind(piece[0]), piece[0].isupper(), word_of.get(start))
+        Unit(
+            start,
+            end,
+            piece.casefold(),
+            _kind(piece[0]),
+            piece[0].isupper(),
+            borders.issuperset((start, end)),
+            word_of.get(start),
+        )
         for start, end in pairwise(places)
         if (piece := text[start:end]) and not piece.isspace()
     ]
@@ -209,6 +219,6 @@ def _equal_pairs(source: Sequence[Unit], target: Sequence[Unit], links: Sequence
 def _units_of_texts(units: Sequence[Unit]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for index, unit in enumerate(units):
-        if unit.kind == WORD:
+        if unit.kind == WORD and unit.whole:
             found.setdefault(unit.text, []).append(index)
     return found

@@ -99,6 +99,25 @@ def test_a_line_moved_onto_itself_stays_as_it_is_up_to_blanks_beside_tags(marked
     assert without_blanks_beside_tags(output) == without_blanks_beside_tags(line)
 
 
+@given(
+    st.lists(st.sampled_from([*"<>/!?-&;ab ='\"", "<b>", "</b>", "<!--", "-->", "<br>", "<A b='", "&lt;"])),
+    st.booleans(),
+)
+def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
+    line, syntax = "".join(parts), "html" if is_html else "xml"
+    try:
+        source = parse_markup(line, syntax)
+    except InputError:
+        return
+    spans = words(source.text)
+    try:
+        output = transfer_markup(source, spans, source.text, spans, {(i, i) for i in range(len(spans))})
+    except InputError:
+        return  # its text has tags, too
+    again = parse_markup(output, syntax)
+    assert (again.text, outline(again)) == (source.text, outline(source))
+
+
 @given(TEXTS)
 def test_without_tags_the_output_is_the_escaped_target(target):
     assert moved("plain", target, "") == escape(target, quote=False)
@@ -126,21 +145,33 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param(
             "<b>One word.</b> Two here.", "<b>Ein Wort.</b> Zwei hier.", "0-0 1-1 3-3 4-4 0-3", None, id="one sentence"
         ),
-        pytest.param("a<br/>b", "c <br/>d", "0-0 1-1", "c<br/> d", id="a tag alone touches the word that it touched"),
+        pytest.param("a<br/> b", "c d", "0-0 1-1", "c<br/> d", id="a tag alone touches the word that it touched"),
         pytest.param("a <br/>b", "c d", "0-0 1-1", "c <br/>d", id="a tag alone, on the other side"),
         pytest.param("a <i></i> b c", "d e f", "0-0 1-1 2-2", "d <i></i>e f", id="an element without words"),
         pytest.param("<b>f</b>ull", "full <b>f</b>ull", "0-1", "full <b>f</b>ull", id="inside an equal word"),
         pytest.param("<b>in</b>side it", "es darin", "0-1 1-0", "es <b>darin</b>", id="inside another word"),
-        pytest.param("<i>A</i><b>B</b><u>C</u>", "x", "", None, id="fewer words than elements"),
+        pytest.param("take <b>hill</b>", "nimm da <b>berg</b>", "0-0 1-2", None, id="a short word without links"),
+        pytest.param("<b>it is</b>", "<b>das, was ist!</b>", "0-0", None, id="all words of the line"),
+        pytest.param("aa <b>bb</b> cc dd", "ee <b>ff</b> gg hh", "", None, id="no links: at the place of the source"),
+        pytest.param("a <b>Bb</b> c", "ee <b>Ff</b>", "", None, id="no links: a capital"),
+        pytest.param("aa <b>to do</b> bb cc", "pq rs tu <b>to do</b>", "", None, id="no links: the same words"),
+        pytest.param("a ; <br/>b", "x y; <br/>z", "", None, id="a tag alone, behind the same mark"),
+        pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
+        pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
+        pytest.param(
+            "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 1-1 2-4 3-2 4-3", None, id="full stops"
+        ),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
     """Without an expected output, the target's tags are those expected."""
-    output = moved(line, re.sub(r"<[^>]*>", "", target), links)
-    if line.count("<u>"):
-        assert re.sub(r"<[^>]*>", "", output) == target
-    else:
-        assert output == (expected or target)
+    assert moved(line, re.sub(r"<[^>]*>", "", target), links) == (expected or target)
+
+
+def test_fewer_words_than_elements_leave_elements_without_words():
+    output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
+    assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
+    assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
 
 
 def test_of_discontinuous_links_an_element_has_the_most_inside_and_the_least_outside():
@@ -152,6 +183,10 @@ def test_the_surer_link_decides():
     links = "0-0 0-1 1-0 1-1"
     assert moved("old <b>tree</b>", "Baum alt", links, confidences=[0.1, 0.8, 0.7, 0.2]) == "<b>Baum</b> alt"
     assert moved("old <b>tree</b>", "alter Baum", links, confidences=[0.8, 0.1, 0.2, 0.7]) == "alter <b>Baum</b>"
+
+
+def test_a_link_of_a_mark_counts_less_than_that_of_a_word():
+    assert moved("<b>up</b> !", "auf das", "0-0 1-0", confidences=[0.3, 1.0]) == "<b>auf</b> das"
 
 
 def test_names_and_numbers_equal_on_both_sides_are_linked_without_links():
@@ -172,7 +207,7 @@ def test_nested_elements_stay_nested():
 def test_entities_are_resolved_and_the_target_is_escaped():
     source = parse_markup("a &lt;&#98;&gt; &amp; <i>c</i>", "xml")
     assert source.text == "a <b> & c"
-    assert moved("<i>x</i> &amp;", "&amp; < x", "0-5") == "&amp;amp; &lt; <i>x</i>"
+    assert moved("<i>x</i> &amp;", "&amp; < x", "0-4") == "&amp;amp; &lt; <i>x</i>"
 
 
 def test_line_breaks_that_entities_name_are_blanks():
@@ -234,3 +269,10 @@ def test_a_target_that_has_a_tag_of_the_source_is_refused():
     with pytest.raises(InputError, match="</b>"):
         moved("<b>x</b>", "y</b>", "")
     assert moved("<b>&lt;b&gt; x</b>", "<b> y", "0-0 1-1 2-2 3-3") == "<b>&lt;b&gt; y</b>"
+
+
+@pytest.mark.parametrize("link", ["2-0", "0-1", "0--1"])
+def test_links_outside_the_lines_are_refused(link):
+    i, j = map(int, link.split("-", 1))
+    with pytest.raises(InputError, match=link):
+        transfer_markup(MarkedLine("a b", ()), [(0, 1), (2, 3)], "c", [(0, 1)], [(i, j)])
