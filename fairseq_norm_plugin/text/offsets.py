@@ -49,9 +49,8 @@ class TracedText:
         text = self.text.lower()
         if len(text) == len(self.text):
             return TracedText(text, self.starts, self.ends)
-        parts = [character.lower() for character in self.text]
-        counts = [len(part) for part in parts]
-        return TracedText("".join(parts), np.repeat(self.starts, counts), np.repeat(self.ends, counts))
+        counts = [len(character.lower()) for character in self.text]
+        return TracedText(text, np.repeat(self.starts, counts), np.repeat(self.ends, counts))
 
     def span(self, start: int, end: int) -> Span:
         """The span of the raw line that ``text[start:end]`` comes from."""
@@ -106,13 +105,25 @@ def trace_tokens(raw: str, tokenized: str) -> TracedText:
         raw: the line.
         tokenized: what the tokenizer made of it; blanks separate the tokens.
     """
+    traced, missed = _trace(raw, tokenized, escapes=True)
+    if missed and "&" in tokenized:  # a tokenizer that does not escape leaves the line's own &amp; as it is
+        plain, fewer = _trace(raw, tokenized, escapes=False)
+        return plain if fewer < missed else traced
+    return traced
+
+
+def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
+    """:func:`trace_tokens`, and how much was not found: tokens, and characters of the line."""
     starts = np.zeros(len(tokenized), dtype=np.int32)
     ends = np.zeros(len(tokenized), dtype=np.int32)
     end = 0  # of the token before, in the raw line
     lost: list[Span] = []  # tokens since then that were not found
+    missed = 0
 
     def fill_gap(until: int) -> None:
+        nonlocal missed
         gap = raw[end:until]
+        missed += len(lost) + sum(not _is_dropped(character) for character in gap)
         first = end + len(gap) - len(gap.lstrip())
         for number, (a, b) in enumerate(lost):  # the first takes all of it, so that no two spans overlap
             starts[a:b] = first if number == 0 else until
@@ -120,7 +131,7 @@ def trace_tokens(raw: str, tokenized: str) -> TracedText:
         lost.clear()
 
     for a, b in blank_spans(tokenized):
-        places = _find(tokenized[a:b], raw, end, _NEAR if lost else 0)
+        places = _find(tokenized[a:b], raw, end, _NEAR if lost else 0, escapes)
         if places is None:
             lost.append((a, b))
             continue
@@ -132,7 +143,7 @@ def trace_tokens(raw: str, tokenized: str) -> TracedText:
             starts[a:b], ends[a:b] = places[0], places[-1] + 1
         end = places[-1] + 1
     fill_gap(len(raw))
-    return TracedText(tokenized, *_with_blanks(tokenized, starts, ends))
+    return TracedText(tokenized, *_with_blanks(tokenized, starts, ends)), missed
 
 
 def _with_blanks(
@@ -146,9 +157,9 @@ def _with_blanks(
     return np.where(blank, before, starts), np.where(blank, before, ends)
 
 
-def _find(token: str, raw: str, start: int, near: int) -> list[int] | None:
+def _find(token: str, raw: str, start: int, near: int, escapes: bool) -> list[int] | None:
     """Where the characters of a token are in ``raw``, from ``start`` or up to ``near`` characters behind it on."""
-    for form in _forms(token):
+    for form in _forms(token, escapes):
         for begin in range(start, min(start + near, len(raw)) + 1):
             if near and (begin == len(raw) or raw[begin] != form[0]):
                 continue
@@ -157,9 +168,9 @@ def _find(token: str, raw: str, start: int, near: int) -> list[int] | None:
     return None
 
 
-def _forms(token: str) -> Iterator[str]:
-    """What a token may be in the raw line."""
-    if "&" in token and (plain := html.unescape(token)) != token:
+def _forms(token: str, escapes: bool) -> Iterator[str]:
+    """What a token may be in the raw line, of a tokenizer that ``escapes`` or does not."""
+    if escapes and "&" in token and (plain := html.unescape(token)) != token:
         yield plain
     if cut_out := _CUT_OUT.fullmatch(token):
         yield cut_out[1]
@@ -170,10 +181,15 @@ def _places(form: str, raw: str, at: int) -> list[int] | None:
     """Where each character of ``form`` is in ``raw`` from ``at`` on, with nothing but dropped characters between."""
     places = []
     for character in form:
-        while at < len(raw) and raw[at] != character and (raw[at].isspace() or unicodedata.category(raw[at]) == "Cc"):
+        while at < len(raw) and raw[at] != character and _is_dropped(raw[at]):
             at += 1
         if at == len(raw) or raw[at] != character:
             return None
         places.append(at)
         at += 1
     return places
+
+
+def _is_dropped(character: str) -> bool:
+    """Whether tokenizers may drop a character: white space, control characters."""
+    return character.isspace() or unicodedata.category(character) == "Cc"

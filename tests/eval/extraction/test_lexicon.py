@@ -72,7 +72,7 @@ def slow_lexicon(pairs: list[Pair], passes: int, exponent: float) -> tuple[list[
 def random_text(seed: int, pairs: int = 4) -> list[Pair]:
     """Short pairs of few words, with rows and columns of zeros, and sides without a word."""
     rng = np.random.default_rng(seed)
-    found = []
+    found: list[Pair] = []
     for _ in range(pairs):
         source, target = (list(rng.choice(list(letters), rng.integers(0, 5))) for letters in ("abc", "xyz"))
         found.append(((source, target), rng.integers(0, 4, (len(target), len(source))).astype(np.float64)))

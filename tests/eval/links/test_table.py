@@ -1,39 +1,63 @@
-"""Alignments as a Parquet table."""
+"""Alignments with their text as rows."""
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fairseq_norm_plugin.text.alignment_table import row_numbers, write_table
 
-from alignment_eval.links.write import format_scored_line
-from fairseq_norm_plugin.text import alignment_table
+from alignment_eval.links import table
+from alignment_eval.links.table import json_line, row_numbers, write_table
+
+
+def rows(size: int) -> list[dict[str, Any]]:
+    """Rows as alignments have them, of random links."""
+    rng = random.Random(3)
+    found = []
+    for _ in range(size):
+        links = sorted({(rng.randrange(20), k) for k in range(rng.choice([0, 1, 5]))})
+        found.append(
+            {
+                "source": "a\u2028b \u00fc",
+                "target": "\U0001f600",
+                "source_spans": [[0, 1], [2, 3], [4, 5]],
+                "target_spans": [[0, 1]],
+                "links": [list(link) for link in links],
+                "confidences": None if links and rng.random() < 0.5 else [rng.random() ** 9 for _ in links],
+                "status": "ok" if links else "empty",
+                "score": rng.choice([None, -rng.random()]),
+            }
+        )
+    return found
 
 
 @pytest.mark.parametrize("group", [1, 4, 1000])
-def test_links_and_confidences(tmp_path, monkeypatch, group):
-    monkeypatch.setattr(alignment_table, "GROUP_ROWS", group)
-    rng = random.Random(3)
-    sentences = [{(rng.randrange(20), k): rng.random() ** 9 for k in range(rng.choice([0, 1, 5]))} for _ in range(11)]
-    write_table(tmp_path / "t", iter([("ok", format_scored_line(links)) for links in sentences]), row_numbers(11), True)
-    found = pq.read_table(tmp_path / "t").to_pydict()
-    assert found["id"] == list(range(11))
-    assert found["links"] == [" ".join(f"{i}-{j}" for i, j in sorted(links)) for links in sentences]
-    assert found["confidences"] == [[p for _, p in sorted(links.items())] for links in sentences]
+def test_a_table_has_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int) -> None:
+    monkeypatch.setattr(table, "GROUP_ROWS", group)
+    write_table(tmp_path / "t", iter(rows(11)), row_numbers(11))
+    found = pq.read_table(tmp_path / "t").to_pylist()
+    assert found == [{"id": number, **row} for number, row in enumerate(rows(11))]
 
 
-def test_links_without_confidences(tmp_path):
-    write_table(
-        tmp_path / "t", iter([("ok", "0-0 1-2"), ("empty", "")]), iter([pa.array(["x"]), pa.array(["y"])]), False
-    )
-    table = pq.read_table(tmp_path / "t")
-    assert table.to_pydict() == {
-        "id": ["x", "y"],
-        "links": ["0-0 1-2", ""],
-        "confidences": [None, None],
-        "status": ["ok", "empty"],
-    }
-    assert str(table.schema.field("confidences").type).startswith("list")
+def test_ids_and_types(tmp_path: Path) -> None:
+    """Batches of ids decide the row groups; the types do not depend on the rows."""
+    ids = [pa.array(["x"]), pa.array(["y", "z"])]
+    bare = {**rows(1)[0], "links": [], "confidences": None, "score": None}
+    write_table(tmp_path / "t", iter([bare] * 3), iter(ids))
+    written = pq.ParquetFile(tmp_path / "t")
+    assert written.num_row_groups == 2
+    found = written.read()
+    assert found["id"].to_pylist() == ["x", "y", "z"]
+    assert {name: found.schema.field(name).type for name in table.TYPES} == table.TYPES
+
+
+def test_a_line_of_json_is_one_line() -> None:
+    for row in rows(5):
+        line = json_line(row)
+        assert "\n" not in line
+        assert json.loads(line) == row

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from matplotlib import pyplot
 
@@ -15,10 +19,17 @@ from tests.drawn import meshes
 from tests.eval.report.view_pages import check_page, tables
 from tests.eval.report.view_pictures import picture_texts
 
-ONE = Alignment(("das", "haus", "das"), ("the", "house"), [(0, 0), (1, 1), (2, 0)], {(0, 0): 0.5, (1, 1): 1, (2, 0): 0})
-SYMMETRIZED = Alignment(("a", "b"), ("x", "y"), [(0, 0), (1, 0)])
-NONE = Alignment(("a",), ("x",), [])
-EMPTY = Alignment((), ("x",), [], status="empty")
+
+def aligned(source: str, target: str, *more: Any, **named: Any) -> Alignment:
+    """The alignment of two lines whose words are what blanks separate."""
+    spans = (tuple(match.span() for match in re.finditer(r"\S+", line)) for line in (source, target))
+    return Alignment(source, target, *spans, *more, **named)
+
+
+ONE = aligned("das haus das", "the  house", [(0, 0), (1, 1), (2, 0)], {(0, 0): 0.5, (1, 1): 1, (2, 0): 0})
+SYMMETRIZED = aligned("a b", "x y", [(0, 0), (1, 0)])
+NONE = aligned("a", "x", [])
+EMPTY = aligned("", "x", [], status="empty")
 ALL = Alignments([ONE, SYMMETRIZED, NONE, EMPTY])
 
 
@@ -62,8 +73,38 @@ def test_lines_and_repr() -> None:
     assert NONE.to_pharaoh(confidences=True) == EMPTY.to_pharaoh() == ""
     assert repr(ONE) == "Alignment('das haus das', 'the house', '0-0 1-1 2-0')"
     assert repr(EMPTY) == "Alignment('', 'x', status='empty')"
-    words = tuple("abcdefghij" * 9)
-    assert len(repr(Alignment(words, words, [(k, k) for k in range(90)]))) < 160
+    line = " ".join("abcdefghij" * 9)
+    assert len(repr(aligned(line, line, [(k, k) for k in range(90)]))) < 160
+
+
+def test_a_row_has_the_lines_and_where_their_words_are() -> None:
+    assert ONE.to_row() == {
+        "source": "das haus das",
+        "target": "the  house",
+        "source_spans": [[0, 3], [4, 8], [9, 12]],
+        "target_spans": [[0, 3], [5, 10]],
+        "links": [[0, 0], [1, 1], [2, 0]],
+        "confidences": [0.5, 1, 0],
+        "status": "ok",
+        "score": None,
+    }
+    assert (ONE.source_words, ONE.target_words) == (("das", "haus", "das"), ("the", "house"))
+    assert (SYMMETRIZED.to_row()["confidences"], NONE.to_row()["confidences"]) == (None, [])
+
+
+def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path: Path) -> None:
+    rows = [alignment.to_row() for alignment in ALL]
+    frame = ALL.to_frame()
+    assert list(frame.columns) == list(rows[0])
+    assert list(frame["source_spans"]) == [row["source_spans"] for row in rows]
+    ALL.to_jsonl(tmp_path / "hyp.jsonl")
+    assert [json.loads(line) for line in (tmp_path / "hyp.jsonl").read_text().splitlines()] == rows
+    ALL.to_parquet(tmp_path / "hyp.parquet")
+    numbered = [{"id": number, **row} for number, row in enumerate(rows)]
+    assert pq.read_table(tmp_path / "hyp.parquet").to_pylist() == numbered
+    for write in (ALL.to_jsonl, ALL.to_parquet):
+        with pytest.raises(InputError, match="already exists"):
+            write(next(tmp_path.glob(f"*{write.__name__[3:]}")))
 
 
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) -> None:

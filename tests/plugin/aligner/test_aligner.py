@@ -14,6 +14,7 @@ from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
+from tests.plugin.aligner.lines import pair_of
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
 REVERSE = FORWARD.with_maps(parse_maps("0.3"))
@@ -29,8 +30,11 @@ def pairs():
     rng = np.random.default_rng(5)
     lengths = {9: (4, 3), 0: (1, 1), 3: (0, 2), 7: (12, 9), 2: (3, 5), 8: (70, 2), 5: (12, 2)}
     return {
-        id_: tuple(
-            [f"w{word}" + ("@@" if word % 3 == 0 else "") for word in rng.integers(0, 30, length)] for length in sides
+        id_: pair_of(
+            *(
+                [f"w{word}" + ("@@" if word % 3 == 0 else "") for word in rng.integers(0, 30, length)]
+                for length in sides
+            )
         )
         for id_, sides in lengths.items()
     }
@@ -66,14 +70,16 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
         other = pair_map(maps_alone(directions[1], id_, (target, source), REVERSE), REVERSE)
         expected = align_pair((one, None if method.reverse is None else other), method)
         assert found[id_].links.links == expected.links.links
-    assert aligner.tokens["source"] == sum(len(pairs[id_][0]) for id_, pair in found.items() if pair.links is not None)
+    assert aligner.tokens["source"] == sum(
+        len(pairs[id_][0].given.split()) for id_, pair in found.items() if pair.links is not None
+    )
     assert not any(aligner.unknown.values())
 
 
 def test_a_pair_may_be_as_long_as_the_limits(make_direction):
     """64 positions hold 63 words and </s>."""
     words = [f"w{number % 30}" for number in range(64)]
-    pairs = [(words[:63], words[:63]), (words, words[:1]), (words[:1], words)]
+    pairs = [pair_of(words[:a], words[:b]) for a, b in ((63, 63), (64, 1), (1, 64))]
     found = Aligner(METHODS["one"], [make_direction(1)]).align([enumerate(pairs)])
     assert {pair.id: pair.status for pair in found} == {0: "ok", **dict.fromkeys((1, 2), "longer than 64 tokens")}
 
@@ -84,7 +90,7 @@ def maps_alone(direction, id_, pair, options):
 
 def test_unknown_subwords_are_counted(make_direction):
     aligner = Aligner(METHODS["one"], [make_direction(1)])
-    list(aligner.align([[(0, (["w1", "zz", "</s>"], ["w2", "w4"]))]]))
+    list(aligner.align([[(0, pair_of(["w1", "zz", "</s>"], ["w2", "w4"]))]]))
     assert dict(aligner.tokens) == {"source": 3, "target": 2}
     assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
     assert not aligner.unknown["target"]

@@ -14,6 +14,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.recorder import forced_maps
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
+from tests.plugin.aligner.lines import pair_of
 
 
 def words(count):
@@ -27,16 +28,19 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, tgt_dict):
     direction = Direction(models, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
     assert direction.limits == (20, 30)
     for source, target, fits in ((19, 29, True), (20, 29, False), (19, 30, False)):
-        assert direction.fits(direction.encode((words(source), words(target)))) == fits
+        assert direction.fits(direction.encode(pair_of(words(source), words(target)))) == fits
     exchanged = Direction([build(1)], (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
-    assert can_align((words(19), words(19)), [direction, exchanged])
-    assert not can_align((words(19), words(64)), [direction, exchanged])
-    assert not can_align((words(19), []), [direction])
-    pairs = [(words(1), words(2)), (words(1), words(2)), ([], words(2)), (words(1), words(3))]
+    assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
+    assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
+    assert not can_align(pair_of(words(19), []), [direction])
+    pairs = [pair_of(words(a), words(b)) for a, b in ((1, 2), (1, 2), (0, 2), (1, 3))]
     assert usable_pairs(pairs, [direction]) == [pairs[0], pairs[3]]
 
 
-PAIRS = {7: (["w3@@", "w1", "w2"], ["w4", "w6@@", "w5", "w7"]), 2: (["w2@@", "w1"], ["w2@@", "w3"])}
+PAIRS = {
+    7: pair_of(["w3@@", "w1", "w2"], ["w4", "w6@@", "w5", "w7"]),
+    2: pair_of(["w2@@", "w1"], ["w2@@", "w3"]),
+}
 
 
 def everything(direction, pair, kind):

@@ -9,12 +9,14 @@ import torch
 
 from alignment_eval.extraction.corpus import AlignedPair
 from fairseq_norm_plugin.aligner.separately import align_separately
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 
 class Failing:
     """An aligner that fails with a window that holds a bad word, and counts its windows."""
 
-    directions = (SimpleNamespace(pipelines=[SimpleNamespace(read=str.split)] * 2),)
+    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedPieces("none"))] * 2),)
 
     def __init__(self, error=None):
         self.error = error or ValueError("bad\x1b word")
@@ -24,8 +26,8 @@ class Failing:
         self.windows += 1
         for window in windows:
             for id_, (source, _) in window:
-                yield AlignedPair(id_, source)
-                if "bad" in source:
+                yield AlignedPair(id_, None)
+                if "bad" in source.words:
                     raise self.error
 
 
@@ -38,7 +40,8 @@ def test_pairs_that_fail(bad):
     assert list(found) == list(pairs)
     for id_, pair in found.items():
         failed = id_ - 5 in bad
-        assert (pair.id, pair.links) == (id_, None if failed else [f"w{id_ - 5}"])
+        assert (pair.source, pair.target, pair.links) == (*pairs[id_], [])
+        assert bool(pair.source_words) != failed
         assert pair.status == (r"failed: bad\x1b word" if failed else "ok")
 
 

@@ -26,7 +26,7 @@ def test_structures_of_released_checkpoints(tmp_path, name, capsys):
     pair = "w1 w2 w3", "w4 w5"
     assert model.maps(*pair).score == pytest.approx(scored(stock, *pair), abs=1e-5)
     alignment = model.align(*pair, profile="none")
-    assert (alignment.source, alignment.target, alignment.ok) == (("w1", "w2", "w3"), ("w4", "w5"), True)
+    assert (alignment.source, alignment.target, alignment.ok) == ("w1 w2 w3", "w4 w5", True)
 
 
 def test_an_ensemble(tmp_path):

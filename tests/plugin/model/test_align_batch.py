@@ -52,13 +52,17 @@ def test_the_links_are_those_of_the_lists(align, expected, kind):
     given = align(batch)
     assert isinstance(given, type(batch))
     found = lists(given)
-    assert list(found) == ["id", "links", "confidences", "status"]
+    assert list(found) == ["id", "source_spans", "target_spans", "links", "confidences", "status"]
     assert found["id"] == list(range(3, 14))
     assert found["status"] == ["ok"] * 9 + ["empty", "not text"]
     for links, confidences, pair in zip(found["links"], found["confidences"], expected):
-        assert links == " ".join(f"{i}-{j}" for i, j in sorted(pair.links))
+        assert list(map(tuple, links)) == sorted(pair.links)
         np.testing.assert_allclose(list(confidences), [pair.confidences[link] for link in sorted(pair.links)])
-    assert [*found["links"][9:], *map(list, found["confidences"][9:])] == ["", "", [], []]
+    for name, line in zip(("source_spans", "target_spans"), (SOURCES, TARGETS)):
+        words = [[text[start:end] for start, end in spans] for spans, text in zip(found[name], line)]
+        assert words[:9] == [text.split() for text in line[:9]]
+    assert [list(found[name][10]) for name in ("source_spans", "target_spans", "links", "confidences")] == [[]] * 4
+    assert [list(found[name][9]) for name in ("source_spans", "links", "confidences")] == [[]] * 3
     if kind == "pandas":
         assert list(given.index) == list(range(20, 31))
 

@@ -46,8 +46,8 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
     alignments.to_pharaoh(tmp_path / "python", confidences=True)
     assert (tmp_path / "python").read_text(encoding="utf-8") == expected
     assert [alignment.status for alignment in alignments] == ["ok"] * 30 + ["empty"] * 2
-    assert [" ".join(alignment.source) for alignment in alignments] == source
-    assert [" ".join(alignment.target) for alignment in alignments] == target
+    assert [alignment.source for alignment in alignments] == source
+    assert [alignment.target for alignment in alignments] == target
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
@@ -89,7 +89,8 @@ def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
 def test_one_pair(models):
     alignment = models[1].align(SOURCES[0], TARGETS[0], profile="none")
     assert isinstance(alignment, Alignment)
-    assert (alignment.source, alignment.target) == (tuple(SOURCES[0].split()), tuple(TARGETS[0].split()))
+    assert (alignment.source, alignment.target) == (SOURCES[0], TARGETS[0])
+    assert alignment.source_words == tuple(SOURCES[0].split())
     assert alignment.links == sorted(alignment.confidences)
     assert all(0 < confidence <= 1 for confidence in alignment.confidences.values())
     (again,) = models[1].align(iter(SOURCES[:1]), (line for line in TARGETS[:1]), profile="none")
@@ -132,7 +133,7 @@ def test_pairs_that_cannot_be_aligned(models, capfd):
     said = capfd.readouterr().err
     assert "sentence pairs that are empty: 1, without links (the first is number 2, from 0)" in said
     assert "(the first is number 0, from 0)" in said
-    assert len(alignments[0].source) == 2000
+    assert len(alignments[0].source_words) == 2000
     for source in (" ", "a " * 2000):
         with pytest.raises(InputError, match=r"the sentence pair is (empty|longer than 1024 tokens)"):
             models[0].align(source, "x")

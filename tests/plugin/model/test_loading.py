@@ -33,7 +33,7 @@ def test_missing_files_are_named(tmp_path):
 def test_options_that_do_not_go_together():
     for options, said in (
         ({"bpe_codes": [CODES] * 3}, "bpe_codes: 3 files"),
-        ({"reverse_data": DEMO}, "without reverse_path"),
+        ({"reverse_data": DEMO}, "reverse_data: no tokenizer and no subwords"),
         ({"reverse_bpe_codes": CODES}, "without reverse_path"),
     ):
         with pytest.raises(UsageError, match=said):

@@ -10,7 +10,7 @@ import pytest
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline, words_of_pair
 from tests.facts import facts
 
 
@@ -38,7 +38,8 @@ def test_pairs_of_a_text(tmp_path):
     (tmp_path / "one").write_bytes("a\u00a0b  c ||| d\r\n\n||| e".encode())
     text = ParallelText([str(tmp_path / "one")])
     assert text.size == 3
-    assert list(text) == list(text) == [(["a\u00a0b", "c"], ["d"]), ([], []), ([], ["e"])]
+    for _ in range(2):
+        assert list(map(words_of_pair, text)) == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path):
@@ -49,7 +50,8 @@ def test_a_pipe_is_read_once_and_kept(tmp_path):
     writing.start()
     text = ParallelText([str(tmp_path / "pipe"), str(tmp_path / "other")])
     writing.join()
-    assert list(text) == list(text) == [(["a"], ["x"]), (["b"], ["y"])]
+    for _ in range(2):
+        assert list(map(words_of_pair, text)) == [(("a",), ("x",)), (("b",), ("y",))]
     text.check_unchanged()
 
 
@@ -67,3 +69,34 @@ def test_a_text_that_is_changed_while_it_is_used(tmp_path):
     path.unlink()
     with pytest.raises(InputError, match="one: the text was changed"):
         text.check_unchanged()
+
+
+def test_words_that_a_file_gives(tmp_path):
+    """Each line's words are found in it; the other side's words are the pipeline's."""
+    for name, content in (("one", "我们今天来\n\n"), ("other", "we come today\nx\n"), ("words", "我们 今天 来\n\n")):
+        (tmp_path / name).write_text(content)
+    text = ParallelText([str(tmp_path / name) for name in ("one", "other")])
+    cut = text.segmented((str(tmp_path / "words"), None))
+    assert list(map(words_of_pair, cut)) == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
+    assert next(iter(cut))[0].text == "我们今天来"
+    assert next(iter(text))[0].words == ("我们今天来",)
+    assert cut.hashes[:-1] == text.hashes
+    (tmp_path / "words").write_text("我 们今天来\n\n")
+    with pytest.raises(InputError, match=facts("words: the text was changed")):
+        cut.check_unchanged()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("a b\n", "words: 1 lines, but the text has 2: expected the words of each"),
+        ("a b\nc d\n", "words:2: word 2 of the segmentation, 'd', does not come next in the line"),
+        ("b\nc\n", "words:1: word 1 of the segmentation, 'b', does not come next in the line"),
+        ("a b\n\n", "words:2: the segmentation lacks 'c' at the end of the line"),
+    ],
+)
+def test_words_that_are_not_those_of_the_text(tmp_path, words, text):
+    for name, content in (("one", "ab ||| x\nc ||| y\n"), ("words", words)):
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=facts(text)):
+        list(ParallelText([str(tmp_path / "one")]).segmented((str(tmp_path / "words"), None)))

@@ -29,9 +29,9 @@ BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
     monkeypatch.setattr(pieces, "_CACHED", cached)
     (tmp_path / "codes").write_text(BPE_CODES)
-    segment = WordPieces(str(tmp_path / "codes"))
+    pipeline = TextPipeline(WordPieces(str(tmp_path / "codes")))
     words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
-    found = segment(words, " ".join(words))
+    found = pipeline.segment(pipeline.read(" ".join(words)))
     of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]
     assert ["".join(pieces).replace("@@", "") for pieces in of_word] == [word.replace("@@", "") for word in words]
     assert found.tokens[:2] == ["kiba", "ba"]
@@ -40,13 +40,13 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
 
 def test_any_encoder_of_whole_lines():
     """Its blanks are pieces, which belong to the word after them."""
-    cut = LinePieces(Characters.encode, "characters")
-    found = cut(["ab", "c"], "")
+    pipeline = TextPipeline(LinePieces(Characters.encode, Characters.decode, "characters"))
+    found = pipeline.segment(pipeline.read("ab c"))
     assert (found.tokens, found.words.tolist(), found.forms) == (["a", "b", "▁", "c"], [0, 0, 1, 1], ("ab", "c"))
-    assert cut([], "").tokens == []
-    merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), "merging")
+    assert pipeline.segment(pipeline.read(" ")).tokens == []
+    merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), str, "merging")
     with pytest.raises(InputError, match="--bpe merging cuts 'a' differently"):
-        merging(["a", "b"], "")
+        merging.cut("a b", "a b")
 
 
 def slow_runs(pieces, words):
@@ -95,28 +95,28 @@ def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, l
     found = pipeline.segment(words)
     assert found.tokens == pieces._processor.Encode(line, out_type=str)
     assert found.spans is None
-    assert found.forms == tuple(words)
+    assert found.forms == words.words
     assert sorted(set(found.words.tolist())) == list(range(len(words)))
-    for number, word in enumerate(words):
+    for number, word in enumerate(words.words):
         spelled = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
         assert spelled == word.replace("\u00a0", "").replace("ﬁ", "fi").replace("①", "1")
 
 
-@pytest.mark.parametrize("words", ["characters", "segmented"])
-def test_pieces_that_span_words(sentencepiece_model, words):
+@pytest.mark.parametrize("given_words", [None, "我们今 天来 了。"], ids=["characters", "given"])
+def test_pieces_that_span_words(sentencepiece_model, given_words):
     pieces = SentencePieces(sentencepiece_model)
-    pipeline = TextPipeline(pieces, words=words)
-    read = pipeline.read("我们今天来了。" if words == "characters" else "我们今 天来 了。")
+    pipeline = TextPipeline(pieces, words="characters")
+    read = pipeline.read("我们今天来了。", given_words and given_words.split())
     found = pipeline.segment(read)
     assert found.tokens == pieces._processor.Encode("我们今天来了。", out_type=str)
     assert any(len(piece.strip("▁")) > 1 for piece in found.tokens)
     side = found.side((), ("</s>",))
     assert side.word_count == len(read) == sum(found.spans)
-    assert side.word_strings() == list(read)
+    assert side.word_strings() == list(read.words)
     ends = np.cumsum(found.spans)
     for number, end in enumerate(ends):
         of_run = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
-        assert of_run == "".join(read[end - found.spans[number] : end])
+        assert of_run == "".join(read.words[end - found.spans[number] : end])
 
 
 def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):

@@ -28,14 +28,14 @@ def build():
 def test_moses_and_codes(build):
     source, target = build("moses", "subword-nmt", {"bpe_codes": CODES})
     line = "Das ist z.B. so-und-so, Peter's Haus."
-    assert " ".join(source.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos; s Haus ."
-    assert " ".join(target.read(line)) == "Das ist z.B. so @-@ und @-@ so , Peter &apos;s Haus ."
-    assert source.segment(["wir", "wirwir"]).words.tolist()[:2] == [0, 1]
+    assert " ".join(source.read(line).words) == "Das ist z.B. so - und - so , Peter ' s Haus ."
+    assert " ".join(target.read(line).words) == "Das ist z.B. so - und - so , Peter 's Haus ."
+    assert source.segment(source.read("wir wirwir")).words.tolist()[:2] == [0, 1]
     (country, _) = build("moses", "none", languages=("de_DE", "en_XX"))
-    assert list(country.read("am 3. Mai bzw. morgen.")) == ["am", "3.", "Mai", "bzw.", "morgen", "."]
+    assert country.read("am 3. Mai bzw. morgen.").words == ("am", "3.", "Mai", "bzw.", "morgen", ".")
     for yes in (True, "true"):  # a command line gives text
         (_, plain) = build("moses", "none", {"moses_no_escape": yes, "moses_no_dash_splits": yes})
-        assert " ".join(plain.read(line)) == "Das ist z.B. so-und-so , Peter 's Haus ."
+        assert " ".join(plain.read(line).words) == "Das ist z.B. so-und-so , Peter 's Haus ."
     with pytest.raises(UsageError, match=facts("moses_no_escape=maybe: expected true or false")):
         build("moses", "none", {"moses_no_escape": "maybe"})
 
@@ -43,7 +43,7 @@ def test_moses_and_codes(build):
 def test_codes_of_both_sides(build, tmp_path):
     (tmp_path / "other").write_text("#version: 0.2\nw i\n")
     source, target = build(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
-    assert (source.segment(["wir"]).tokens, target.segment(["wir"]).tokens) == (["wir"], ["wi@@", "r"])
+    assert [side.segment(side.read("wir")).tokens for side in (source, target)] == [["wir"], ["wi@@", "r"]]
     settings = TextSettings(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
     assert settings.exchanged().codes == [str(tmp_path / "other"), str(CODES)]
     assert settings.exchanged([str(CODES)]).codes == [str(CODES)]
@@ -59,7 +59,7 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
     assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
     source, target = build(None, "sentencepiece", {"sentencepiece_model": files})
     assert source._splitter is not target._splitter
-    assert source.segment(["haus"]).tokens == target.segment(["haus"]).tokens
+    assert source.segment(source.read("haus")).tokens == target.segment(target.read("haus")).tokens
     other.write_bytes(b"none")
     with pytest.raises(InputError, match=facts("target.spm: cannot be read")):
         build(None, "sentencepiece", {"sentencepiece_model": files})
@@ -70,14 +70,13 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
     [
         (("mosses",), "--tokenizer mosses: choose one of none, moses"),
         ((None, "sentence-piece"), "--bpe sentence_piece: choose one of none, "),
-        ((None, "sentencepiece"), "--bpe sentencepiece needs … --bpe-option sentencepiece_model=FILE"),
+        ((None, "sentencepiece"), "--bpe sentencepiece needs … --model-option sentencepiece_model=FILE"),
         ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
         ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
         ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
         (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
         ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
-        ((None, "none", {}, ("words", "blanks")), "--source-words words: choose one of blanks, characters, segmented"),
-        ((None, "none", {}, ("blanks", "characters")), "--target-words characters without --bpe sentencepiece"),
+        ((None, "none", {}, ("words", "blanks")), "words words: choose one of tokens, blanks, characters"),
     ],
 )
 def test_what_does_not_go_together(stated, text):

@@ -6,13 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.text.offsets import blank_spans, character_spans
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline, characters_of_text, words_of_text
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, spans_of_words
+from tests.facts import facts
+
+
+def words_at(spans, text):
+    return [text[start:end] for start, end in spans]
 
 
 @given(st.text(alphabet="a\u00a0\u2028\x1c \t\n\r\v\fé"))
 def test_words_are_those_of_the_command_line(text):
-    assert words_of_text(text) == [word.decode() for word in text.encode().split()]
+    assert words_at(blank_spans(text), text) == [word.decode() for word in text.encode().split()]
 
 
 @pytest.mark.parametrize(
@@ -28,18 +35,41 @@ def test_words_are_those_of_the_command_line(text):
     ],
 )
 def test_characters(text, words):
-    assert characters_of_text(text) == words.split()
-    assert "".join(characters_of_text(text)) == "".join(text.split())
+    found = words_at(character_spans(text), text)
+    assert found == words.split()
+    assert "".join(found) == "".join(text.split())
 
 
 def test_what_the_words_of_a_line_are():
     line = "我们 今天  来,"
-    plain, characters, segmented = (
-        TextPipeline(MarkedPieces("none"), words=words).read(line) for words in ("blanks", "characters", "segmented")
+    plain, blanks, characters = (
+        TextPipeline(MarkedPieces("none"), words=words).read(line) for words in ("tokens", "blanks", "characters")
     )
-    assert (list(plain), plain.text) == (["我们", "今天", "来,"], "我们 今天 来,")
-    assert (list(characters), characters.text) == (["我", "们", "今", "天", "来", ","], line)
-    assert (list(segmented), segmented.text) == (list(plain), "我们今天来,")
-    tokenized = TextPipeline(MarkedPieces("none"), lambda text: text.replace(",", " &")).read(line)
-    assert (list(tokenized), tokenized.text) == (["我们", "今天", "来", "&"], "我们 今天 来 &")
-    assert TextPipeline(MarkedPieces("@@")).words(["a@@", "b", "c"]) == ["ab", "c"]
+    assert plain == blanks
+    assert (plain.words, plain.text) == (("我们", "今天", "来,"), "我们 今天 来,")
+    assert characters.words == ("我", "们", "今", "天", "来", ",")
+    assert MarkedPieces("@@").plain("a@@ b c") == "ab c"
+    assert TextPipeline(MarkedPieces("@@")).read("a@@ b c").words == ("ab", "c")
+
+
+def test_tokens_are_words_where_they_are_in_the_line():
+    cut_comma = Tokenizer(lambda text: text.replace(",", " ,"), str)
+    line = "we  came,today"
+    pipeline = TextPipeline(MarkedPieces("none"), cut_comma, cut_comma)
+    assert pipeline.read("we came,").words == ("we", "came", ",")
+    traced = cut_comma.trace(line)
+    assert words_at(traced.tokens(), line) == ["we", "came", ",today"]
+
+
+def test_given_words():
+    assert spans_of_words(["我们", "今天"], " 我们今 天"[:4] + "天") == [(1, 3), (3, 5)]
+    assert TextPipeline(MarkedPieces("none")).read("a bc", ["a", "b", "c"]).words == ("a", "b", "c")
+    assert spans_of_words([], " ") == []
+    for words, text in (
+        (["a", "x"], "word 2 of the segmentation, 'x', does not come next in the line"),
+        (["b"], "word 1 of the segmentation, 'b'"),
+        (["a", "c"], "word 2 of the segmentation, 'c'"),
+        (["a"], "the segmentation lacks 'bc' at the end of the line"),
+    ):
+        with pytest.raises(InputError, match=facts(text)):
+            spans_of_words(words, "a bc")

@@ -1,0 +1,188 @@
+"""Where the words and pieces of a line are in the raw text, of any Unicode."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import sentencepiece
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_norm_plugin.text.offsets import TracedText, trace_tokens
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, WordPieces
+from fairseq_norm_plugin.text.settings import TextSettings, pipelines
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
+from fairseq_norm_plugin.text.tokens import Vocabulary
+
+#: Parts of lines that tokenizers rewrite, cut, drop or keep in unusual ways.
+HARD = (
+    ("e\u0301", "a\u0323\u0302"),  # combining marks
+    ("שלום", "مرحبا", "\u200f", "\u202b"),  # right to left
+    ("👩‍👩‍👧", "🇩🇪", "👍🏽", "𝕏"),  # several code points, or beyond 16 bits
+    ("\u00a0", "\u2028", "\u3000", "\u200b", "\u00ad", "\ufeff", "\t", "  "),
+    ("&amp;", "&", "&lt;b&gt;", "&#39;", "&quot;", "<", ">", "[", "]", "|"),
+    ("İ", "ﬁ", "ß", "Σ", "ǅ", "①"),
+    ("\x00", "\x07", "\x1c", "\x7f", "\x85"),
+    ('"', "'", "''", "``", "’", "„", "“", "«"),
+    ("@-@", "@", "@@", "-", "--", "...", "..", "z.B.", "1,000.5", "it's", "l'eau", "http://a-b.c/d?e=f"),
+    ("das", "Haus", "ist", "我们", "来", "猫", "ก่อน", "a"),
+)
+PARTS = st.one_of(*(st.sampled_from(part) for part in HARD), st.text(max_size=3))
+LINES = st.lists(st.tuples(PARTS, st.sampled_from(["", " "])), max_size=10).map(
+    lambda parts: re.sub(r"[\n\r]", "", "".join(part + blank for part, blank in parts))
+)
+ORDINARY_TEXT = (
+    """Das Haus, ist z.B. so-und-so groß (3,5 m) . "Ja!" sagt's & <geht> Peter's don't 50% U.S. – „Nein“ 1-2"""
+)
+ORDINARY = st.lists(st.sampled_from(ORDINARY_TEXT.split(" ")), max_size=12).map(" ".join)
+
+
+def rewrite_quotes(text: str) -> str:
+    """As NLTK does: quotes become others of two characters."""
+    return re.sub(r'"(?=\w)', " `` ", re.sub(r'(?<=\w)"', " '' ", text)).replace(",", " , ").strip()
+
+
+def moses(**options: bool):
+    named = {f"moses_{name}": value for name, value in options.items()}
+    return TextSettings("moses", "none", named)
+
+
+def tokenizer_of(settings: TextSettings) -> Tokenizer:
+    vocabulary = Vocabulary(Dictionary(), "none", set())
+    tokenizer = pipelines(settings, ("en", "en"), (vocabulary, vocabulary))[0]._tokenizer
+    assert tokenizer is not None
+    return tokenizer
+
+
+TOKENIZERS = {
+    "none": lambda: None,
+    "moses": lambda: tokenizer_of(moses()),
+    "moses no escape": lambda: tokenizer_of(moses(no_escape=True)),
+    "moses no dash splits": lambda: tokenizer_of(moses(no_dash_splits=True)),
+    "moses as it stands": lambda: tokenizer_of(moses(no_escape=True, no_dash_splits=True)),
+    "space": lambda: tokenizer_of(TextSettings("space", "none")),
+    "rewrites quotes": lambda: Tokenizer(rewrite_quotes, str),
+}
+
+
+@pytest.fixture(scope="module")
+def splitters(sentencepiece_model, tmp_path_factory):
+    """Each kind of subwords, and how it cuts the tokenizer's text by itself."""
+    codes = tmp_path_factory.mktemp("codes") / "codes"
+    codes.write_text("#version: 0.2\na u\nH au\na s</w>\nd as</w>\n")
+    by_codes = WordPieces(codes)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+
+    def whole_words(line):
+        return " ".join(line.split())
+
+    return {
+        "codes": (by_codes, lambda text: by_codes._bpe.segment_tokens(re.findall(r"[^ \t\n\r\v\f]+", text))),
+        "sentencepiece": (SentencePieces(sentencepiece_model), lambda text: processor.Encode(text, out_type=str)),
+        "line": (LinePieces(whole_words, str, "words"), lambda text: whole_words(text).split()),
+    }
+
+
+def check_words(line):
+    """The words are slices of the line, in order, without overlap."""
+    assert line.words == tuple(line.text[start:end] for start, end in line.spans)
+    end = 0
+    for start, next_end in line.spans:
+        assert end <= start < next_end <= len(line.text)
+        end = next_end
+
+
+def check_pieces(pipeline, line, lowercase):
+    """Each piece belongs to a run of words that exists, in order; the runs are all of the words."""
+    found = pipeline.segment(line)
+    runs = [1] * len(line) if found.spans is None else found.spans.tolist()
+    assert (len(found.words) == 0 and found.spans is None) or sum(runs) == len(line) or not len(line)
+    assert len(found.words) == len(found.tokens)
+    assert all(0 <= run < max(len(runs), 1) for run in found.words.tolist())
+    assert sorted(found.words.tolist()) == found.words.tolist()
+    assert found.forms == tuple(word.lower() if lowercase else word for word in line.words)
+    return found
+
+
+@pytest.mark.parametrize("words", ["tokens", "blanks", "characters"])
+@pytest.mark.parametrize("subwords", ["codes", "sentencepiece", "line"])
+@pytest.mark.parametrize("name", TOKENIZERS)
+@given(raw=LINES, lowercase=st.booleans())
+def test_words_and_pieces_of_any_line(splitters, name, subwords, words, raw, lowercase):
+    tokenizer = TOKENIZERS[name]()
+    splitter, alone = splitters[subwords]
+    pipeline = TextPipeline(splitter, tokenizer, tokenizer, lowercase, words)
+    line = pipeline.read(raw)
+    assert (line.text, line.given) == (raw, raw)
+    check_words(line)
+    found = check_pieces(pipeline, line, lowercase)
+    text = raw if tokenizer is None else tokenizer._encode(raw)
+    assert found.tokens == alone(text.lower() if lowercase else text)  # tracing never changes what the model reads
+    cased = TextPipeline(splitter, tokenizer, tokenizer, not lowercase, words)
+    assert cased.read(raw).spans == line.spans
+
+
+@pytest.mark.parametrize("mark", ["none", "@@", "▁", "##"])
+@pytest.mark.parametrize("words", ["tokens", "blanks", "characters"])
+@given(raw=LINES, lowercase=st.booleans())
+def test_text_that_is_in_pieces(mark, words, raw, lowercase):
+    pipeline = TextPipeline(MarkedPieces(mark), lowercase=lowercase, words=words)
+    line = pipeline.read(raw)
+    check_words(line)
+    found = check_pieces(pipeline, line, lowercase)
+    assert found.tokens == re.findall(r"[^ \t\n\r\v\f]+", raw)
+
+
+@given(raw=LINES)
+def test_the_tokens_of_a_line_that_is_not_rewritten(raw):
+    tokenizer = tokenizer_of(TextSettings("space", "none"))
+    assert TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw).words == tuple(raw.split())
+
+
+@given(raw=LINES)
+def test_moses_leaves_no_character_out(raw):
+    """But white space and what it drops: control characters."""
+    tokenizer = tokenizer_of(moses())
+    line = TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw)
+    kept = re.sub(r"[\s\x00-\x1f]", "", raw)
+    assert re.sub(r"[\s\x00-\x1f]", "", "".join(line.words)) == kept
+
+
+@given(raw=ORDINARY, escape=st.booleans(), dashes=st.booleans())
+def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes):
+    tokenizer = tokenizer_of(moses(no_escape=not escape, no_dash_splits=not dashes))
+    line = TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw)
+    assert len(line) == len(tokenizer._encode(raw).split())
+    assert "".join(line.words) == raw.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "tokenized", "words"),
+    [
+        ("so-und-so", "so @-@ und @-@ so", "so - und - so"),
+        ("a @-@ b", "a @-@ b", "a @-@ b"),
+        ("R&D", "R &amp; D", "R & D"),
+        ("R&amp;D", "R &amp; amp ; D", "R & amp ; D"),
+        ("R &amp; D", "R &amp; D", "R &amp; D"),
+        ("&amp;", "&amp;", "&amp;"),
+        ("a\x07b \x07 c", "ab c", "a\x07b c"),
+        ('er "sagt" es', "er `` sagt '' es", 'er " sagt " es'),
+        ("x  y", "x rewritten y", "x y"),
+        ("", "", ""),
+    ],
+)
+def test_traced_tokens(raw, tokenized, words):
+    traced = trace_tokens(raw, tokenized)
+    assert traced.text == tokenized
+    assert [raw[start:end] for start, end in traced.tokens()] == words.split(" ") * bool(words)
+
+
+def test_lower_case_of_several_characters():
+    lowered = TracedText.of("İa").lowercased()
+    assert lowered.text == "İa".lower()
+    assert lowered.span(0, 2) == (0, 1)
+    assert lowered.span(2, 3) == (1, 2)
+    assert TracedText.of("İΣ").lowercased().text == "İΣ".lower()  # the sigma at the end of a word is another one
+    assert TracedText.of("").lowercased().span(0, 0) == (0, 0)
