@@ -53,7 +53,7 @@ class TextRecipe:
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
 
     Raises:
-        ValueError: a file is not in that directory.
+        ValueError: a file is not in that directory, or an option is a path.
     """
 
     tokenizer: Optional[str]
@@ -66,6 +66,9 @@ class TextRecipe:
         for name in (name for names in self.files.values() for name in names):
             if Path(name).name != name:
                 raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
+        for option, value in self.options.items():
+            if isinstance(value, str) and Path(value).name != value:  # or fairseq would read it, or download it
+                raise ValueError(f"option {printable(option, 80)} is a path, outside of the directory of the profile")
 
 
 @dataclass(frozen=True)
@@ -273,7 +276,7 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
-    if not _same_keys(content, profile.to_dict()):
+    if not _same_keys({"text_recipe": None, **content}, profile.to_dict()):  # older profiles do not have it
         raise file.error("keys are missing or unknown")
     return profile
 

@@ -158,7 +158,7 @@ def _warn_of_tags(tokens: Sequence[str], language: str, model: Path) -> None:
     if tags and f">>{language}<<" not in tags:
         warn_on_stderr(
             f"{model}: each source begins with the tag of a target language, and none is of {language}: name it with "
-            f"norm-align --target-tag, or with -t here, so that it is the default ({list_tags(tags)})"
+            f"--model-option target_tag=TAG, or with -t here, so that it is the default ({list_tags(tags)})"
         )
 
 

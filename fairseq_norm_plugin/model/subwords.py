@@ -93,7 +93,8 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
         named = settings.files_of(option)
-        if option not in SIDED and not (named and Path(named[0]).is_file()):
+        is_path = any(Path(name).is_file() or Path(name).name != name for name in named)
+        if option not in SIDED and not is_path:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
         for file in map(Path, named):

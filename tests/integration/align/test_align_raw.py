@@ -48,7 +48,7 @@ def fast_codes(tmp_path):
 def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
     files = tmp_path / "tokens.de", tmp_path / "tokens.en"
     expected = run(TOKENS, "--bpe-codes", DEMO / "codes.bpe")
-    moses = ("--tokenizer", "moses", "--tokenizer-option", "moses_no_escape=true", "--tokens-out", *files)
+    moses = ("--tokenizer", "moses", "--model-option", "moses_no_escape=true", "--tokens-out", *files)
     assert all(expected[line] for line in (0, 1, 3))
     assert run(RAW, "--bpe-codes", DEMO / "codes.bpe", *moses) == expected
     assert tuple(file.read_text(encoding="utf-8").splitlines() for file in files) == TOKENS
@@ -62,7 +62,7 @@ def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
     [
         (("--bpe", "fastbpe"), 2, "give --bpe-codes"),
         (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
-        (("--bpe", "gpt2", "--bpe-option", "x"), 2, "--bpe-option x: expected KEY=VALUE"),
+        (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
         (("--bpe", "none", "--bpe-codes", DEMO / "codes.bpe"), 2, "expected --bpe-codes CODES of the model, or --bpe"),
         (("--bpe-codes", DEMO / "codes.bpe", "--reverse-bpe-codes", "c"), 2, "without reverse_path"),
     ],

@@ -26,10 +26,9 @@ def test_empty_and_long_sentences_have_blank_lines(run, extracted, files, tmp_pa
     done = run(*PAPER, "--window", 3, text=changed(files, tmp_path, changes))
     expected = extracted(*PAPER)
     assert done.lines == ["" if number in changes else line for number, line in enumerate(expected)]
-    assert "warning: sentence pairs that are empty: 3, with blank lines (the first is line 2)" in done.err
+    assert "warning: sentence pairs that are empty: 3, without links (the first is line 2)" in done.err
     assert (
-        "warning: sentence pairs that are longer than 1024 tokens: 2, with blank lines (the first is line 6)"
-        in done.err
+        "warning: sentence pairs that are longer than 1024 tokens: 2, without links (the first is line 6)" in done.err
     )
 
 

@@ -18,8 +18,8 @@ DEEN_SMALL = "models/deen-small"
 
 @pytest.fixture
 def models(tmp_path):
-    """The two bundled models in a place of their own, without profiles."""
-    for name in ("checkpoint.pt", "checkpoint.en-de.pt"):
+    """The two bundled models and their codes in a place of their own, without profiles."""
+    for name in ("checkpoint.pt", "checkpoint.en-de.pt", "codes.bpe"):
         shutil.copy(DEMO / name, tmp_path / name)
     return tmp_path
 
@@ -41,7 +41,7 @@ def call(models, capsys, tmp_path):
         calibrating = words[:1] == ("calibrate",)
         command = ["calibrate"] if calibrating else ["-o", tmp_path / "out", "--overwrite"]
         command += ["--path", path or models / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu"]
-        command += ["--bpe-codes", DEMO / "codes.bpe", "--source-text", files[0], "--target-text", files[1]]
+        command += ["--bpe-codes", models / "codes.bpe", "--source-text", files[0], "--target-text", files[1]]
         capsys.readouterr()
         status = cli.main([str(word) for word in (*command, *words[calibrating:])])
         output = capsys.readouterr()
@@ -62,12 +62,20 @@ def both(models):
 
 
 def test_profiles_are_those_that_are_bundled(call, models):
-    """Both models, on the demo's text; figures apart, which may differ in the last digits."""
+    """But their text, which is stated as tokenised; and figures, which may differ in the last digits."""
     done = call("calibrate", *both(models))
     assert done.status == 0, done.err
     for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json"):
         mine, bundled = (json.loads((folder / name).read_text()) for folder in (models, DEMO))
         assert mine.pop("figure") == pytest.approx(bundled.pop("figure"), abs=0.01)
+        assert bundled.pop("text_recipe")["tokenizer"] == "moses"
+        assert mine.pop("text_recipe") == {
+            "tokenizer": None,
+            "lowercase": False,
+            "bpe": None,
+            "options": {},
+            "files": {"bpe_codes": ["codes.bpe"]},
+        }
         assert mine == bundled
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2

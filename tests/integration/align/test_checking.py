@@ -49,6 +49,12 @@ def lines(lang):
     return (DEMO / f"demo.{lang}").read_text().splitlines()
 
 
+def read_pairs(direction, count):
+    """The first pairs of the demo, as the model's pipelines read them."""
+    source, target = direction.pipelines
+    return [(source.read(one), target.read(other)) for one, other in zip(lines("de")[:count], lines("en")[:count])]
+
+
 def test_the_demo_is_parallel(warned):
     assert warned(lines("de"), lines("en")) is None
     assert warned(lines("de")[:20], lines("en")[:20]) is None
@@ -87,11 +93,11 @@ def test_too_short_to_tell(warned):
 def test_scores_are_those_of_forced_scoring(direction):
     """Against the model's own score of one pair, a mean over target tokens."""
     model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
-    pairs = [(source.split(), target.split()) for source, target in zip(lines("de")[:8], lines("en")[:8])]
+    pairs = read_pairs(direction, 8)
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
     found = direction.scores(encoded)
     for id_, (source, target) in enumerate(pairs):
-        score = model.maps(" ".join(source), " ".join(target)).score
+        score = model.maps(source.text, target.text).score
         assert found[id_] / len(encoded[id_][1].ids) == pytest.approx(score, rel=1e-5)
 
 
@@ -106,7 +112,7 @@ def test_an_undertrained_model_tells_too(shared, warned):
 
 
 def test_the_order_of_batches_changes_nothing(direction):
-    pairs = [(source.split(), target.split()) for source, target in zip(lines("de")[:12], lines("en")[:12])]
+    pairs = read_pairs(direction, 12)
     whole, one_by_one = (judge_pairs(pairs, direction, max_tokens) for max_tokens in (4000, 1))
     assert whole.kind == one_by_one.kind
     assert np.isclose(whole.effect, one_by_one.effect, rtol=1e-4)

@@ -44,7 +44,7 @@ def test_parquet(run, corpus, tmp_path, options):
     assert table["id"] == [f"pair {100 - number}" for number in range(12)]
     assert table["status"] == ["ok"] * 12
     for links, confidences, line in zip(table["links"], table["confidences"], expected):
-        assert " ".join(f"{link}:{p!r}" for link, p in zip(links.split(), confidences)) == line
+        assert " ".join(f"{i}-{j}:{p!r}" for (i, j), p in zip(links, confidences)) == line
     assert run(*options, text=[corpus], out=tmp_path / "links.parquet").status == 1
 
 
@@ -121,7 +121,7 @@ def test_on_ray(ray, tmp_path, capsys):
     rows = pyarrow.dataset.dataset(tmp_path / "links", format="parquet").to_table().sort_by("id").to_pydict()
     model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
     expected = model.align(SOURCES[:10], TARGETS[:10], lexicon=0)
-    assert rows["links"][:10] == [" ".join(f"{i}-{j}" for i, j in sorted(pair.links)) for pair in expected]
+    assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
     assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
     status, err = run()
     assert (status, "links: already exists" in err) == (1, True)

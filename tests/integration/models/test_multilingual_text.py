@@ -60,7 +60,7 @@ def test_python_reads_what_generation_records(run, variant, corpus, lines, tmp_p
     for record, found in zip(searched, model.maps([source for source, _ in lines[:9]], beam=3)):
         assert found.target.tokens == record.target.tokens
         np.testing.assert_allclose(found.layer_maps("attn_w"), record.layer_maps("attn_w"), atol=1e-5)
-    ids = model.direction.encode_side(lines[0][0].split(), 0).ids.tolist()
+    ids = model.direction.encode_side(model.direction.pipelines[0].read(lines[0][0]), 0).ids.tolist()
     plain = [i for i in ids if i not in model.vocabularies[0].specials]
     assert model.maps(plain, lines[0][1]).source.tokens == both[0].source.tokens
 
@@ -122,12 +122,18 @@ def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, cap
         ("m2m", ("xx", "zz"), {}, {}, "not trained from xx to zz (its pairs: xx-yy, yy-xx)"),
         ("m2m", ("yy", "xx"), {"lang_pairs": ["xx-yy"]}, {}, "not trained from yy to xx (its pairs: xx-yy)"),
         ("m2m", ("xx", "zz"), {}, {"lang_pairs": "xx-zz"}, "--target-lang zz is not one of the model's 2 languages"),
-        ("m2m", ("xx", "yy"), {"lang_dict": "/far/langs.txt"}, {}, "/far/langs.txt: no such file … --lang-dict"),
+        (
+            "m2m",
+            ("xx", "yy"),
+            {"lang_dict": "/far/langs.txt"},
+            {},
+            "/far/langs.txt: no such file … --model-option lang_dict=FILE",
+        ),
         ("m2m", ("xx", "yy"), {}, {"langs": "xx,yy,zz"}, "the checkpoint has … but the task has"),
-        ("m2m", ("xx", "yy"), {}, {"langs": "yy,xx"}, "--langs yy,xx: … another order, xx,yy"),
+        ("m2m", ("xx", "yy"), {}, {"langs": "yy,xx"}, "langs=yy,xx: … another order, xx,yy"),
         ("mbart", ("xx", "zz"), {}, {}, "--target-lang zz is not one of the model's 2 languages"),
         ("mbart50", ("xx", "yy"), {"langtoks": {"main": ("src.mined", "tgt")}}, {}, "[xx_mined] … --langtoks-specs"),
-        ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "--target-tag 'yy': … from -s and -t"),
+        ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "target_tag='yy': … from -s and -t"),
     ],
 )
 def test_directions_and_languages_that_a_model_has_not(variant, corpus, name, languages, changes, stated, text):

@@ -88,29 +88,30 @@ def generate(opus, run_generate):
 
 def subwords_of(opus):
     models = [f"sentencepiece_model={opus / 'out' / side}.spm" for side in SIDES]
-    return ["--bpe", "sentencepiece", "--bpe-option", models[0], "--bpe-option", models[1]]
+    return ["--bpe", "sentencepiece", "--model-option", models[0], "--model-option", models[1]]
 
 
 def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
     tokenizer = transformers("MarianTokenizer").from_pretrained(opus / "model")
-    model = fairseq_norm_plugin.load(opus / "out")
+    model = fairseq_norm_plugin.load(opus / "out", words="blanks")
     expected = tokenizer(lines("de"), text_target=lines("en"))
     names = ("input_ids", "labels")
     for which, (name, language) in enumerate(zip(names, SIDES.values())):
         dictionary = (model.task.source_dictionary, model.task.target_dictionary)[which]
         for line, ids in zip(lines(language), expected[name]):
-            found = model.direction.encode_side(line.split(), which).ids.tolist()
+            found = model.direction.encode_side(model.direction.pipelines[which].read(line), which).ids.tolist()
             assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(ids)
 
 
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
     profile = ("--profile", stub, "--lexicon", 0)
-    raw = run(*subwords_of(opus), *profile)
+    words = ("--words", "blanks")
+    raw = run(*subwords_of(opus), *profile, *words)
     assert len(raw) == 60
     pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
     assert run("--bpe", "none", *profile, text=pieces) == raw
-    assert run(*profile, model=["--path", opus / "out"]) == raw  # all is found in the directory
+    assert run(*profile, *words, model=["--path", opus / "out"]) == raw  # all is found in the directory
     generate("--score-reference", "--norm-profile", stub, "--norm-alignments", tmp_path / "scored")
     assert (tmp_path / "scored").read_text().splitlines() == raw
 
@@ -130,13 +131,14 @@ def tagged(opus, tmp_path_factory):
 
 def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
     tokenizer = transformers("MarianTokenizer").from_pretrained(tagged / "model")
-    model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra")
+    model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra", words="blanks")
+    read = model.direction.pipelines[0].read
     dictionary, ids = model.task.source_dictionary, tokenizer([f">>fra<< {line}" for line in lines("de")])["input_ids"]
     for line, expected in zip(lines("de"), ids):
-        side = model.direction.encode_side(line.split(), 0)
+        side = model.direction.encode_side(read(line), 0)
         assert [dictionary[number] for number in side.ids.tolist()] == tokenizer.convert_ids_to_tokens(expected)
         assert (side.side.words[0], side.side.word_count) == (-1, len(line.split()))
-    with_tag = model.direction.encode_side(lines("de")[0].split(), 0).ids.tolist()
+    with_tag = model.direction.encode_side(read(lines("de")[0]), 0).ids.tolist()
     untagged = fairseq_norm_plugin.load(tagged / "out", target_tag="none")
     given, added = untagged.maps(with_tag, lines("en")[0]), model.maps(lines("de")[0], lines("en")[0])
     assert given.score == added.score
@@ -153,14 +155,14 @@ def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, 
     def links(*tag):
         return run(*named, *tag, text=text, model=["--path", tagged / "out"])
 
-    french = links("--target-tag", "fra")
-    assert links("--target-tag", ">>fra<<") == french
-    assert links("--target-tag", "spa") != french
-    assert links("--target-tag", "none") != french
+    french = links("--model-option", "target_tag=fra")
+    assert links("--model-option", "target_tag=>>fra<<") == french
+    assert links("--model-option", "target_tag=spa") != french
+    assert links("--model-option", "target_tag=none") != french
     words = ["--path", tagged / "out", "--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "-o", "-"]
     for tag, said in (
-        ((), "several languages … 'en' … --target-tag (2 known: >>fra<< >>spa<<)"),
-        (("--target-tag", "deu"), "--target-tag 'deu': … no such tag (2 known: >>fra<< >>spa<<)"),
+        ((), "several languages … 'en' … --model-option target_tag=TAG (2 known: >>fra<< >>spa<<)"),
+        (("--model-option", "target_tag=deu"), "target_tag='deu': … no such tag (2 known: >>fra<< >>spa<<)"),
     ):
         assert align.main([str(word) for word in (*words, *tag)]) == 2
         assert says(capsys.readouterr().err, said)

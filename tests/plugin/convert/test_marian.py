@@ -85,7 +85,10 @@ def test_tags_of_target_languages_are_told(tmp_path, capsys):
     tokens = marian.vocabulary(40)
     tokens[7] = ">>fra<<"
     converted(tmp_path, tokens=[tokens, tokens])
-    assert says(capsys.readouterr().err, "warning: … model: … tag … none is of en: … --target-tag … 1 known: >>fra<<")
+    assert says(
+        capsys.readouterr().err,
+        "warning: … model: … tag … none is of en: … --model-option target_tag=TAG … 1 known: >>fra<<",
+    )
     tokens[7] = ">>en<<"
     converted(tmp_path / "default", tokens=[tokens, tokens])
     converted(tmp_path / "one")

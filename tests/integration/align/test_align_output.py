@@ -1,0 +1,100 @@
+"""What ``norm-align`` writes with the text: JSON lines and tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from fairseq_norm_plugin.align.cli import main
+from fairseq_norm_plugin.aligner.direction import Direction
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+COLUMNS = ["source", "target", "source_spans", "target_spans", "links", "confidences", "status", "score"]
+#: Raw text; blanks of several kinds, an entity, an empty line.
+RAW = (
+    ["Wir sind hier, im Haus.", "Das  ist\u00a0gut & schön;", "", "Herr Präsident, vielen Dank! 😀"],
+    ["We are here, in the house.", "That's good &amp; fine;", "x", "Mr President, thank you! 😀"],
+)
+#: How links are read, so that no profile is needed.
+RULE = ("--heads", "2", "--rule", "kobayashi2020")
+
+
+@pytest.fixture
+def write(tmp_path, capsys):
+    """Align the raw text with the bundled model, whose profile says how its text is made; (exit status, the file)."""
+    for name, lines in zip(("source", "target"), RAW):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def start(name, *options):
+        words = ["--path", DEMO / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", *RULE, *options]
+        words += ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target", "-o", tmp_path / name]
+        capsys.readouterr()
+        return main([str(word) for word in words]), tmp_path / name
+
+    return start
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_have_the_raw_text_and_the_links_of_the_pharaoh_file(write, tmp_path):
+    words = [tmp_path / "words.de", tmp_path / "words.en"]
+    status, pharaoh = write("out", "--confidences", "--tokens-out", *words)
+    assert status == 0
+    rows = rows_of(write("out.jsonl")[1])
+    assert len(rows) == 4
+    tokens = [file.read_text(encoding="utf-8").split("\n")[:-1] for file in words]
+    for number, (row, line) in enumerate(zip(rows, pharaoh.read_text().split("\n"))):
+        assert list(row) == COLUMNS
+        for which, side in enumerate(("source", "target")):
+            assert row[side] == RAW[which][number]
+            found = [row[side][start:end] for start, end in row[f"{side}_spans"]]
+            assert " ".join(found) == tokens[which][number]
+        scored = zip(row["links"], row["confidences"])
+        assert " ".join(f"{i}-{j}:{p!r}" for (i, j), p in scored) == line
+        assert row["score"] is None
+    assert [row["status"] for row in rows] == ["ok", "ok", "empty", "ok"]
+    assert (rows[2]["source_spans"], rows[2]["target_spans"], rows[2]["links"]) == ([], [[0, 1]], [])
+    assert tokens[0][0] == "Wir sind hier , im Haus ."
+    assert tokens[1][1].startswith("That 's good & amp ; fine ;")
+
+
+def test_a_table_has_the_same_rows(write):
+    rows = rows_of(write("out.jsonl")[1])
+    status, path = write("out.parquet")
+    assert status == 0
+    assert pq.read_table(path).to_pylist() == [{"id": number, **row} for number, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_a_stopped_run_is_continued(write, tmp_path, monkeypatch, name):
+    status, whole = write(f"whole.{name}", "--window", 1)
+    assert status == 0
+    maps = Direction.maps
+
+    def stop(self, pairs, *what):
+        if 3 in pairs:
+            raise RuntimeError("the power is off")
+        return maps(self, pairs, *what)
+
+    monkeypatch.setattr(Direction, "maps", stop)
+    with pytest.raises(RuntimeError, match="the power is off"):
+        write(name, "--window", 1)
+    assert (tmp_path / f"{name}.partial").exists()
+    monkeypatch.setattr(Direction, "maps", maps)
+    status, path = write(name, "--window", 1, "--resume")
+    assert (status, path.read_bytes()) == (0, whole.read_bytes())
+
+
+def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):
+    _, path = write("out.jsonl", "--reverse-path", DEMO / "checkpoint.en-de.pt", "--reverse-heads", 2, *SYMMETRIZED)
+    rows = rows_of(path)
+    assert rows[0]["links"]
+    assert [row["confidences"] for row in rows] == [None, None, [], None]
+
+
+SYMMETRIZED = ("--symmetrize", "grow-diag")

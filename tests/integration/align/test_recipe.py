@@ -1,0 +1,136 @@
+"""How a model's text is made: stated once, kept in its profile, used by everything that loads the model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.align.cli import main
+from tests.facts import facts
+
+DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+SOURCE = "Wir sind hier, im Haus; und ihr seid z.B. nicht dort."
+TARGET = "We are here, in the house; and you aren't there."
+STATED = {"tokenizer": "moses", "lowercase": True, "moses_no_escape": "true", "moses_no_dash_splits": "true"}
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The bundled model with its dictionaries and codes in a directory of its own, without a profile."""
+    for name in ("checkpoint.pt", "codes.bpe", "dict.de.txt", "dict.en.txt"):
+        shutil.copy(DEMO / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def profile(model):
+    """Its profile, bundled; a function that changes the recipe."""
+    path = model / "checkpoint.pt.align.json"
+    shutil.copy(DEMO / path.name, path)
+
+    def change(**recipe):
+        content = json.loads(path.read_text())
+        content["text_recipe"].update(recipe)
+        path.write_text(json.dumps(content))
+        return path
+
+    return change
+
+
+def load(model, **options):
+    return fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", **options)
+
+
+def test_calibrate_keeps_what_was_stated(model, capsys):
+    raw = [model / "text.de", model / "text.en"]
+    for file in raw:
+        shutil.copy(DEMO / f"demo{file.suffix}", file)
+    words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--tokenizer", "moses"]
+    words += ["--lowercase", "--model-option", "moses_no_escape=true", "--model-option", "moses_no_dash_splits=true"]
+    words += ["--source-text", raw[0], "--target-text", raw[1]]
+    assert main([str(word) for word in (*words, "--bpe-codes", DEMO / "codes.bpe")]) == 1
+    assert "codes.bpe: is not in " in capsys.readouterr().err
+    assert main([str(word) for word in (*words, "--bpe-codes", model / "codes.bpe")]) == 0
+    recipe = json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"]
+    assert recipe == json.loads((DEMO / "checkpoint.pt.align.json").read_text())["text_recipe"]
+    stated = load(model, bpe_codes=model / "codes.bpe", **STATED).align(SOURCE, TARGET)
+    alone = load(model).align(SOURCE, TARGET)
+    assert alone == stated
+    assert alone.source_words[:5] == ("Wir", "sind", "hier", ",", "im")
+
+
+def test_what_is_stated_comes_before_the_profile(model, profile):
+    profile()
+    tokens = "wir sind hier , im haus."
+    assert load(model).text.described.startswith("tokenizer moses, lower case, subwords")
+    without = load(model, tokenizer="none")
+    assert without.text.described.startswith("no tokenizer, lower case, subwords")
+    assert without.align(tokens, TARGET).source_words == tuple(tokens.split())
+    assert not load(model, lowercase=False).text.lowercase
+    escaped = load(model, moses_no_escape=False)
+    assert escaped.text.options["moses_no_escape"] is False
+    assert escaped.text.options["moses_no_dash_splits"] is True
+    for stated in ({"bpe_codes": model / "codes.bpe"}, {"bpe": "none"}):
+        text = load(model, **stated).text
+        assert (text.tokenizer, text.lowercase) == (None, False)
+
+
+@pytest.mark.parametrize("name", ["../codes.bpe", "/etc/passwd", "below/codes.bpe"])
+def test_a_recipe_names_no_file_outside_of_its_directory(model, profile, name):
+    path = profile(files={"bpe_codes": [name]})
+    with pytest.raises(InputError, match=facts(f"{path.name}: … outside of the directory of the profile")):
+        load(model)
+    profile(files={}, bpe="gpt2", options={"gpt2_vocab_bpe": name})
+    with pytest.raises(InputError, match=facts(f"{path.name}: … gpt2_vocab_bpe … outside of the directory")):
+        load(model)
+
+
+def test_a_file_that_is_missing(model, profile):
+    profile()
+    (model / "codes.bpe").unlink()
+    with pytest.raises(InputError, match=facts("codes.bpe: no such file, but the profile names it")) as error:
+        load(model)
+    assert "\n" not in str(error.value)
+
+
+def test_profiles_without_a_recipe_and_with_an_unknown_one(model, profile):
+    path = profile(surprise=1)
+    with pytest.raises(InputError, match=facts(f"{path.name}: … keys are missing or unknown")):
+        load(model)
+    content = json.loads(path.read_text())
+    del content["text_recipe"]
+    path.write_text(json.dumps(content))
+    stated = load(model, bpe_codes=model / "codes.bpe", tokenizer="moses", lowercase=True)
+    assert stated.align(SOURCE, TARGET).ok
+    assert load(model, bpe="none").text.tokenizer is None
+
+
+def test_words_that_a_file_gives(model, profile, tmp_path, capsys):
+    profile()
+    (tmp_path / "pairs").write_text(f"{SOURCE} ||| {TARGET}\nJa. ||| Yes.\n")
+    (tmp_path / "words").write_text(SOURCE.replace("Haus;", "Haus ;") + "\nJa.\n")
+
+    def run():
+        words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", tmp_path / "pairs"]
+        words += ["--words", tmp_path / "words", "blanks", "-o", tmp_path / "out.jsonl", "--overwrite"]
+        return main([str(word) for word in words]), capsys.readouterr().err
+
+    status, err = run()
+    assert status == 0, err
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    words = [first["source"][start:end] for start, end in first["source_spans"]]
+    assert words == (tmp_path / "words").read_text().splitlines()[0].split()
+    assert [first["target"][start:end] for start, end in first["target_spans"]] == TARGET.split()
+    assert second["links"] == [[0, 0]]
+    for content, said in (
+        ("Ja.\n", "words: 1 lines, but the text has 2"),
+        (f"{SOURCE}\nNein.\n", "words:2: word 1 of the segmentation, 'Nein.', does not come next in the line"),
+    ):
+        (tmp_path / "words").write_text(content)
+        status, err = run()
+        assert (status, said in err, err.count("norm-align: ")) == (1, True, 1), err
