@@ -87,7 +87,7 @@ class MarkedPieces(Splitter):
             if number > word:
                 word, start = number, end + 1
                 end = start + len(words[word])
-            spans.append((start, start := min(end, start + len(bare_piece(token)))))
+            spans.append((start, start := min(end, start + len(self._bare(token)))))
         return CutText(tokens, spans)
 
     def plain(self, given: str) -> str:
@@ -102,7 +102,10 @@ class MarkedPieces(Splitter):
         """The pieces, the word of each, and the words that they spell."""
         tokens = [given[start:end] for start, end in blank_spans(given)]
         numbers = word_indices(tokens, self.mark)
-        return tokens, numbers, word_strings(tokens, numbers)
+        return tokens, numbers, tokens if self.mark == "none" else word_strings(tokens, numbers)
+
+    def _bare(self, token: str) -> str:
+        return token if self.mark == "none" else bare_piece(token)
 
 
 class WordPieces(Splitter):

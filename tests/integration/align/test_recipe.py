@@ -53,10 +53,12 @@ def test_calibrate_keeps_what_was_stated(model, capsys):
     words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--tokenizer", "moses"]
     words += ["--lowercase", "--model-option", "moses_no_escape=true", "--model-option", "moses_no_dash_splits=true"]
     words += ["--source-text", raw[0], "--target-text", raw[1]]
-    assert main([str(word) for word in (*words, "--bpe-codes", DEMO / "codes.bpe")]) == 1
+    profile = model / "checkpoint.pt.align.json"
+    assert main([str(word) for word in (*words, "--bpe-codes", DEMO / "codes.bpe")]) == 0
     assert "codes.bpe: is not in " in capsys.readouterr().err
-    assert main([str(word) for word in (*words, "--bpe-codes", model / "codes.bpe")]) == 0
-    recipe = json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"]
+    assert json.loads(profile.read_text())["text_recipe"] is None
+    assert main([str(word) for word in (*words, "--bpe-codes", model / "codes.bpe", "--overwrite")]) == 0
+    recipe = json.loads(profile.read_text())["text_recipe"]
     assert recipe == json.loads((DEMO / "checkpoint.pt.align.json").read_text())["text_recipe"]
     stated = load(model, bpe_codes=model / "codes.bpe", **STATED).align(SOURCE, TARGET)
     alone = load(model).align(SOURCE, TARGET)
