@@ -1,14 +1,15 @@
 """Where the elements of a source line go in its translation.
 
 An element encloses an interval of target units (words and marks, :mod:`alignment_eval.transfer.units`).  Of all
-intervals it takes the one with the highest score, where a link counts by its confidence:
+intervals it takes the one with the highest score, where a link counts by the square of its confidence:
 
 - Links: a link between the element and the interval counts for it; a link that has one end inside counts against it.
   So of discontinuous links the interval has the most inside and the least outside, and not always the hull.  A link of
   a mark counts half.  Names, numbers and long words that are equal on both sides are linked for that.
-- A word without links counts a little against it, so that it stays outside at a border.  But the interval should be as
-  long as the element, in characters, by the lengths of both lines: this takes in the parts of a name of which only one
-  is linked, and gives words to an element without links, at the place that the source has.
+- Each word inside counts a little against it, so that a word without a link, or with a weak one, stays outside at a
+  border.  But the interval should be as long as the element, in characters, by the lengths of both lines: this takes
+  in the parts of a name of which only one is linked, and gives words to an element without links, at the place that
+  the source has.
 - Marks: the interval begins and ends with the kind of mark with which the element does, a word for a word.  It has as
   many full stops as the element, so that it does not run into another sentence.
 - It begins with a capital if the element does.  A copy of the element's words counts for it.
@@ -41,7 +42,7 @@ Scores = NDArray[np.float64]
 
 #: Weights, where a sure link that is kept counts 1 and one that is broken -1.
 _MARK_LINK = 0.5  # a link of a mark, against that of a word
-_UNLINKED = 0.2  # a unit without links, inside
+_INSIDE = 0.2  # each word or mark inside
 _LENGTH = 0.6  # e times as long as expected, or as short
 _CENTRE = 0.2  # at the end of the line, and not at its beginning
 _BORDER = 1.0  # another kind of mark at a border
@@ -115,9 +116,7 @@ class _Pair:
 
     def __init__(self, source: list[Unit], target: list[Unit], links: list[UnitLink]) -> None:
         self.source, self.target = source, target
-        self.links = [(link.sources, link.target, link.weight * self._trust(link)) for link in links]
-        self.linked = np.zeros(len(target), bool)
-        self.linked[[link.target for link in links]] = True
+        self.links = [(link.sources, link.target, link.weight**2 * self._trust(link)) for link in links]
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
@@ -231,7 +230,7 @@ def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
 
 
 def _scores_of_links(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
-    gain = np.where(pair.linked, 0, -_UNLINKED)
+    gain = np.full(len(pair.target), -_INSIDE)
     for sources, target, weight in pair.links:
         is_inside = any(element[0] <= s < element[1] for s in sources)
         gain[target] += 2 * weight if is_inside else -weight  # a link of the element counts against those without it

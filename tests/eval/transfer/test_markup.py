@@ -186,7 +186,7 @@ def test_the_surer_link_decides():
 
 
 def test_a_link_of_a_mark_counts_less_than_that_of_a_word():
-    assert moved("<b>up</b> !", "auf das", "0-0 1-0", confidences=[0.3, 1.0]) == "<b>auf</b> das"
+    assert moved("<b>up</b> !", "auf das", "0-0 1-0", confidences=[0.6, 1.0]) == "<b>auf</b> das"
 
 
 def test_names_and_numbers_equal_on_both_sides_are_linked_without_links():
