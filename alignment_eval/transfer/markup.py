@@ -36,6 +36,7 @@ _VOID = frozenset(
 #: HTML's elements whose content is not markup.
 _RAW = frozenset({"script", "style"})
 _UNFINISHED = re.compile(r"<[A-Za-z/!?]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 #: The element that a line of XML is read as.
 _ROOT = "line-of-xml"
 
@@ -121,6 +122,8 @@ def parse_markup(line: str, syntax: Syntax) -> MarkedLine:
     Raises:
         InputError: the tags are not in pairs, or the line is not of this syntax; without file and line.
     """
+    if half := _SURROGATE.search(line):
+        raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
     return _parse_xml(line) if syntax == "xml" else _HtmlLine(line).parsed()
 
 
@@ -145,14 +148,17 @@ def _parse_xml(line: str) -> MarkedLine:
     except expat.ExpatError as error:
         found = expat.errors.messages[error.code]
         at = parser.ErrorByteIndex
-        tree = _xml_tree(document, [*events, (at, "other", "")])
         if found == expat.errors.XML_ERROR_TAG_MISMATCH:  # the place is behind </
-            tag = document[document.rindex(b"<", 0, at) :].partition(b">")[0].decode() + ">"
+            at = document.rindex(b"<", 0, at)
+            tree = _xml_tree(document, [*events, (at, "other", "")])
+            tag = document[at:].partition(b">")[0].decode() + ">"
             if not tag.startswith(f"</{_ROOT}"):
                 tree.end(tag, tag[2:-1].strip())
-        tree.line()
+            tree.line()
         rest = document[at : -len(f"</{_ROOT}>")].decode(errors="ignore") or line[line.rfind("<") :]
-        raise InputError(f"found {found}, {shown(rest)}; expected XML; correct the line, or read it as HTML") from error
+        raise InputError(
+            f"found {found}, {shown(rest)}; expected XML, &amp; for &, &lt; for <; correct it, or read HTML"
+        ) from error
     return _xml_tree(document, events).line()
 
 
@@ -275,8 +281,8 @@ def transfer_markup(
         The translation with the tags of the source; ``& < >`` of it are escaped.
 
     Raises:
-        InputError: the target has a tag of the source already, or a link is between words that there are not; without
-            file and line.
+        InputError: the target has a tag of the source already, a line is too long, or a link is between words that
+            there are not; without file and line.
     """
     for i, j in links:
         if not (0 <= i < len(source_spans) and 0 <= j < len(target_spans)):

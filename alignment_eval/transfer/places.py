@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from alignment_eval.errors import InputError
 from alignment_eval.transfer.units import STOP, WORD, Span, Unit, UnitLink, WordLink, cut_both_sides, unit_links
 
 Scores = NDArray[np.float64]
@@ -57,6 +58,8 @@ _EMPTY, _NEVER = -1e4, -1e8
 _SAME = 1e-6
 #: An interval has at most so many units for each of the element, and so many more.
 _LONGEST = (5, 20)
+#: Units of a line: time and memory grow with their square, and no model takes so long a sentence.
+_MOST_UNITS = 2000
 
 
 def element_places(
@@ -81,9 +84,18 @@ def element_places(
 
     Returns:
         For each element its rank among the elements side by side with it, and its characters of the target.
+
+    Raises:
+        InputError: there are tags in a line that is too long; without file and line.
     """
+    if not spans:
+        return []
     borders = {border for span in spans for border in span}
     source_units, target_units = cut_both_sides(source, source_words, borders, target, target_words)
+    if (units := max(len(source_units), len(target_units))) > _MOST_UNITS:
+        raise InputError(
+            f"found {units} words and marks in a line with tags; expected at most {_MOST_UNITS}; cut it into sentences"
+        )
     pair = _Pair(source_units, target_units, unit_links(source_units, target_units, links))
     members = [_units_inside(source_units, span) for span in spans]
     children: dict[int | None, list[int]] = {}

@@ -195,6 +195,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--actors without --engine ray: give that too")
     if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or args.parquet is not None):
         raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
+    if args.markup is not None and args.confidences:
+        raise UsageError("--confidences with --markup, which writes text: leave it out")
     if args.keep_going and args.markup is None:
         raise UsageError("--keep-going without --markup: give that too")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):

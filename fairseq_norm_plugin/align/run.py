@@ -207,7 +207,7 @@ class _Windows:
         if self._args.markup is None:
             return json_line(alignment.to_row())
         try:
-            return with_markup(lines[0].given, alignment, self._args.markup, f"line {pair.id + 1}")
+            return with_markup(lines[0].given, alignment, self._args.markup, f"{self._text.name}:{pair.id + 1}")
         except InputError:
             if not self._args.keep_going:
                 raise

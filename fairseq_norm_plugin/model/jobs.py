@@ -8,8 +8,9 @@ from html import unescape
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.report.alignment_view import Alignment
-from alignment_eval.transfer.labels import project_labels
+from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
+from fairseq_norm_plugin.text.offsets import blank_spans
 
 #: What looks like a tag in a line whose markup is damaged.
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]*>")
@@ -38,7 +39,7 @@ def plain_text(line: str, syntax: Syntax, name: str = "", keep_going: bool = Fal
         return parse_markup(line, syntax).text
     except InputError as error:
         if keep_going:
-            return unescape(_TAG.sub("", line))
+            return re.sub(r"[\r\n]", " ", unescape(_TAG.sub("", line)))  # one line, as of markup that is whole
         raise InputError(f"{name}: {error}") if name else error from error
 
 
@@ -62,22 +63,39 @@ def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) ->
         raise InputError(f"{name}: {error}") from error
 
 
-def with_labels(labels: Sequence[str], alignment: Alignment, name: str) -> list[tuple[str, str]]:
-    """The words of the target, each with its BIO label (alignment_eval.transfer.labels).
+def words_of_labels(line: str) -> list[str]:
+    """The words that have a label each: what blanks separate."""
+    return [line[start:end] for start, end in blank_spans(line)]
+
+
+def check_labels(labels: Sequence[str], words: Sequence[str], name: str) -> None:
+    """Check the labels of a sentence.
 
     Args:
-        labels: of the source words.
-        alignment: of the sentence pair.
+        labels: of the words.
+        words: the source words.
         name: of the labels, for messages.
 
     Raises:
-        InputError: there is not one label for each source word, or a label is not BIO.
+        InputError: there is not one label for each word, or a label is not BIO.
     """
-    source, target = alignment.source_words, alignment.target_words
-    if len(labels) != len(source):
-        raise InputError(f"{name}: {len(labels)} labels, but the source has {len(source)} words: expected one for each")
-    links = alignment.confidences or alignment.links
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"{name}: {labels!r:.40}: expected a list of labels, each of them text")
+    if len(labels) != len(words):
+        raise InputError(f"{name}: {len(labels)} labels, but the source has {len(words)} words: expected one for each")
     try:
-        return list(zip(target, project_labels(labels, links, len(target), (source, target))))
+        spans_of(labels)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
+
+
+def with_labels(labels: Sequence[str], alignment: Alignment) -> list[tuple[str, str]]:
+    """The words of the target, each with its BIO label (alignment_eval.transfer.labels).
+
+    Args:
+        labels: of the source words (:func:`check_labels`).
+        alignment: of the sentence pair.
+    """
+    source, target = alignment.source_words, alignment.target_words
+    links = alignment.confidences or alignment.links
+    return list(zip(target, project_labels(labels, links, len(target), (source, target))))

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import torch
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import Overrides
@@ -21,14 +21,23 @@ from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.model.alignments import ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
-from fairseq_norm_plugin.model.jobs import check_syntax, plain_text, with_labels, with_markup
+from fairseq_norm_plugin.model.jobs import (
+    check_labels,
+    check_syntax,
+    plain_text,
+    with_labels,
+    with_markup,
+    words_of_labels,
+)
 from fairseq_norm_plugin.model.map_reader import MapReader
 from fairseq_norm_plugin.model.sentences import (
     MAX_TOKENS,
     GivenPair,
     Sentence,
     Sentences,
+    check_beam,
     check_max_tokens,
+    given_lines,
     given_pairs,
     is_one_pair,
 )
@@ -238,7 +247,7 @@ class NormModel:
             UsageError: a profile of one direction for two models, ``lexicon`` beside ``lexicon_file``, or a number out
                 of its range.
         """
-        overrides = Overrides(lexicon_passes=lexicon, lexicon_file=None if lexicon_file is None else str(lexicon_file))
+        overrides = _overrides(lexicon, lexicon_file)
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
         if not is_one_pair(source, target):
@@ -252,15 +261,38 @@ class NormModel:
         return alignment
 
     @overload
-    def translate(self, source: str, *, beam: int = ..., max_tokens: int = ..., **options: Any) -> Alignment: ...
+    def translate(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one line
+        self,
+        source: str,
+        *,
+        beam: int = ...,
+        max_tokens: int = ...,
+        profile: str | Path | None = ...,
+        lexicon: int | None = ...,
+        lexicon_file: str | Path | None = ...,
+    ) -> Alignment: ...
 
     @overload
     def translate(
-        self, source: Iterable[str], *, beam: int = ..., max_tokens: int = ..., **options: Any
+        self,
+        source: Iterable[str],
+        *,
+        beam: int = ...,
+        max_tokens: int = ...,
+        profile: str | Path | None = ...,
+        lexicon: int | None = ...,
+        lexicon_file: str | Path | None = ...,
     ) -> Alignments: ...
 
     def translate(
-        self, source: str | Iterable[str], *, beam: int = 5, max_tokens: int = MAX_TOKENS, **options: Any
+        self,
+        source: str | Iterable[str],
+        *,
+        beam: int = 5,
+        max_tokens: int = MAX_TOKENS,
+        profile: str | Path | None = None,
+        lexicon: int | None = None,
+        lexicon_file: str | Path | None = None,
     ) -> Alignment | Alignments:
         """Translate one line, or several, by fairseq's beam search, and align the translations.
 
@@ -268,7 +300,9 @@ class NormModel:
             source: raw text, as the model's text recipe reads it.
             beam: beam size.
             max_tokens: tokens of a batch, pads included.
-            **options: ``profile``, ``lexicon`` and ``lexicon_file`` of :meth:`align`.
+            profile: as for :meth:`align`.
+            lexicon: likewise.
+            lexicon_file: likewise.
 
         Returns:
             The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
@@ -278,21 +312,24 @@ class NormModel:
             InputError: a line is not text; a single one is empty or too long; or as for :meth:`align`.
             UsageError: ``beam`` is below 1; or as for :meth:`align`.
         """
-        if beam < 1:
-            raise UsageError(f"beam {beam}: expected 1 or more")
+        check_beam(beam)
         check_max_tokens(max_tokens)
-        lines = [source] if isinstance(source, str) else list(source)
-        for number, line in enumerate(lines):
-            if not isinstance(line, str):
-                raise InputError(f"source[{number}]: {line!r:.40}: expected text")
+        _overrides(lexicon, lexicon_file)  # before the translations, which may take hours
+        is_one = isinstance(source, str)
+        lines = given_lines([source] if isinstance(source, str) else source, "source")
         translations = self.translator.translate(lines, beam, max_tokens)
-        if isinstance(source, str):
-            (one,) = translations
-            if one.score is None:
-                raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-            alignment: Alignment = self.align(source, one.text, max_tokens=max_tokens, **options)
-            return replace(alignment, score=one.score)
-        aligned: Alignments = self.align(lines, [one.text for one in translations], max_tokens=max_tokens, **options)
+        if is_one and translations[0].score is None:
+            raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
+        aligned = self.align(
+            lines[0] if is_one else lines,
+            translations[0].text if is_one else [one.text for one in translations],
+            profile=profile,
+            lexicon=lexicon,
+            lexicon_file=lexicon_file,
+            max_tokens=max_tokens,
+        )
+        if isinstance(aligned, Alignment):
+            return replace(aligned, score=translations[0].score)
         scored = (replace(alignment, score=one.score) for alignment, one in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
@@ -314,11 +351,12 @@ class NormModel:
             InputError: a line's tags do not balance, a target has tags; or as for :meth:`align`.
             UsageError: an unknown syntax; or as for :meth:`align`.
         """
-        lines = list(sources)
-        plain = [plain_text(line, check_syntax(syntax), name=f"sources[{k}]") for k, line in enumerate(lines)]
+        known = check_syntax(syntax)
+        lines = given_lines(sources, "sources")
+        plain = [plain_text(line, known, name=f"sources[{k}]") for k, line in enumerate(lines)]
         aligned = self.translate(plain, **options) if targets is None else self.align(plain, targets, **options)
         pairs = enumerate(zip(lines, aligned))
-        return [with_markup(line, pair, check_syntax(syntax), name=f"targets[{k}]") for k, (line, pair) in pairs]
+        return [with_markup(line, pair, known, name=f"targets[{k}]") for k, (line, pair) in pairs]
 
     def project(
         self, labels: Iterable[Sequence[str]], sources: Iterable[str], targets: Iterable[str], **options: Any
@@ -337,13 +375,20 @@ class NormModel:
         Raises:
             InputError: labels and words differ in number, a label is not BIO; or as for :meth:`align`.
         """
-        of_words = [list(line) for line in labels]
-        lines = list(sources)
+        lines = given_lines(sources, "sources")
+        words, of_words = [words_of_labels(line) for line in lines], list(labels)
         if len(of_words) != len(lines):
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
-        aligned = self.align(lines, targets, source_words=[line.split() for line in lines], **options)
-        return [with_labels(line, pair, f"labels[{k}]") for k, (line, pair) in enumerate(zip(of_words, aligned))]
+        for number, (own, of_line) in enumerate(zip(of_words, words)):
+            check_labels(own, of_line, f"labels[{number}]")
+        aligned = self.align(lines, targets, source_words=words, **options)
+        return [with_labels(own, pair) for own, pair in zip(of_words, aligned)]
 
     @cached_property
     def _aligner(self) -> ProfileAligner:
         return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
+
+
+def _overrides(lexicon: int | None, lexicon_file: str | Path | None) -> Overrides:
+    """What a caller states besides the profile; raises UsageError as Overrides."""
+    return Overrides(lexicon_passes=lexicon, lexicon_file=None if lexicon_file is None else str(lexicon_file))

@@ -45,6 +45,39 @@ class GivenPair(NamedTuple):
     names: tuple[str, str] = ("source", "target")
 
 
+def check_beam(beam: object) -> None:
+    """Check the size of a beam; raises UsageError if it is not a whole number of 1 or more."""
+    if not isinstance(beam, Integral) or isinstance(beam, bool) or beam < 1:
+        raise UsageError(f"beam {beam}: expected a whole number, 1 or more")
+
+
+def given_lines(lines: Iterable[str], name: str) -> list[str]:
+    """The lines of a list.
+
+    Raises:
+        InputError: it is not a list, or one of them is not text.
+    """
+    if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
+        raise InputError(f"{name}: {lines!r:.40} ({type(lines).__name__}): expected a list of lines")
+    given = list(lines)
+    for number, line in enumerate(given):
+        if not isinstance(line, str):
+            raise InputError(f"{name}[{number}]: {line!r:.40}: expected text")
+        _check_unicode(line, f"{name}[{number}]")
+    return given
+
+
+def _check_unicode(line: str, name: str) -> None:
+    """Check that a line can be written; raises InputError if it has half a character of UTF-16."""
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        half = line[error.start]
+        raise InputError(
+            f"{name}: character {error.start} is a surrogate, {half!r}: expected Unicode text; read the text as UTF-8"
+        ) from error
+
+
 def empty_sentence(name: str) -> InputError:
     """The error of an empty sentence."""
     return InputError(f"{name}: an empty sentence: expected at least one token")
@@ -112,6 +145,7 @@ def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
         InputError: it is neither.
     """
     if isinstance(given, str):
+        _check_unicode(given, name)
         return True
     with suppress(TypeError):  # arrays without an axis have neither length nor elements
         if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping, Set)):

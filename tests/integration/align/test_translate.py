@@ -1,0 +1,264 @@
+"""``norm-align --translate``: fairseq's own translations, aligned; also after a stop."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from types import SimpleNamespace
+
+import pyarrow.parquet as pq
+import pytest
+from sacremoses import MosesTokenizer
+from subword_nmt.apply_bpe import BPE
+
+import fairseq_norm_plugin
+from fairseq_norm_plugin.align.cli import main
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.translator import Translator
+from tests.facts import says
+from tests.integration.align.raw_demo import BOTH, DEMO, MODEL, raw_lines, written
+
+LINES = raw_lines("de")
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """norm-align of lines in this process: (status, output or None, stderr)."""
+
+    def start(*options, lines=LINES, models=MODEL, out="out.jsonl"):
+        source = written(tmp_path / "source", lines)
+        out = out if out == "-" else tmp_path / out
+        words = (*models, "--source-text", source, "--cpu", "-o", out, *options)
+        capsys.readouterr()
+        status: object
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as end:
+            status = end.code
+        printed = capsys.readouterr()
+        content = None if out == "-" or not out.exists() else out.read_bytes()
+        return SimpleNamespace(status=status, content=content, out=printed.out, err=printed.err)
+
+    return start
+
+
+def rows(done):
+    assert done.status == 0, done.err
+    return [json.loads(line) for line in done.content.decode().split("\n")[:-1]]
+
+
+def last_line(done):
+    return done.err.splitlines()[-1]
+
+
+# The translations are those of fairseq-generate
+
+
+@pytest.fixture(scope="module")
+def binarised(made_once, program):
+    """The raw lines as the model reads them, made without this package, and binarised."""
+
+    def make(directory):
+        tokenizer = MosesTokenizer(lang="de")
+        with (DEMO / "codes.bpe").open(encoding="utf-8") as codes:
+            bpe = BPE(codes)
+        tokens = (tokenizer.tokenize(line, escape=False, return_str=True).lower() for line in LINES)
+        written(directory / "text.de", map(bpe.process_line, tokens))
+        dictionaries = "--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt"
+        program(
+            *("fairseq-preprocess", "-s", "de", "-t", "en", "--only-source", "--testpref", directory / "text"),
+            *(*dictionaries, "--destdir", directory / "bin"),
+        )
+        shutil.copy(DEMO / "dict.en.txt", directory / "bin")  # which --only-source leaves out
+
+    return made_once("raw-demo", make) / "bin"
+
+
+def printed_by_fairseq(output):
+    """Each line's translation (D-) and score, which fairseq prints in base 2."""
+    texts = output.lines("D")
+    return [(text.partition("\t")[2], float(text.partition("\t")[0]) * math.log(2)) for _, _, text in texts]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # fairseq leaves the file of codes open
+@pytest.mark.parametrize(("task", "beam"), [("stock", 5), ("stock", 1), ("norm", 5)])
+def test_raw_text_gets_the_translations_of_fairseq_generate(run, request, binarised, task, beam):
+    text = ("--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt")
+    words = ("-s", "de", "-t", "en", *text, "--bpe-codes", DEMO / "codes.bpe", "--beam", beam)
+    generated = request.getfixturevalue(task)(*words, path=DEMO / "checkpoint.pt", data=binarised)
+    expected = printed_by_fairseq(generated)
+    found = rows(run("--translate", beam))
+    assert [row["source"] for row in found] == LINES
+    assert [row["target"] for row in found] == [text for text, _ in expected]
+    assert [row["score"] for row in found] == pytest.approx([score for _, score in expected], abs=1e-5)
+
+
+def test_beam_5_is_the_default_and_finds_better_translations_than_beam_1(run):
+    five = rows(run("--translate", lines=LINES[:20], out="five.jsonl"))
+    assert five == rows(run("--translate", 5, lines=LINES[:20], out="again.jsonl"))
+    one = rows(run("--translate", 1, lines=LINES[:20], out="one.jsonl"))
+    assert sum(row["score"] for row in five) > sum(row["score"] for row in one)
+
+
+def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
+    """Its text is in pieces, and so are its translations; scores are those of fairseq's H- lines."""
+    expected = stock("--beam", 5).lines("H")
+    models = ("--path", checkpoint, "--data", data, "--bpe", "none")
+    found = rows(run("--translate", lines=[source for source, _ in texts[2]], models=models))
+    scores, pieces = zip(*((text.split("\t")) for _, _, text in expected))
+    assert [row["target"] for row in found] == [" ".join(line.replace("@@ ", "").split()) for line in pieces]
+    assert [row["score"] for row in found] == pytest.approx([float(s) * math.log(2) for s in scores], abs=1e-5)
+    assert any(row["links"] for row in found)
+
+
+# The alignments are those of the pairs
+
+
+def test_the_links_are_those_of_the_pairs(run, tmp_path):
+    translated = run("--translate", models=BOTH)
+    targets = written(tmp_path / "target", [row["target"] for row in rows(translated)])
+    aligned = rows(run("--target-text", targets, models=BOTH, out="aligned.jsonl"))
+    assert aligned == [{**row, "score": None} for row in rows(translated)]
+    assert all(row["links"] for row in aligned)
+    model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", reverse_path=DEMO / "checkpoint.en-de.pt")
+    assert [json.loads(json.dumps(pair.to_row())) for pair in model.translate(LINES)] == rows(translated)
+
+
+def test_every_output_holds_the_same(run, tmp_path):
+    expected = rows(run("--translate", 2, lines=LINES[:9]))
+    assert run("--translate", 2, lines=LINES[:9], out="out.parquet").status == 0
+    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row.pop("id") for row in table] == list(range(9))
+    assert table == expected
+
+
+def test_lines_that_cannot_be_translated(run):
+    found = run("--translate", 2, lines=[LINES[0], "", "  \t ", "zu lang " * 2000, LINES[1]])
+    first, empty, blank, long, last = rows(found)
+    alone = rows(run("--translate", 2, lines=[LINES[0], LINES[1]], out="alone.jsonl"))
+    assert [first, last] == alone
+    for row, text in ((empty, ""), (blank, "  \t "), (long, "zu lang " * 2000)):
+        assert (row["source"], row["target"], row["links"], row["score"]) == (text, "", [], None)
+        assert row["status"] != "ok"
+    assert says(found.err, "3, without links (the first is line 2)") or says(found.err, "2, without links … line 2")
+
+
+@pytest.mark.parametrize(
+    "line", ["\u202eabc", "a\u2028b", "a\x00b", "\u2066שלום עולם\u2069", "\x1b[0m", "a\rb", "☃ 漢字"]
+)
+def test_odd_characters_stay_in_one_line(run, line):
+    (row,) = rows(run("--translate", 1, lines=[line]))
+    assert row["source"] == line
+    for name in ("source", "target"):
+        assert all(0 <= a < b <= len(row[name]) for a, b in row[f"{name}_spans"])
+
+
+# Stops
+
+
+@pytest.fixture
+def stop(monkeypatch):
+    """Let a method fail at its n-th call; ``stop(None, 0)`` mends all."""
+    kept = {(Translator, "search"): Translator.search, (Direction, "maps"): Direction.maps}
+
+    def at(owner, calls):
+        for (kind, name), method in kept.items():
+            monkeypatch.setattr(kind, name, method)
+            if kind is owner:
+                left = [calls]
+
+                def failing(self, *args, method=method, left=left, **kwargs):
+                    left[0] -= 1
+                    if left[0] < 0:
+                        raise KeyboardInterrupt
+                    return method(self, *args, **kwargs)
+
+                monkeypatch.setattr(kind, name, failing)
+
+    return at
+
+
+WINDOWS = ("--translate", 2, "--window", 4)
+
+
+@pytest.mark.parametrize("where", [Translator, Direction], ids=["translating", "aligning"])
+@pytest.mark.parametrize("calls", [0, 2])
+def test_a_stopped_run_is_continued(run, stop, tmp_path, where, calls):
+    lines = LINES[:12]
+    whole = run(*WINDOWS, lines=lines, out="whole.jsonl")
+    stop(where, calls)
+    assert run(*WINDOWS, lines=lines).status == 130
+    assert not (tmp_path / "out.jsonl").exists()
+    stop(None, 0)
+    left = sorted(tmp_path.glob("out.jsonl.*"))
+    if left:
+        refused = run(*WINDOWS, lines=lines)
+        assert refused.status == 1
+        assert says(last_line(refused), "was stopped, or is running; give --resume")
+        assert sorted(tmp_path.glob("out.jsonl.*")) == left
+    done = run(*WINDOWS, "--resume", lines=lines)
+    assert (done.status, done.content) == (0, whole.content), done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "source", "whole.jsonl"]
+
+
+def test_what_is_translated_is_not_translated_again(run, stop):
+    stop(Direction, 0)
+    assert run(*WINDOWS, lines=LINES[:12]).status == 130
+    stop(Translator, 0)  # it would be stopped again
+    assert run(*WINDOWS, "--resume", lines=LINES[:12]).status == 0
+
+
+@pytest.mark.parametrize("where", [Translator, Direction], ids=["translating", "aligning"])
+def test_a_run_of_another_model_text_or_beam_is_not_continued(run, stop, tmp_path, where):
+    lines = LINES[:12]
+    stop(where, 1)
+    assert run(*WINDOWS, lines=lines).status == 130
+    stop(None, 0)
+    left = {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")}
+    assert left
+    for options, changes in (
+        (("--translate", 3, "--window", 4), {}),
+        (WINDOWS, {"lines": lines[::-1]}),
+        (WINDOWS, {"models": ("--path", DEMO / "checkpoint.en-de.pt")}),
+    ):
+        done = run(*options, "--resume", **{"lines": lines, **changes})
+        assert done.status == 1
+        assert says(last_line(done), "output of another run")
+        assert {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")} == left
+    assert run(*WINDOWS, "--overwrite", lines=lines).status == 0
+    assert not list(tmp_path.glob("out.jsonl.*"))
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("options", "out", "text"),
+    [
+        (("--translate",), "out.pharaoh", "--translate with links only … .jsonl"),
+        (("--translate", 0), "out.jsonl", "--translate … 0"),
+        (("--translate", -1), "out.jsonl", "--translate"),
+        (("--translate", "five"), "out.jsonl", "--translate … five"),
+        (
+            ("--translate", "--target-text", DEMO / "demo.en"),
+            "out.jsonl",
+            "--translate: expected --source-text, and no other text",
+        ),
+        (("--translate", "--resume", "--markup", "xml"), "-", "--resume with -o -"),
+    ],
+    ids=str,
+)
+def test_bad_usage(run, tmp_path, options, out, text):
+    done = run(*options, out=out)
+    assert (done.status, done.err.count("\n"), done.out) == (2, 1, ""), done.err
+    assert says(done.err, text), done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_bad_text(run, tmp_path):
+    (tmp_path / "latin").write_bytes("gut\ngrün\n".encode("latin-1"))
+    done = run("--translate", "--source-text", tmp_path / "latin")
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert says(done.err, "latin: … not UTF-8 (byte 6)")
+    assert not list(tmp_path.glob("out*"))
