@@ -19,8 +19,7 @@ from torch import Tensor
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint, write_dictionary
-from fairseq_norm_plugin.convert.config import check_heads, read_config
-from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.convert.files import Weights, check_heads, read_config, read_weights
 
 #: Transformers' hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}

@@ -16,8 +16,7 @@ from torch import Tensor
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.profiles.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
-from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
-from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.convert.files import Weights, check_heads, read_config, read_json, read_weights
 from fairseq_norm_plugin.hooks.models.marian import sinusoids
 from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.recording.identity import model_hash
