@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import KINDS, QUANTITIES
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map

@@ -18,8 +18,7 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, base_architecture
 from measure import Comparison, alternate, cpu_seconds
 
-from fairseq_norm_plugin.capture.attention import norm_attentions, swap_attention
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture
 from fairseq_norm_plugin.maps.block import Block
