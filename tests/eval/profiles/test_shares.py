@@ -17,6 +17,7 @@ from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import balanced_shares, two_way_shares
 from alignment_eval.profiles import shares as module
+from alignment_eval.profiles.chosen import profiles_together
 from alignment_eval.profiles.profile import Profile, calibrated
 from alignment_eval.profiles.search import Agreement
 from alignment_eval.profiles.shares import (
@@ -25,7 +26,6 @@ from alignment_eval.profiles.shares import (
     Calibration,
     best_share,
     estimated_share,
-    profiles_together,
     rounded,
 )
 
