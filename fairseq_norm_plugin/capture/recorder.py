@@ -77,11 +77,7 @@ def _layer_map(block: Block, kind: str, heads: Sequence[int] | None) -> Tensor:
 class Recorder:
     """Takes the recorded quantities of a batch from one encoder pass and any number of decoder passes.
 
-    Args:
-        model: the model.
-        recorded: what is recorded.
-        sample: the batch.
-        first_pass: take the first of several decoder passes, instead of raising an error.
+    ``first_pass``: take the first of several decoder passes, instead of raising an error.
 
     Raises:
         InputError: the model does not have a block type that a kind needs.

@@ -91,12 +91,7 @@ def admit_checkpoint_types() -> None:
 
 
 def load_model(path: str, task: Any, data: str) -> Any:
-    """The model of a checkpoint.
-
-    Args:
-        path: the checkpoint.
-        task: the task that builds the model.
-        data: the directory of its dictionaries, for messages.
+    """The model of a checkpoint, built by ``task``; ``data`` is the directory of its dictionaries, for messages.
 
     Raises:
         InputError: the checkpoint cannot be used, alone or with these dictionaries.

@@ -19,11 +19,7 @@ FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object that a file holds.
-
-    Args:
-        path: the file.
-        what: which file of a model is expected, for messages.
+    """The JSON object that a file holds; ``what`` says which file of a model is expected, for messages.
 
     Raises:
         InputError: the file cannot be read or holds something else.

@@ -162,12 +162,7 @@ def _warn_of_tags(tokens: Sequence[str], language: str, model: Path) -> None:
 
 
 def read_vocabulary(path: Path, config: dict[str, Any], size: str) -> list[str]:
-    """The tokens of vocab.json, by Marian's ids.
-
-    Args:
-        path: the file, a JSON object from tokens to ids.
-        config: config.json.
-        size: the option of config.json that says how many there are.
+    """The tokens of vocab.json, by Marian's ids; the option ``size`` of config.json says how many there are.
 
     Raises:
         InputError: the file is no such vocabulary, or does not belong to the configuration.
@@ -195,12 +190,9 @@ def read_vocabulary(path: Path, config: dict[str, Any], size: str) -> list[str]:
 def fairseq_weights(
     config: dict[str, Any], tensors: dict[str, Tensor], vocabularies: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Tensor]:
-    """The parameters of fairseq's model, under fairseq's names.
+    """The parameters of fairseq's model, under fairseq's names, from Marian's by name.
 
-    Args:
-        config: config.json.
-        tensors: Marian's tensors.
-        vocabularies: the tokens of source and target, by Marian's ids.
+    ``vocabularies`` are the tokens of source and target, by Marian's ids.
 
     Raises:
         InputError: a tensor is missing or left over, or of another shape than config.json says.

@@ -108,11 +108,7 @@ class Monitor:
         return result, tally
 
     def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
-        """The counts of a batch.
-
-        Args:
-            sample: the batch, with gold.
-            quantities: its recorded quantities, one dictionary per layer.
+        """The counts of a batch with gold, from its recorded quantities, one dictionary per layer.
 
         Raises:
             InputError: a map holds NaN or infinite values, or does not have the size of its sentence.
