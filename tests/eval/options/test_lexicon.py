@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from alignment_eval.extraction.corpus import align_corpus, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps
 
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-Call = Callable[..., tuple[int, str, str]]
 TWO_WAY = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
 
 
 @pytest.fixture
-def pairs(make_sentence: Factory) -> list[SentenceMaps]:
+def pairs(make_sentence):
     """Seven pairs of few words in the order of their length; the fourth was skipped."""
     texts = ["a b", "b a", "a a b", "c", "b c a", "c a b a", "a"]
     sentences = [make_sentence(k, source=f"{t} </s>", target=f"{t.upper()} </s>") for k, t in enumerate(texts)]
@@ -26,7 +19,7 @@ def pairs(make_sentence: Factory) -> list[SentenceMaps]:
     return [sentences[k] for k in (3, 6, 0, 1, 2, 4, 5)]
 
 
-def of_corpus(pairs: list[SentenceMaps], passes: int, first: int) -> list[str]:
+def of_corpus(pairs, passes, first):
     options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
     method = AlignmentMethod(options, lexicon_passes=passes, lexicon_pairs=first)
     found = align_corpus([(read_word_map(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
@@ -34,7 +27,7 @@ def of_corpus(pairs: list[SentenceMaps], passes: int, first: int) -> list[str]:
 
 
 @pytest.mark.parametrize("first", [3, 5, 7, 10000])
-def test_a_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call, first: int) -> None:
+def test_a_lexicon(tmp_path, pairs, make_records, call, first):
     """Of the first pairs of the corpus, in whatever order the records hold them."""
     directory = make_records(tmp_path / "run", pairs, shards=2)
     _, out, err = call("extract", directory, *TWO_WAY, "--lexicon", 2, "--lexicon-pairs", first)
@@ -44,7 +37,7 @@ def test_a_lexicon(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writ
     assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
 
 
-def test_a_lexicon_of_a_file(tmp_path: Path, pairs: list[SentenceMaps], make_records: Writer, call: Call) -> None:
+def test_a_lexicon_of_a_file(tmp_path, pairs, make_records, call):
     directory, lexicon = make_records(tmp_path / "run", pairs), tmp_path / "lexicon"
     counted = (*TWO_WAY, "--lexicon", 2, "--lexicon-pairs", 5, "--save-lexicon", lexicon)
     status, saved, _ = call("extract", directory, *counted)

@@ -11,7 +11,7 @@ from alignment_eval.options.method import add_map_arguments, stated_method, stat
 PRODUCT = BidirectionalOptions("product")
 
 
-def parsed(*words: str) -> argparse.Namespace:
+def parsed(*words):
     parser = argparse.ArgumentParser()
     add_map_arguments(parser, "what is read")
     parser.add_argument("--reverse-heads")
@@ -36,13 +36,13 @@ def parsed(*words: str) -> argparse.Namespace:
     ],
     ids=str,
 )
-def test_options_that_are_stated(words: tuple[str, ...], options: ExtractionOptions) -> None:
+def test_options_that_are_stated(words, options):
     args = parsed(*words)
     assert states_maps(args)
     assert stated_method(args, None, 0, max_norm=5).forward == options
 
 
-def test_two_directions() -> None:
+def test_two_directions():
     method = stated_method(parsed("--heads", "1"), PRODUCT, 2)
     assert (method.forward.rule, method.reverse, method.both) == ("grow=0.4", method.forward, PRODUCT)
     assert method.lexicon_passes == 2
@@ -52,7 +52,7 @@ def test_two_directions() -> None:
     assert (other.map_names, other.rule) == ("0.3", "balanced=0.25")
 
 
-def test_maps_and_profile() -> None:
+def test_maps_and_profile():
     assert not states_maps(parsed("--rule", "top-k=2", "--profile", "p", "--no-final-punctuation"))
     assert states_maps(parsed("--heads", "1", "--profile", "none"))
     for words in (("--heads", "1", "--profile", "p"), ("--combine", "mean"), ("--reverse-heads", "1")):
