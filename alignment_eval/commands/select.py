@@ -16,12 +16,7 @@ from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.options.alignments import (
-    add_gold_reading,
-    add_text_arguments,
-    check_standard_input,
-    reading_fields,
-)
+from alignment_eval.options.alignments import add_gold_reading, add_text_arguments, check_standard_input, reading_fields
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.records import (
     add_kinds,
