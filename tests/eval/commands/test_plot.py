@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.records.store import Records
@@ -32,14 +31,12 @@ def gold(tmp_path):
 
 
 @pytest.fixture
-def call(capsys, tmp_path):
-    """Run ``plot`` in this process, of sentence 0 and into p.svg if nothing else is said."""
+def plot(call, tmp_path):
+    """Run ``plot``, of sentence 0 and into p.svg if nothing else is said."""
 
-    def do(records, *args):
-        words = [str(arg) for arg in args]
-        words += [] if "--sentence" in words else ["--sentence", "0"]
-        words += [] if "-o" in words else ["-o", str(tmp_path / "p.svg")]
-        return (main(["plot", str(records), *words]), *capsys.readouterr())
+    def do(records, *words):
+        sentence = () if "--sentence" in words else ("--sentence", 0)
+        return call("plot", records, *words, *sentence, *(() if "-o" in words else ("-o", tmp_path / "p.svg")))
 
     return do
 
@@ -103,10 +100,10 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
 # --- options
 
 
-def test_links_of_a_file(run, tmp_path, call):
+def test_links_of_a_file(run, tmp_path, plot):
     hyp = tmp_path / "links.pharaoh"
     hyp.write_text("0-0 1-0 2-1 0-2\n\n0-0\n", encoding="utf-8")
-    status, _, stderr = call(run, "--heads", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
+    status, _, stderr = plot(run, "--heads", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
     assert status == 0
     assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": 4, "predicted-0-1": 4}
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
@@ -114,10 +111,10 @@ def test_links_of_a_file(run, tmp_path, call):
     assert "|rule:" not in stderr
 
 
-def test_which_maps_are_drawn(run, tmp_path, call):
+def test_which_maps_are_drawn(run, tmp_path, plot):
     """Those of ``--heads`` one below the other, the kinds side by side; without it all, a row a kind and layer."""
     for heads, panels in (((), (4, 4)), (("--heads", "1,0.2"), (2, 2))):
-        assert call(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
+        assert plot(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
         places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
         assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels
         (tmp_path / "p.svg").unlink()
@@ -145,9 +142,9 @@ def test_which_maps_are_drawn(run, tmp_path, call):
         ),
     ],
 )
-def test_errors(*, run, gold, tmp_path, call, monkeypatch, options, status, message):
+def test_errors(*, run, gold, tmp_path, plot, monkeypatch, options, status, message):
     monkeypatch.chdir(tmp_path)
-    got, stdout, stderr = call(run, *options)
+    got, stdout, stderr = plot(run, *options)
     assert (got, stdout) == (status, "")
     (line,) = stderr.splitlines()
     assert line.startswith("align-eval plot: ")

@@ -15,9 +15,8 @@ from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import meshes
-from tests.eval.figures.printed import check_print
+from tests.eval.figures.printed import check_print, picture, plain
 from tests.facts import facts
 
 
@@ -26,20 +25,6 @@ def _no_display():
     with mpl.rc_context({"backend": "agg"}):
         yield
     pyplot.close("all")
-
-
-def plain(tokens):
-    """Words, and at the end specials in angle brackets."""
-    numbers = [-1 if token.startswith("<") else n for n, token in enumerate(tokens.split())]
-    return SentenceSide(tuple(tokens.split()), np.array(numbers, dtype=np.int32))
-
-
-def picture(source="a b", target="x y z", gold=None, **panel):
-    """One panel, of 0.0, 0.1, … unless values are given."""
-    sides = plain(source), plain(target)
-    shape = len(sides[1].tokens), len(sides[0].tokens)
-    panel = {"title": "weights", "values": np.arange(shape[0] * shape[1]).reshape(shape) / 10, **panel}
-    return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
 def grid(rows, columns, words=3):

@@ -8,26 +8,15 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.sentence import Panel, Picture, cells, panel_of, sides_of
+from alignment_eval.figures.sentence import cells, panel_of, sides_of
 from alignment_eval.maps.sentence import SentenceSide
+from tests.eval.figures.printed import picture
 from tests.facts import facts
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
     lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
 )
 links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
-
-
-def plain(tokens):
-    return SentenceSide(tuple(tokens.split()), np.arange(len(tokens.split()), dtype=np.int32))
-
-
-def picture(source="a b", target="x y z", gold=None, **panel):
-    """One panel, of 0.0, 0.1, … unless values are given."""
-    sides = plain(source), plain(target)
-    shape = len(sides[1].tokens), len(sides[0].tokens)
-    panel = {"title": "attn_w", "values": np.arange(shape[0] * shape[1]).reshape(shape) / 10, **panel}
-    return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
 # --- rows and columns
@@ -87,4 +76,4 @@ def test_predicted_links_are_those_of_extract(make_sentence, number, setting, le
 )
 def test_bad_values(values, message):
     with pytest.raises(InputError, match=facts(message)):
-        picture(values=values)
+        picture(title="attn_w", values=values)
