@@ -45,11 +45,7 @@ def progress_bar(items: Iterable[T], total: int, unit: str) -> Iterator[T]:
 
 @contextlib.contextmanager
 def progress_meter(total: int, unit: str) -> Iterator[Callable[[int], object]]:
-    """Show how much of some work is done.
-
-    Args:
-        total: the number of units of the whole work.
-        unit: what is counted, a plural noun.
+    """Show how much of ``total`` units of work is done; ``unit`` is a plural noun.
 
     Yields:
         A function that takes the number of units done since its last call.

@@ -61,11 +61,8 @@ def keep_few_programs() -> None:
 def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
     """Limit torch's threads in the block to those that a pass has work for; the number of before comes back.
 
-    torch keeps the number for each thread of Python, so other threads are not affected.
-
-    Args:
-        models: the models that run.
-        tokens: tokens of the batch, both sides.
+    torch keeps the number for each thread of Python, so other threads are not affected.  ``tokens`` are those of the
+    batch, both sides.
     """
     import torch
 
@@ -93,11 +90,8 @@ def executors(count: int, share: bool) -> Iterator[list[Executor]]:
     """Make ``count`` executors, each of which runs its jobs one after the other; jobs not begun are dropped at the end.
 
     torch's threads are divided among them.  Small products hardly gain by a second thread, so two models at once take
-    less time than one model after the other with all threads.
-
-    Args:
-        count: how many.
-        share: False, or if torch has fewer threads: all jobs run one after the other.
+    less time than one model after the other with all threads.  Unless they ``share``, or if torch has fewer threads,
+    all jobs run one after the other.
     """
     import torch
 

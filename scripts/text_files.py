@@ -8,11 +8,12 @@ import lzma
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import new_file
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
@@ -48,7 +49,7 @@ def text_lines(path: Path, encoding: str) -> Iterator[str]:
 
 @contextmanager
 def fresh_files(paths: Sequence[Path], overwrite: bool = False) -> Iterator[list[Path]]:
-    """Temporary names next to ``paths``, which are renamed to ``paths`` if the block succeeds.
+    """Temporary names next to ``paths``, which are renamed to ``paths`` if the block succeeds; directories are made.
 
     Raises:
         InputError: one of ``paths`` exists, and ``overwrite`` is false.
@@ -57,11 +58,5 @@ def fresh_files(paths: Sequence[Path], overwrite: bool = False) -> Iterator[list
         if not overwrite and (path.exists() or path.is_symlink()):
             raise InputError(f"{path}: already exists; choose another path or remove it")
         path.parent.mkdir(parents=True, exist_ok=True)
-    made = [path.with_name(f".{path.name}.tmp") for path in paths]
-    try:
-        yield made
-        for temporary, path in zip(made, paths):
-            temporary.replace(path)
-    finally:
-        for temporary in made:
-            temporary.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        yield [stack.enter_context(new_file(path)) for path in paths]

@@ -6,24 +6,10 @@ in float32.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import torch
 from fairseq_cli import train  # before the rest of fairseq: it sets up the log
 
-
-def under_autocast(train_step: Any) -> Any:
-    """The same training step with matrix products in bfloat16."""
-
-    @functools.wraps(train_step)
-    def step(*arguments: Any, **keywords: Any) -> Any:
-        with torch.autocast("cpu", torch.bfloat16):
-            return train_step(*arguments, **keywords)
-
-    return step
-
-
 if __name__ == "__main__":
-    train.tasks.FairseqTask.train_step = under_autocast(train.tasks.FairseqTask.train_step)
+    task = train.tasks.FairseqTask
+    task.train_step = torch.autocast("cpu", torch.bfloat16)(task.train_step)
     train.cli_main()

@@ -17,13 +17,7 @@ from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
-from alignment_eval.options.alignments import (
-    add_base,
-    add_swap,
-    add_text_arguments,
-    check_standard_input,
-    texts_of,
-)
+from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, check_standard_input, texts_of
 from alignment_eval.options.common import add_output, finite_number
 from alignment_eval.progress import progress_bar
 

@@ -17,13 +17,7 @@ from alignment_eval.files import check_new
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import LEVELS, SETTINGS
-from alignment_eval.options.alignments import (
-    add_base,
-    add_gold_reading,
-    check_standard_input,
-    gold_of,
-    reading_fields,
-)
+from alignment_eval.options.alignments import add_base, add_gold_reading, check_standard_input, gold_of, reading_fields
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.options.records import add_records, check_forced, gold_of_records

@@ -28,13 +28,7 @@ from alignment_eval.options.alignments import (
 from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
-from alignment_eval.scoring.diagnosis import (
-    Diagnosis,
-    diagnose,
-    diagonal_warning,
-    differing_words,
-    direction_warning,
-)
+from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, diagonal_warning, differing_words, direction_warning
 from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.signature import signature
 

@@ -16,12 +16,7 @@ from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.options.alignments import (
-    add_gold_reading,
-    add_text_arguments,
-    check_standard_input,
-    reading_fields,
-)
+from alignment_eval.options.alignments import add_gold_reading, add_text_arguments, check_standard_input, reading_fields
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.records import (
     add_kinds,
@@ -32,11 +27,11 @@ from alignment_eval.options.records import (
     open_reverse,
     warn_skipped,
 )
-from alignment_eval.profiles.chosen import described, description
+from alignment_eval.profiles.chosen import described, description, profiles_together
 from alignment_eval.profiles.of_records import calibrated_records, model_of
 from alignment_eval.profiles.profile import calibrated_by_gold
 from alignment_eval.profiles.search import GoldChoice, aer_of_method, choose_by_gold, exchanged_gold
-from alignment_eval.profiles.shares import Calibration, profiles_together
+from alignment_eval.profiles.shares import Calibration
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import confirmed

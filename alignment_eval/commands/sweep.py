@@ -14,21 +14,11 @@ from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options.alignments import (
-    add_gold_arguments,
-    add_text_arguments,
-    reading_fields,
-)
+from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.options.method import FINAL_PUNCTUATION
-from alignment_eval.options.records import (
-    add_kinds,
-    add_records,
-    forced_records,
-    gold_and_texts,
-    warn_skipped,
-)
+from alignment_eval.options.records import add_kinds, add_records, forced_records, gold_and_texts, warn_skipped
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import SweepResult, configurations, sweep

@@ -84,14 +84,9 @@ def detect_format(text: bytes) -> str | None:
 
 
 def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
-    """The sentences of a file.
+    """The sentences of a file's lines in a format of :data:`HYPOTHESIS_FORMATS`; ``tokens`` gives the links.
 
-    Args:
-        format: one of :data:`HYPOTHESIS_FORMATS`.
-        lines: of the file.
-        name: the file, for messages.
-        tokens: gives the links.
-        allow_possible: whether possible links may occur.
+    ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
 
     Raises:
         InputError: a line is not in the format, or is a possible link that may not occur.

@@ -92,12 +92,7 @@ def gold_of(args: argparse.Namespace, texts: Texts | None) -> AlignmentFile:
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
-    """The gold with ``size`` sentences; warns if a NAACL file ends before the last one.
-
-    Args:
-        gold: the gold.
-        size: how many sentences it must have.
-        others: what has this number of sentences, for messages.
+    """The gold with ``size`` sentences, as many as ``others`` have; warns if a NAACL file ends before the last one.
 
     Raises:
         InputError: it has more or fewer.

@@ -43,16 +43,9 @@ def add_list(
     default: Sequence[str] | None = None,
     type: Callable[[str], Any] | None = None,
 ) -> None:
-    """Declare an option that takes a list, ``a,b``.
+    """Declare an option that takes a list, ``a,b``, as the help then says; ``metavar`` is what it calls an entry.
 
-    Args:
-        group: where to declare it.
-        option: its name, with dashes.
-        help: what it is; how a list is given is added.
-        also: other names of the option.
-        metavar: what the help calls an entry.
-        default: the value where the option is not given.
-        type: from the text to the value; default: a tuple of the different entries.
+    ``type`` makes the value of the text; default: a tuple of the different entries.
     """
     metavar, help = f"{metavar},…", f"{help}; separated by commas"
     group.add_argument(option, *also, default=default, type=type or names, metavar=metavar, help=help)
@@ -90,15 +83,9 @@ def add_output(
     standard: bool = False,
     also: Sequence[str] = (),
 ) -> None:
-    """Declare ``-o``, ``--output`` and ``--overwrite``.
+    """Declare ``-o``, ``--output`` (and ``also``) and ``--overwrite``; ``help`` says what is written.
 
-    Args:
-        group: where to declare them.
-        help: what is written.
-        metavar: what the help calls it.
-        required: whether it must be given.
-        standard: whether it is the standard output where it is not given.
-        also: other names of the option.
+    ``standard``: it is the standard output where it is not given.
     """
     default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
     words = ("-o", "--output", *also)
@@ -114,10 +101,8 @@ def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> Non
 def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
     """Check that no output of a command is one of its inputs, or another output; links and ``..`` are followed.
 
-    Args:
-        args: the options; a value that is the name of a file is an input, unless the option names an output.
-        inputs: more files that are read.
-        outputs: more files that are written.
+    A value of ``args`` that is the name of a file is an input, unless the option names an output; ``inputs`` and
+    ``outputs`` are more files.
 
     Raises:
         UsageError: one is.
@@ -154,10 +139,7 @@ def _texts(value: object) -> list[str]:
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
     """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 130 Ctrl-C, 141 nobody reads the output.
 
-    Args:
-        name: the program, for messages; the subcommand is added.
-        parse: gives the arguments, an ``argparse.Namespace``.
-        run: takes them.
+    ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
     """
     try:
         try:

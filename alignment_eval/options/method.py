@@ -112,13 +112,10 @@ def states_maps(args: argparse.Namespace) -> bool:
 def stated_method(
     args: argparse.Namespace, both: BidirectionalOptions | None, passes: int, max_norm: int = 0
 ) -> AlignmentMethod:
-    """The method that the options name.
+    """The method that the options name, with ``passes`` over a lexicon.
 
-    Args:
-        args: the options.
-        both: how two directions are combined; None: there is one direction.
-        passes: passes over a lexicon.
-        max_norm: the layer of ``--heads max-norm``.
+    ``both`` says how two directions are combined; None: there is one direction.  ``max_norm`` is the layer of
+    ``--heads max-norm``.
 
     Raises:
         UsageError: the options do not go together.
@@ -160,9 +157,7 @@ def add_lexicon_arguments(parser: argparse.ArgumentParser, default: str) -> None
 def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
     """Check the options among each other; :func:`with_lexicon_options` checks them against the method.
 
-    Args:
-        args: the options.
-        overwrite: whether ``--save-lexicon`` may replace a file.
+    ``overwrite``: ``--save-lexicon`` may replace a file.
 
     Raises:
         UsageError: two contradict each other.
@@ -221,9 +216,7 @@ def lexicon_fields(args: argparse.Namespace) -> dict[str, Value]:
 def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], None]:
     """A function that warns of a lexicon of few pairs and saves it to ``--save-lexicon``.
 
-    Args:
-        args: the options.
-        signature: signature of the alignments, written into the file.
+    ``signature`` is that of the alignments, written into the file.
     """
 
     def counted(lexicon: Lexicon) -> None:

@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, SHARE_ALONE, SHARE_BOTH, WEAK, joined, with_lexicon
+from alignment_eval.extraction.defaults import (
+    FEWEST_PAIRS,
+    SHARE_ALONE,
+    SHARE_BOTH,
+    WEAK,
+    both_directions,
+    joined,
+    with_lexicon,
+)
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.profiles.profile import Profile, read_profile
-from alignment_eval.profiles.shares import Calibration, profiles_together
+from alignment_eval.profiles.profile import Profile, read_profile, together
+from alignment_eval.profiles.shares import Calibration, estimated_share, rounded
 from alignment_eval.signature import Value
 
 #: The value of ``--profile`` that ignores the profile of a model.
@@ -119,6 +127,23 @@ def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[
         calibrations.append(calibration)
         names.append(name)
     return profiles_together(calibrations), names
+
+
+def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
+    """The profiles of one model, or of two; two that were chosen on the same pairs get a method for both.
+
+    Its share is estimated if that of one of the models is not the default.
+    """
+    profiles = [each.profile for each in calibrations]
+    if len(calibrations) < 2 or not all(each.pairs for each in calibrations):
+        return profiles
+    share = SHARE_BOTH
+    forward, reverse = calibrations
+    common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
+    if common and (forward.estimated or reverse.estimated):
+        maps = forward.profile.streamed.forward, reverse.profile.streamed.forward
+        share = rounded(estimated_share(common, both_directions(*maps, lexicon=False)))
+    return [together(profile, other, share) for profile, other in (profiles, profiles[::-1])]
 
 
 def chosen_method(

@@ -21,20 +21,13 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedPair, one_map, read_word_map
-from alignment_eval.extraction.defaults import (
-    FEWEST_PAIRS,
-    SHARE_ALONE,
-    SHARE_BOTH,
-    SINGLE_RULE,
-    both_directions,
-    has_formed,
-)
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, SHARE_ALONE, SINGLE_RULE, has_formed
 from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, words_of
-from alignment_eval.profiles.profile import Profile, by_default, calibrated, text_hash, together
+from alignment_eval.profiles.profile import Profile, by_default, calibrated, text_hash
 from alignment_eval.profiles.search import aer_of_method, choose_by_agreement
 
 #: How much more recall weighs than precision; below 1: precision weighs more.
@@ -157,20 +150,3 @@ def calibration(
     agreement = None if guided else choose_by_agreement(sentences)
     text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
     return Calibration.of(calibrated(agreement, layers, model, text, len(sentences), guided), sentences)
-
-
-def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
-    """The profiles of one model, or of two; two that were chosen on the same pairs get a method for both.
-
-    Its share is estimated if that of one of the models is not the default.
-    """
-    profiles = [each.profile for each in calibrations]
-    if len(calibrations) < 2 or not all(each.pairs for each in calibrations):
-        return profiles
-    share = SHARE_BOTH
-    forward, reverse = calibrations
-    common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
-    if common and (forward.estimated or reverse.estimated):
-        maps = forward.profile.streamed.forward, reverse.profile.streamed.forward
-        share = rounded(estimated_share(common, both_directions(*maps, lexicon=False)))
-    return [together(profile, other, share) for profile, other in (profiles, profiles[::-1])]

@@ -34,12 +34,7 @@ _ADVICE = "give a file that --save-lexicon wrote"
 
 
 def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
-    """Write a lexicon; if this fails, no file is left behind.
-
-    Args:
-        path: the file.
-        lexicon: the lexicon.
-        signature: what it was counted on, and how.
+    """Write a lexicon and its ``signature``: what it was counted on, and how.  If this fails, no file is left behind.
 
     Raises:
         InputError: the lexicon was counted on no pairs, or the file cannot be written.

@@ -105,15 +105,9 @@ class DisplayMaps(SentenceMaps):
     ) -> Axes:
         """Plot a map with a colour bar; the lightest colour is 0, the darkest cell is the largest value.
 
-        Args:
-            kind: as for :meth:`to_frame`, like ``layer``, ``head``, ``level`` and ``setting``.
-            layer: see there.
-            head: see there.
-            level: see there.
-            setting: see there.
-            links: links between words (source, target) to mark, such as an alignment's.
-            ax: where to plot; None: on a new figure.  A figure without a layout engine gets Matplotlib's constrained
-                layout, so that ``savefig`` cuts nothing off.
+        ``kind``, ``layer``, ``head``, ``level`` and ``setting`` are as for :meth:`to_frame`.  ``links`` between words
+        (source, target) are marked, such as an alignment's.  ``ax``: where to plot; None: on a new figure.  A figure
+        without a layout engine gets Matplotlib's constrained layout, so that ``savefig`` cuts nothing off.
 
         Returns:
             The Axes of the plot.

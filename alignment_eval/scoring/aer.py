@@ -104,11 +104,7 @@ def defined(value: float) -> float | None:
 
 
 def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Counts:
-    """The counts of each sentence.
-
-    Args:
-        hypotheses: the links of each sentence.
-        gold: the gold of the same sentences.
+    """The counts of each sentence, from its links and its gold.
 
     Raises:
         InputError: the numbers of sentences differ.

@@ -173,12 +173,7 @@ def _rows(names: Sequence[str], tallies: Sequence[IntArray]) -> pd.DataFrame:
 
 
 def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: Sequence[GoldSentence]) -> pd.DataFrame:
-    """How many links two systems share, by their class in the gold.
-
-    Args:
-        hypothesis: the links of one system, of each sentence.
-        other: the links of another system.
-        gold: the gold of the same sentences.
+    """How many links two systems share, by their class in the gold; each argument has the links of each sentence.
 
     Returns:
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the

@@ -14,10 +14,10 @@ from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
 from alignment_eval.options.common import CommandParser, add_output, exit_status
-from alignment_eval.profiles.chosen import description
+from alignment_eval.profiles.chosen import description, profiles_together
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import exchanged_gold
-from alignment_eval.profiles.shares import FEWEST_WORDS, Calibration, profiles_together
+from alignment_eval.profiles.shares import FEWEST_WORDS, Calibration
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,

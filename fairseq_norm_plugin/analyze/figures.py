@@ -35,16 +35,8 @@ def save_figures(
 ) -> list[Path]:
     """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency.
 
-    Constant kinds are omitted.
-
-    Args:
-        tables: from :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`.
-        directory: an existing directory for the figures.
-        options: width, heading, colours and resolution.
-        formats: endings of the files of each figure.
-
-    Returns:
-        The paths written.
+    Constant kinds are omitted.  ``tables`` are those of :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`; each
+    figure becomes a file in an existing directory for each of the endings ``formats``.  Returns the paths written.
     """
     figures = {}
     mixing, correlated = tables["mixing"], tables["mixing_by_frequency"]

@@ -16,8 +16,7 @@ from tqdm import tqdm
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_model
 from fairseq_norm_plugin.maps.block import Block

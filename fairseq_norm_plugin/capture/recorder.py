@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import KINDS, QUANTITIES
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map
@@ -78,11 +77,7 @@ def _layer_map(block: Block, kind: str, heads: Sequence[int] | None) -> Tensor:
 class Recorder:
     """Takes the recorded quantities of a batch from one encoder pass and any number of decoder passes.
 
-    Args:
-        model: the model.
-        recorded: what is recorded.
-        sample: the batch.
-        first_pass: take the first of several decoder passes, instead of raising an error.
+    ``first_pass``: take the first of several decoder passes, instead of raising an error.
 
     Raises:
         InputError: the model does not have a block type that a kind needs.

@@ -41,11 +41,7 @@ _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 
 
 def check_options(state: Mapping[str, Any], path: str) -> None:
-    """Check the options of a checkpoint that was read but not yet given to fairseq.
-
-    Args:
-        state: the checkpoint's content.
-        path: its file, for messages.
+    """Check the options of a checkpoint that was read from ``path`` but not yet given to fairseq.
 
     Raises:
         InputError: the plugin does not support the architecture, or an option could make fairseq run code or read the

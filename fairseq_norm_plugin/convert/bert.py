@@ -19,8 +19,7 @@ from torch import Tensor
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
 from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint, write_dictionary
-from fairseq_norm_plugin.convert.config import check_heads, read_config
-from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.convert.files import Weights, check_heads, read_config, read_weights
 
 #: Transformers' hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
@@ -113,14 +112,10 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: Sequence[int]) -> dict[str, Tensor]:
-    """The parameters of fairseq's model, under fairseq's names.
+    """The parameters of fairseq's model, under fairseq's names, from BERT's by name.
 
-    The embedding of token type 0 is added to every position's: single sentences are all of that type.
-
-    Args:
-        config: config.json.
-        tensors: BERT's tensors.
-        order: BERT's id of each of fairseq's.
+    The embedding of token type 0 is added to every position's: single sentences are all of that type.  ``order`` has
+    BERT's id of each of fairseq's.
 
     Raises:
         InputError: a tensor is missing or left over, or of another shape than config.json says.

@@ -51,13 +51,9 @@ def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
 
 
 def write_checkpoint(directory: Path, model: nn.Module, args: Any, task: Any) -> None:
-    """Write the checkpoint of a model without an optimizer.
+    """Write the checkpoint of a model that fairseq built, without an optimizer.
 
-    Args:
-        directory: where to.
-        model: the model, built by fairseq.
-        args: its options, an ``argparse.Namespace``.
-        task: the options of fairseq's task, a dataclass.
+    ``args`` are the model's options, an ``argparse.Namespace``; ``task`` is the dataclass of the task's.
 
     Raises:
         InputError: an option would be refused when the checkpoint is loaded.

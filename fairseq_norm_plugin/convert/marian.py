@@ -16,8 +16,7 @@ from torch import Tensor
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.profiles.profile import calibrated
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint, write_dictionary
-from fairseq_norm_plugin.convert.config import check_heads, read_config, read_json
-from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.convert.files import Weights, check_heads, read_config, read_json, read_weights
 from fairseq_norm_plugin.hooks.models.marian import sinusoids
 from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.recording.identity import model_hash
@@ -163,12 +162,7 @@ def _warn_of_tags(tokens: Sequence[str], language: str, model: Path) -> None:
 
 
 def read_vocabulary(path: Path, config: dict[str, Any], size: str) -> list[str]:
-    """The tokens of vocab.json, by Marian's ids.
-
-    Args:
-        path: the file, a JSON object from tokens to ids.
-        config: config.json.
-        size: the option of config.json that says how many there are.
+    """The tokens of vocab.json, by Marian's ids; the option ``size`` of config.json says how many there are.
 
     Raises:
         InputError: the file is no such vocabulary, or does not belong to the configuration.
@@ -196,12 +190,9 @@ def read_vocabulary(path: Path, config: dict[str, Any], size: str) -> list[str]:
 def fairseq_weights(
     config: dict[str, Any], tensors: dict[str, Tensor], vocabularies: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Tensor]:
-    """The parameters of fairseq's model, under fairseq's names.
+    """The parameters of fairseq's model, under fairseq's names, from Marian's by name.
 
-    Args:
-        config: config.json.
-        tensors: Marian's tensors.
-        vocabularies: the tokens of source and target, by Marian's ids.
+    ``vocabularies`` are the tokens of source and target, by Marian's ids.
 
     Raises:
         InputError: a tensor is missing or left over, or of another shape than config.json says.

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, one_thread
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 

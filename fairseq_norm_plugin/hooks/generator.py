@@ -17,8 +17,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.attention import capturing, norm_attentions, one_thread, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,

@@ -150,13 +150,10 @@ class NormOptions:
 
 
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
-    """Check, before a run with maps, the options that must agree with fairseq's options.
+    """Check, before a run with maps, the task's options against fairseq's options of ``generation``.
 
-    Args:
-        cfg: options of the task.
-        generation: fairseq's options of generation.
-        wanted: whether the run writes records or word alignments; else it only prints maps.
-        interactive: whether the run is fairseq-interactive.
+    ``wanted``: the run writes records or word alignments, else it only prints maps; ``interactive``: it is
+    fairseq-interactive.
 
     Raises:
         UsageError: an option contradicts another, or has no effect.
@@ -213,13 +210,9 @@ def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -
 
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
-    """Check ``cfg`` against a model with ``layers`` decoder layers of ``heads`` heads.
+    """Check the task's options against a model with ``layers`` decoder layers of ``heads`` heads.
 
-    Args:
-        cfg: the options of the task.
-        layers: the number of decoder layers.
-        heads: the number of heads in each layer.
-        profile: the maps for alignments, unless ``cfg`` names maps.
+    ``profile`` names the maps for alignments, unless ``cfg`` names maps.
 
     Raises:
         UsageError: the model does not have a layer or head, a kind is unknown, or options contradict each other.

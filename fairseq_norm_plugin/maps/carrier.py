@@ -93,13 +93,8 @@ class Carrier:
     def finish(self, stream: Tensor | None, pre: Tensor | None, stage: str) -> Tensor:
         """Divide by the scales of this pass and sum: the last step of :meth:`carry`, which overwrites its input.
 
-        Args:
-            stream: :meth:`BlockWeights.stream` of the vectors, [..., T, D].
-            pre: :meth:`BlockWeights.pre_activation` of the vectors, [..., T, F].
-            stage: the stage of both.
-
-        Returns:
-            The vectors at ``stage``, [..., T, D].
+        ``stream`` [..., T, D] and ``pre`` [..., T, F] are :meth:`BlockWeights.stream` and
+        :meth:`BlockWeights.pre_activation` of the vectors at ``stage``; the result is the vectors there, [..., T, D].
         """
         if stream is not None and stage not in ("attn", "attnres") and self._weights.norm is not None:
             assert self._scale is not None

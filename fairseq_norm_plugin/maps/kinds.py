@@ -37,14 +37,9 @@ MIXING_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff
 
 
 def head_map(block: Block, kind: str) -> Tensor:
-    """The maps of single heads: ``attn_w`` and ``attn_n`` (2020), ``attnresln_n`` without the residual (2021).
+    """The maps of single heads of a batch, [B, H, T, S], of one of :data:`HEAD_KINDS`.
 
-    Args:
-        block: a batch.
-        kind: one of :data:`HEAD_KINDS`.
-
-    Returns:
-        [B, H, T, S].
+    ``attn_w`` and ``attn_n`` are those of 2020, ``attnresln_n`` that of 2021 without the residual.
 
     Raises:
         InputError: the kind has no maps of single heads.
@@ -59,14 +54,9 @@ def head_map(block: Block, kind: str) -> Tensor:
 
 
 def layer_map(block: Block, kind: str) -> Tensor:
-    """The map of the whole block (the papers of the kinds: module docstring).
+    """The map of the whole block of a batch, of one of :data:`BLOCK_KINDS` (the papers of the kinds: module docstring).
 
-    Args:
-        block: a batch.
-        kind: one of :data:`BLOCK_KINDS`.
-
-    Returns:
-        [B, T, S]; [B, T, S + 1] for kinds with the residual in encoder-decoder attention.
+    It is [B, T, S]; [B, T, S + 1] for kinds with the residual in encoder-decoder attention.
 
     Raises:
         InputError: the kind is unknown, or needs a feed-forward network that the block does not have.
@@ -97,11 +87,8 @@ def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Te
     """Kind ``attn_n_merged``: ``attn_n`` with the vectors of a source word's subwords summed before the norm.
 
     The column of a word's first subword holds the word's norm, its other columns hold zeros.  So the sum over a word's
-    columns, which merges the subwords of all kinds, gives this norm.
-
-    Args:
-        block: a batch of encoder-decoder attention.
-        words: for each sentence the word of each source token, from 0; -1 for a token that belongs to no word.
+    columns, which merges the subwords of all kinds, gives this norm.  The block is of encoder-decoder attention;
+    ``words`` gives for each sentence the word of each source token, from 0; -1 for a token that belongs to no word.
 
     Returns:
         Head maps [B, H, T, S] and layer map [B, T, S].
@@ -125,18 +112,11 @@ def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Te
 
 
 def mixing_ratio(block: Block, kind: str) -> Tensor:
-    """The share of a position's new vector that comes from other positions (Kobayashi et al. 2021).
+    """The share of a position's new vector that comes from other positions (Kobayashi et al. 2021), [B, T].
 
-    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind.  The own part is
-    what position i takes from itself and, depending on the kind, its residual; in encoder-decoder attention it is the
-    residual only.
-
-    Args:
-        block: a batch.
-        kind: one of :data:`MIXING_KINDS`.
-
-    Returns:
-        [B, T], fractions; 0 where both parts are 0.
+    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind, one of
+    :data:`MIXING_KINDS`; 0 where both parts are 0.  The own part is what position i takes from itself and, depending on
+    the kind, its residual; in encoder-decoder attention it is the residual only.
 
     Raises:
         InputError: the kind has no mixing ratio, or needs a feed-forward network that the block does not have.
@@ -157,14 +137,7 @@ def mixing_ratio(block: Block, kind: str) -> Tensor:
 
 
 def head_mixing_ratio(block: Block, kind: str) -> Tensor:
-    """The mixing ratio of each head of self-attention (Kobayashi et al. 2021).
-
-    Args:
-        block: a batch.
-        kind: ``attn_w`` or ``attn_n``.
-
-    Returns:
-        [B, H, T], fractions; 0 where both parts are 0.
+    """The mixing ratio of each head of self-attention, for ``attn_w`` or ``attn_n`` (Kobayashi et al. 2021), [B, H, T].
 
     Raises:
         InputError: the kind is another.

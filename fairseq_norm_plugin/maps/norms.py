@@ -27,14 +27,9 @@ _JITTER, _LAST_JITTER = 1e-15, 1e-12
 
 
 def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
-    """M[h] = W_hᵀ W, which gives G[h,k] = v^h · M[h,k] v^k; it depends on the parameters only.
+    """M[h] = W_hᵀ W, float64 [H, d, H·d], which gives G[h,k] = v^h · M[h,k] v^k; it depends on the parameters only.
 
-    Args:
-        w_o: output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
-        num_heads: H.
-
-    Returns:
-        float64, [H, d, H·d].
+    ``w_o`` is the output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
     """
     weight = w_o.detach().double()
     return torch.mm(weight.t(), weight).view(num_heads, -1, weight.size(1))
@@ -95,14 +90,7 @@ def _cholesky(gram: Tensor) -> Tensor:
 
 
 def transformed_norms(factor: Tensor) -> Tensor:
-    """‖f^h(x_j)‖, the norms of the transformed vectors.
-
-    Args:
-        factor: :func:`gram_factor` of the values, [B, S, H, H].
-
-    Returns:
-        [B, H, S].
-    """
+    """‖f^h(x_j)‖, the norms of the transformed vectors, [B, H, S], from their :func:`gram_factor`, [B, S, H, H]."""
     # vector_norm is ten times slower along an axis that is not innermost in memory
     return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
 
@@ -110,15 +98,9 @@ def transformed_norms(factor: Tensor) -> Tensor:
 def vector_norms(values: Tensor, basis: Tensor, real: Tensor | None = None) -> Tensor:
     """:func:`transformed_norms` without the factor, for less than a tenth of its time, where no layer norms are read.
 
-    ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).
-
-    Args:
-        values: value vectors, [B, S, H, d].
-        basis: :func:`head_gram_basis`, [H, d, H·d].
-        real: as for :func:`gram_factor`.
-
-    Returns:
-        [B, H, S], in float32 (float64 for float64 values).
+    ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).  ``values`` are
+    [B, S, H, d]; ``basis`` and ``real`` are as for :func:`gram_factor`.  The norms are [B, H, S], in float32 (float64
+    for float64 values).
     """
     heads, head_dim = values.shape[-2:]
     squares = basis.view(heads, head_dim, heads, head_dim).diagonal(dim1=0, dim2=2).movedim(-1, 0)  # [H, d, d]
@@ -133,30 +115,18 @@ def vector_norms(values: Tensor, basis: Tensor, real: Tensor | None = None) -> T
 
 
 def head_norms(alpha: Tensor, factor: Tensor) -> Tensor:
-    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, the norm of the vector that a head takes from a source token.
+    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, [B, H, T, S]: the norm of what a head takes from a source token.
 
-    Args:
-        alpha: attention weights, [B, H, T, S].
-        factor: :func:`gram_factor` of the values, [B, S, H, H].
-
-    Returns:
-        [B, H, T, S].
+    ``alpha`` are attention weights, [B, H, T, S]; ``factor`` is the :func:`gram_factor` of the values, [B, S, H, H].
     """
     return alpha * transformed_norms(factor)[:, :, None, :]
 
 
 def layer_norms(alpha: Tensor, factor: Tensor, heads: Sequence[int] | None = None) -> Tensor:
-    """‖Σ_h α^h_ij f^h(x_j)‖: the sum over heads (all, or the named ones), then the norm.
+    """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S]: the sum over heads (all, or the named ones), then the norm.
 
-    Temporary tensors have the size of a chunk of :data:`CHUNK_BYTES`.
-
-    Args:
-        alpha: attention weights, [B, H, T, S].
-        factor: :func:`gram_factor` of the values, [B, S, H, H].
-        heads: the heads to sum over, at least one; default: all.
-
-    Returns:
-        [B, T, S].
+    ``alpha`` and ``factor`` are as for :func:`head_norms`.  Temporary tensors have the size of a chunk of
+    :data:`CHUNK_BYTES`.
 
     Raises:
         IndexError: there is no such head.
@@ -181,14 +151,9 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Sequence[int] | None = Non
 
 
 def layer_weights(alpha: Tensor, heads: Sequence[int] | None = None) -> Tensor:
-    """The mean of α over the heads (all, or the named ones), the baseline of Kobayashi et al. (2020).
+    """The mean of ``alpha`` [B, H, T, S] over the heads (all, or the named ones), [B, T, S].
 
-    Args:
-        alpha: attention weights, [B, H, T, S].
-        heads: the heads; default: all.
-
-    Returns:
-        [B, T, S].
+    It is the baseline of Kobayashi et al. (2020).
     """
     # stacked, because indexing with a list would make a GPU wait
     return (alpha if heads is None else torch.stack([alpha[:, h] for h in heads], dim=1)).mean(dim=1)

@@ -19,14 +19,7 @@ from torch import Tensor
 
 
 def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
-    """R of the last layer.
-
-    Args:
-        maps: self-attention maps of all encoder layers, [B, S, S] each.
-
-    Returns:
-        [B, S, S].
-    """
+    """R of the last layer, [B, S, S], from the self-attention ``maps`` of all encoder layers, [B, S, S] each."""
     rollout = torch.eye(maps[0].size(-1), dtype=maps[0].dtype, device=maps[0].device).expand_as(maps[0])
     for map_ in maps:
         rollout = torch.matmul(map_, rollout)
@@ -36,15 +29,10 @@ def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
 def decoder_rollout(
     self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
-    """P_l and Q_l of every decoder layer.
+    """P_l, [B, T, S], and Q_l, [B, T, T], of every decoder layer.
 
-    Args:
-        self_maps: self-attention maps of all decoder layers, [B, T, T] each.
-        cross_maps: encoder-decoder maps with the residual in the last column, [B, T, S + 1] each.
-        encoder: :func:`encoder_rollout`, [B, S, S].
-
-    Returns:
-        For each layer P_l, [B, T, S], and Q_l, [B, T, T].
+    ``self_maps`` are [B, T, T] each, ``cross_maps`` with the residual in the last column [B, T, S + 1] each, and
+    ``encoder`` is :func:`encoder_rollout`.
     """
     prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
     source = torch.zeros_like(cross_maps[0][..., :-1])

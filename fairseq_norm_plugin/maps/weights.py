@@ -132,28 +132,18 @@ class BlockWeights:
         return triangles
 
     def stream(self, vectors: Tensor, stage: str) -> Tensor | None:
-        """The part that ``vectors`` add to the residual stream at ``stage``, before the division by s_i.
+        """The part that ``vectors`` of the attention's output space add to the residual stream at a stage, [..., D].
 
-        Args:
-            vectors: vectors of the attention's output space, [..., D].
-            stage: one of :data:`STAGES`.
-
-        Returns:
-            [..., D]; None for stage ``ff``, which has no residual.
+        It is not yet divided by s_i.  None for stage ``ff``, which has no residual.
         """
         if stage == "ff":
             return None
         return vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
 
     def pre_activation(self, vectors: Tensor, stage: str) -> Tensor | None:
-        """The part that ``vectors`` add to the pre-activation of the network, before the division by s_i.
+        """The part that ``vectors`` of the attention's output space add to the pre-activation of the network, [..., F].
 
-        Args:
-            vectors: vectors of the attention's output space, [..., D].
-            stage: one of :data:`STAGES`.
-
-        Returns:
-            [..., F]; None for stages before the network.
+        It is not yet divided by s_i.  None for stages before the network.
 
         Raises:
             InputError: as for :attr:`network`.

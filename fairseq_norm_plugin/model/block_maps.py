@@ -12,8 +12,7 @@ from torch import Tensor
 
 from alignment_eval.maps.sentence import Array
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing, teacher_forcing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio

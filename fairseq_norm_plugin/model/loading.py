@@ -15,8 +15,13 @@ from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files, profile_file
-from fairseq_norm_plugin.checkpoints.read import direction_warning, fairseq_errors, other_languages
-from fairseq_norm_plugin.checkpoints.weights import build_model, read_parts
+from fairseq_norm_plugin.checkpoints.read import (
+    build_model,
+    direction_warning,
+    fairseq_errors,
+    other_languages,
+    read_parts,
+)
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs

@@ -12,7 +12,7 @@ from alignment_eval.maps.sentence import status_of
 from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.capture.capturing import one_thread
+from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.hooks.generator import NormSequenceScorer
 from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence

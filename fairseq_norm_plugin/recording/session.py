@@ -227,10 +227,8 @@ def ids_in_all(
 ) -> NDArray[np.int64] | tuple[()]:
     """The ids that every output of this shard has; a later check, with the model, compares the run.
 
-    Args:
-        records: directory for records; None: no records.
-        alignments: file for word alignments; None: no alignments.
-        batching: fairseq's arguments of the batch iterator.
+    ``records`` is a directory, ``alignments`` a file, None: not written; ``batching`` has fairseq's arguments of the
+    batch iterator.
 
     Raises:
         InputError: earlier output cannot be read.

@@ -18,14 +18,14 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, base_architecture
 from measure import Comparison, alternate, cpu_seconds
 
-from fairseq_norm_plugin.capture.attention import norm_attentions, swap_attention
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map, mixing_ratio
 
 BATCH, LENGTH, HEADS, DIM, LAYERS = 32, 50, 8, 512, 1
+SIZES = f"{LAYERS} + {LAYERS} layers, D = {DIM}, feed-forward {4 * DIM}, B = {BATCH}, T = S = {LENGTH}"
 #: Of a step: B · beam, and steps a run.
 HYPOTHESES, STEPS = 160, 100
 
@@ -33,7 +33,7 @@ HYPOTHESES, STEPS = 160, 100
 def measure(options: argparse.Namespace) -> Iterator[Comparison]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model = transformer(DIM, HEADS, LAYERS)
+    model = transformer()
     source, target = (torch.randint(4, 1000, (BATCH, LENGTH)) for _ in range(2))
     lengths = torch.full((BATCH,), LENGTH)
     plain = partial(model, src_tokens=source, src_lengths=lengths, prev_output_tokens=target, features_only=True)
@@ -45,18 +45,10 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
             blocks = [block for block in BLOCK_TYPES if not (name.startswith("ff") and block == DECODER_SELF)]
             mapped = partial(listening, model, plain, [MapCapture(b, range(LAYERS), compute) for b in blocks])
             mapped()  # W_O, W_1 and what follows from them alone are kept from here on
-            yield Comparison(
-                "maps of every block of a model",
-                f"forward pass with {name}",
-                "plain forward pass",
-                "s CPU",
-                *alternate(
-                    partial(cpu_seconds, mapped),
-                    partial(cpu_seconds, plain),
-                    1 if name.startswith("ff") else options.runs,
-                ),
-                note=f"{LAYERS} + {LAYERS} layers, D = {DIM}, feed-forward {4 * DIM}, B = {BATCH}, T = S = {LENGTH}",
-            )
+            runs = 1 if name.startswith("ff") else options.runs
+            times = alternate(partial(cpu_seconds, mapped), partial(cpu_seconds, plain), runs)
+            what, against = f"forward pass with {name}", "plain forward pass"
+            yield Comparison("maps of every block of a model", what, against, "s CPU", *times, note=SIZES)
 
 
 def attention_call(model: TransformerModel, kind: str, runs: int) -> Comparison:
@@ -107,25 +99,16 @@ def listening(model: TransformerModel, plain: Callable[[], object], captures: li
         capture.take()
 
 
-def transformer(dim: int, heads: int, layers: int) -> TransformerModel:
+def transformer() -> TransformerModel:
     """A random post-norm Transformer in evaluation mode, its attention swapped."""
     dictionary = Dictionary()
     for word in range(1000):
         dictionary.add_symbol(str(word))
-    shape = {
-        f"{stack}_{name}": value
-        for stack in ("encoder", "decoder")
-        for name, value in (
-            ("embed_dim", dim),
-            ("ffn_embed_dim", 4 * dim),
-            ("layers", layers),
-            ("attention_heads", heads),
-        )
-    }
+    sizes = {"embed_dim": DIM, "ffn_embed_dim": 4 * DIM, "layers": LAYERS, "attention_heads": HEADS}
+    shape = {f"{stack}_{name}": size for stack in ("encoder", "decoder") for name, size in sizes.items()}
     args = SimpleNamespace(**shape, max_source_positions=1024, max_target_positions=1024)
     base_architecture(args)
-    model = TransformerModel.build_model(
-        args, SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    )
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    model = TransformerModel.build_model(args, task)
     swap_attention(model)
     return model.eval()

@@ -121,13 +121,7 @@ def table(comparisons: Iterable[Comparison]) -> str:
     for item in comparisons:
         if item.group != group:
             group = item.group
-            lines += [
-                "",
-                f"### {group}",
-                "",
-                "| what | ours | baseline | ratio | aimed at | |",
-                "|---|---|---|---|---|---|",
-            ]
+            lines += ["", f"### {group}", "", "| what | ours | baseline | ratio | aimed at | |", f"|{6 * '---|'}"]
         ratio = spread(item.ratios) if item.baseline else ""
         theirs = f"{spread(item.baseline)} {item.unit} ({item.against})" if item.baseline else ""
         lines.append(

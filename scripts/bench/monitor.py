@@ -36,14 +36,9 @@ def validation(options: argparse.Namespace, name: str, extra: list[str]) -> Comp
     batches = list(epoch.next_epoch_itr(shuffle=False))
     ours, stock = (partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None))
     ours()
-    return Comparison(
-        GROUP,
-        f"validation with {name}",
-        "without",
-        "s CPU",
-        *alternate(ours, stock, options.runs),
-        note=f"{len(dataset)} sentence pairs of data/demo, all layers, both kinds and settings",
-    )
+    seconds = alternate(ours, stock, options.runs)
+    note = f"{len(dataset)} sentence pairs of data/demo, all layers, both kinds and settings"
+    return Comparison(GROUP, f"validation with {name}", "without", "s CPU", *seconds, note=note)
 
 
 def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
@@ -56,10 +51,8 @@ def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
 
 def training_step(options: argparse.Namespace) -> Comparison:
     """One update, of up to 50 sentences."""
-    trainers = [
-        trainer_of(options.data, "translation_norm", *MONITOR)[0],
-        trainer_of(options.data, "translation")[0],
-    ]
+    cases = (["translation_norm", *MONITOR], ["translation"])
+    trainers = [trainer_of(options.data, *words)[0] for words in cases]
     task = trainers[1].task
     task.load_dataset(SUBSET)
     dataset = task.dataset(SUBSET)

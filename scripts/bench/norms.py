@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, head_norms, layer_norms
 
+GROUP = "norms of one attention"
 BATCH, HEADS, DIM = 32, 8, 512
 #: Batches and lengths of which time and memory are measured.
 SHAPES = [*((8, length) for length in (25, 100, 400, 800)), *((batch, 100) for batch in (1, 16, 64))]
@@ -75,15 +76,10 @@ def time(length: int, aimed: str, runs: int) -> Comparison:
     first = [tensor[:1] for tensor in case[:2]] + [case[2]]
     ours, theirs = (way(*first)[1] for way in (plugin_way, reference_way))
     difference = float(((ours - theirs) / theirs).abs().max())
-    return Comparison(
-        "norms of one attention",
-        f"head and layer norms, T = S = {length}",
-        "reference way" + ("" if whole else ", a sentence at a time"),
-        "s CPU",
-        *alternate(lambda: cpu_seconds(partial(plugin_way, *case)), lambda: cpu_seconds(partial(other, *case)), runs),
-        reach=aimed,
-        note=f"B = {BATCH}, H = {HEADS}, D = {DIM}, one thread, float32; largest relative difference {difference:.1e}",
-    )
+    timed, baseline = (partial(cpu_seconds, partial(way, *case)) for way in (plugin_way, other))
+    what, against = f"head and layer norms, T = S = {length}", "reference way" + ", a sentence at a time" * (not whole)
+    note = f"B = {BATCH}, H = {HEADS}, D = {DIM}, one thread, float32; largest relative difference {difference:.1e}"
+    return Comparison(GROUP, what, against, "s CPU", *alternate(timed, baseline, runs), reach=aimed, note=note)
 
 
 def by_shape(batch: int, length: int, runs: int) -> Comparison:
@@ -102,16 +98,9 @@ def memory(length: int, aimed: str, runs: int) -> Comparison:
     ours, theirs = alternate(
         lambda: extra_memory("ours", BATCH, length), lambda: factor * extra_memory("reference", batch, length), runs
     )
-    return Comparison(
-        "norms of one attention",
-        f"peak extra memory, T = S = {length}",
-        "reference way" + (f", B = {batch} times {factor}" if factor > 1 else ""),
-        "MiB",
-        ours,
-        theirs,
-        reach=aimed,
-        note=f"resident size; the results alone are {BATCH * (HEADS + 1) * length**2 * 4 / 2**20:.0f} MiB",
-    )
+    against = "reference way" + (f", B = {batch} times {factor}" if factor > 1 else "")
+    note = f"resident size; the results alone are {BATCH * (HEADS + 1) * length**2 * 4 / 2**20:.0f} MiB"
+    return Comparison(GROUP, f"peak extra memory, T = S = {length}", against, "MiB", ours, theirs, aimed, note)
 
 
 def extra_memory(way: str, batch: int, length: int) -> float:

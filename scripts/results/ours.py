@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gold_sets import ALIGN_EVAL, NORM_ALIGN, TEST, Gold, markdown, reversed_links, run, write
@@ -37,13 +38,13 @@ READINGS: Sequence[tuple[str, Sequence[str], Sequence[object]]] = (
 )
 
 
+@dataclass(frozen=True)
 class Aligner:
     """Links of the test set by the bundled models."""
 
-    def __init__(self, models: Path, gold: Gold, out: Path) -> None:
-        self.models = models
-        self.gold = gold
-        self.out = out
+    models: Path
+    gold: Gold
+    out: Path
 
     def links(self, name: str, way: str, options: Sequence[object], texts: Sequence[Path] = ()) -> Path:
         """The file of source-target links, made by ``way``: a direction, or both."""

@@ -63,12 +63,8 @@ def links(args: argparse.Namespace) -> Iterator[tuple[str, str, str, Path]]:
         backwards = (args.stored / stem / "test.deen.reverse.talp").read_text(encoding="utf-8").splitlines()
         turned = write(args.out.parent / f"{stem}.reverse.talp", reversed_links(backwards))
         yield "published", f"{name}, En-De", EUROPARL, turned
-        yield (
-            "published",
-            f"{name}, grow diag final",
-            EUROPARL,
-            args.stored / stem / "test.deen.grow-diagonal-final.talp",
-        )
+        both = args.stored / stem / "test.deen.grow-diagonal-final.talp"
+        yield "published", f"{name}, grow diag final", EUROPARL, both
 
 
 def system(gold: Gold, group: str, name: str, text: str, path: Path, baseline: Path) -> dict[str, Any]:

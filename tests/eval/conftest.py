@@ -129,21 +129,6 @@ def make_font() -> Callable[..., Path]:
     return font
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Exit status, stdout and stderr of ``align-eval ARGUMENTS``."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as error:  # argparse
-            status = int(error.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(scope="session")
 def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run ``align-eval ARGUMENTS`` in this process; test_docs.py has the whole commands."""
@@ -159,6 +144,17 @@ def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
             out.flush()
             err.flush()
         return subprocess.CompletedProcess(words, status, *(file.getvalue().decode() for file in files))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def call(align_eval: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., tuple[int, str, str]]:
+    """Exit status, stdout and stderr of ``align-eval ARGUMENTS``."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        done = align_eval(*arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

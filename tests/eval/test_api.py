@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.facts import facts
 FORWARD, REVERSE = [frozenset({(0, 0), (1, 1)})], [frozenset({(0, 0), (2, 1)})]
 
 
-def test_reads_and_scores(tmp_path: Path) -> None:
+def test_reads_and_scores(tmp_path):
     (tmp_path / "gold").write_text("1-1 2p2\n\n")
     (tmp_path / "links").write_text("0-0 1-1\n0-0\n")
     gold = ae.read_gold(tmp_path / "gold", base=1)
@@ -30,7 +29,7 @@ def test_reads_and_scores(tmp_path: Path) -> None:
         ae.read_gold(tmp_path / "links", base=1)
 
 
-def test_compares() -> None:
+def test_compares():
     gold = [GoldSentence(frozenset({(k, 0)})) for k in range(30)]
     right, wrong = [sentence.sure for sentence in gold], [frozenset({(k, 1)}) for k in range(30)]
     better = ae.compare(wrong, right, iter(gold), resamples=200)["aer"]
@@ -39,7 +38,7 @@ def test_compares() -> None:
         ae.compare(wrong[1:], right, gold)
 
 
-def test_symmetrizes() -> None:
+def test_symmetrizes():
     assert ae.symmetrize(FORWARD, REVERSE, "union") == [FORWARD[0] | REVERSE[0]]
     assert ae.symmetrize(FORWARD, REVERSE) == [{(0, 0), (1, 1), (2, 1)}]
     assert ae.symmetrize(FORWARD, REVERSE, "grow-diag", "lilt") == [{(0, 0), (1, 1)}]
@@ -49,6 +48,6 @@ def test_symmetrizes() -> None:
         ae.symmetrize(FORWARD, REVERSE, "grow")
 
 
-def test_the_import_is_light() -> None:
+def test_the_import_is_light():
     code = "import sys, alignment_eval; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 
 
-def test_a_warning_is_a_line_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_is_a_line_on_the_standard_error(capsys):
     warn_on_stderr("3 lines are blank")
     assert capsys.readouterr() == ("", "warning: 3 lines are blank\n")
 
 
-def test_bad_usage_is_bad_input_too() -> None:
+def test_bad_usage_is_bad_input_too():
     """One ``except InputError`` catches both; callers of the Python interface may catch ValueError."""
     assert issubclass(UsageError, InputError)
     assert issubclass(InputError, ValueError)
@@ -28,21 +26,21 @@ def test_bad_usage_is_bad_input_too() -> None:
         ("x" * 10**6, "'" + "x" * 76 + "…"),
     ],
 )
-def test_foreign_values(value: Any, text: str) -> None:
+def test_foreign_values(value, text):
     assert len(shown(value)) <= 80
     assert shown(value)[:77] == text[:77]
 
 
-def test_foreign_texts() -> None:
+def test_foreign_texts():
     assert printable("a\x1bß\n") == r"a\x1bß\n"
     assert printable("abc", 3) == "abc"
     assert printable("abcd", 3) == "abc…"
     assert printable("\x1b\x1b", 3) == r"\x1…"
 
 
-def test_what_a_value_says_of_itself_is_printable() -> None:
+def test_what_a_value_says_of_itself_is_printable():
     class Lines:
-        def __repr__(self) -> str:
+        def __repr__(self):
             return "one\ntwo\x1b"
 
     assert shown(Lines()) == r"one\ntwo\x1b"

@@ -31,16 +31,16 @@ CONTENT = "α β\n\nc\n".encode()
 OWN = OwnFiles("tabulate", re.compile(r"table\.(csv|json)"))
 
 
-def names(directory: Path) -> list[str]:
+def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-def failing_lines() -> object:
+def failing_lines():
     yield "first"
     raise InputError("line 2 is bad")
 
 
-def test_the_three_ways_to_write(tmp_path: Path) -> None:
+def test_the_three_ways_to_write(tmp_path):
     write_lines(tmp_path / "a", LINES)
     write_bytes(str(tmp_path / "b"), CONTENT)
     with new_file(tmp_path / "c") as path:
@@ -53,7 +53,7 @@ def test_the_three_ways_to_write(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a", "b", "c", "usual"]
 
 
-def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+def test_an_error_leaves_the_old_file(tmp_path):
     write_lines(tmp_path / "a", LINES)
     with pytest.raises(InputError, match="line 2 is bad"):
         write_lines(tmp_path / "a", failing_lines())
@@ -62,14 +62,14 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
-def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_its_mode(tmp_path):
     write_lines(tmp_path / "a", ["old"])
     (tmp_path / "a").chmod(0o640)
     write_lines(tmp_path / "a", LINES)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path: Path) -> None:
+def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path):
     (tmp_path / "a").touch()
     (tmp_path / "broken").symlink_to(tmp_path / "nothing")
     check_new(tmp_path / "a", overwrite=True)
@@ -79,7 +79,7 @@ def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path: 
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/", "new/", "there", "missing/a", "file/a", "a" * 300, "circle"])
-def test_a_path_where_no_file_can_be_written(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_where_no_file_can_be_written(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()
@@ -91,7 +91,7 @@ def test_a_path_where_no_file_can_be_written(path: str, tmp_path: Path, monkeypa
     assert names(tmp_path) == before
 
 
-def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("elsewhere/a")
     for _ in range(2):  # the file does not exist, then it does
@@ -102,7 +102,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "link", "-"])
 @pytest.mark.parametrize("to", ["pipe", "file"])
-def test_standard_output_by_its_names(name: str, to: str, tmp_path: Path) -> None:
+def test_standard_output_by_its_names(name, to, tmp_path):
     (tmp_path / "link").symlink_to("/proc/self/fd/1")
     code = (
         "from alignment_eval.files import *\n"
@@ -121,7 +121,7 @@ def test_standard_output_by_its_names(name: str, to: str, tmp_path: Path) -> Non
     assert (tmp_path / "link").is_symlink()
 
 
-def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
+def test_devices_and_pipes_are_written_to(tmp_path):
     check_new(os.devnull, overwrite=False)
     write_lines(os.devnull, LINES)
     assert Path(os.devnull).is_char_device()
@@ -136,7 +136,7 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_device() -> None:
+def test_a_full_device():
     with pytest.raises(InputError, match=r"/dev/full: cannot write the file \(No space left on device\)"):
         write_lines("/dev/full", LINES)
 
@@ -144,21 +144,21 @@ def test_a_full_device() -> None:
 # -- directories -----------------------------------------------------------------------------------------------------
 
 
-def fill(out: str | Path, text: str = "new", overwrite: bool = False) -> None:
+def fill(out, text="new", overwrite=False):
     with new_directory(out, overwrite, OWN) as directory:
         for name in ("table.csv", "table.json"):
             (directory / name).write_text(text)
 
 
-def tree(directory: Path) -> dict[str, str]:
+def tree(directory):
     return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
 
 
-def table(name: str, text: str = "new") -> dict[str, str]:
+def table(name, text="new"):
     return {f"{name}/table.csv": text, f"{name}/table.json": text}
 
 
-def test_new_empty_and_replaced_directories(tmp_path: Path) -> None:
+def test_new_empty_and_replaced_directories(tmp_path):
     fill(tmp_path / "deep" / "er", "one")
     assert tree(tmp_path) == table("deep/er", "one")
     (tmp_path / "empty").mkdir(mode=0o750)
@@ -172,10 +172,10 @@ def test_new_empty_and_replaced_directories(tmp_path: Path) -> None:
     assert tree(tmp_path) == {**table("deep/er", "two"), **table("empty", "three")}
 
 
-def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
+def test_an_error_leaves_the_old_directory(tmp_path):
     fill(tmp_path / "out", "old")
 
-    def broken() -> None:
+    def broken():
         with new_directory(tmp_path / "out", True, OWN) as directory:
             (directory / "table.csv").write_text("half")
             raise KeyboardInterrupt
@@ -186,7 +186,7 @@ def test_an_error_leaves_the_old_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("foreign", ["thesis.tex", "sub/thesis.tex", "table.csv/x", "link"])
-def test_a_directory_with_foreign_files_stays(foreign: str, tmp_path: Path) -> None:
+def test_a_directory_with_foreign_files_stays(foreign, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "table.json").write_text("{}")
@@ -202,7 +202,7 @@ def test_a_directory_with_foreign_files_stays(foreign: str, tmp_path: Path) -> N
     assert (out / ("table.csv" if foreign == "link" else foreign)).exists()
 
 
-def test_the_working_directory_and_those_above_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_directory_and_those_above_stay(tmp_path, monkeypatch):
     fill(tmp_path / "out", "old")
     monkeypatch.chdir(tmp_path / "out")
     for out in (tmp_path / "out", tmp_path, "..", ".", "", "/"):
@@ -211,7 +211,7 @@ def test_the_working_directory_and_those_above_stay(tmp_path: Path, monkeypatch:
     assert tree(tmp_path) == table("out", "old")
 
 
-def test_hashes(tmp_path: Path) -> None:
+def test_hashes(tmp_path):
     content = bytes(range(256)) * 20_000  # several blocks
     (tmp_path / "x").write_bytes(content)
     expected = hashlib.blake2b(content).hexdigest()[:12]

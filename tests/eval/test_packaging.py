@@ -6,14 +6,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from setuptools import Distribution
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("alignment_eval", "fairseq_norm_plugin")
 
 
 @pytest.fixture(scope="module")
-def distribution() -> Distribution:
+def distribution():
     from distutils.core import run_setup  # that of setuptools
 
     with pytest.MonkeyPatch.context() as patch:
@@ -21,13 +20,13 @@ def distribution() -> Distribution:
         return run_setup("setup.py", stop_after="init")
 
 
-def test_every_package_is_shipped(distribution: Distribution) -> None:
+def test_every_package_is_shipped(distribution):
     found = [path.parent.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("__init__.py")]
     assert sorted(distribution.packages) == sorted(".".join(path.parts) for path in found)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_file_is_shipped(distribution: Distribution, package: str) -> None:
+def test_every_file_is_shipped(distribution, package):
     """``package_data`` names files by patterns relative to their package."""
     others = [path for path in (ROOT / package).rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     assert ROOT / package / "py.typed" in others

@@ -49,14 +49,14 @@ class Thing(msgspec.Struct):
         (json.dumps({"version": 1, "inner": "\x1b" * 999}).encode(), r"inner is '\x1b\x1b"),
     ],
 )
-def test_one_sentence(content: bytes, problem: str) -> None:
+def test_one_sentence(content, problem):
     with pytest.raises(InputError, match=facts(f"f.json: damaged, or not a thing ( … {problem} … ); make it")) as error:
         FILE.decode(content, Thing, version=1)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300
 
 
-def test_values() -> None:
+def test_values():
     thing = FILE.decode(b'{"inner": {"layers": [0, 5]}, "version": 1, "more": 3}', Thing, version=1)
     assert thing == Thing(1, Inner((0, 5)))
     with pytest.raises(InputError, match=facts("(inner.layers is 3: expected array)")):
@@ -70,7 +70,7 @@ values = st.recursive(
 
 
 @given(content=values, type_=st.sampled_from([Thing, Inner, dict[str, Any], dict[str, int], list[Inner]]))
-def test_any_json_is_read_or_refused(content: Any, type_: Any) -> None:
+def test_any_json_is_read_or_refused(content, type_):
     with suppress(InputError):
         FILE.decode(json.dumps(content), type_)
 
@@ -80,7 +80,7 @@ SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("x", pa.
 EXTREMES = [0.0, -0.0, 1e-7, 1.0, 65504.0]
 
 
-def test_columns_in_any_order() -> None:
+def test_columns_in_any_order():
     check_columns(pa.schema([SCHEMA.field("x"), SCHEMA.field("n")]), SCHEMA, TABLE)
     check_columns(
         pa.schema([SCHEMA.field("n"), pa.field("x", pa.list_(pa.field("element", pa.float32())))]), SCHEMA, TABLE
@@ -96,14 +96,14 @@ def test_columns_in_any_order() -> None:
         (pa.schema([pa.field("\x1b" * 99, pa.int8())]), r"column '\x1b"),
     ],
 )
-def test_other_columns(found: pa.Schema, problem: str) -> None:
+def test_other_columns(found, problem):
     with pytest.raises(InputError, match=facts(f"f.parquet: damaged, or not a thing ({problem}")):
         check_columns(found, SCHEMA, TABLE)
 
 
 @pytest.mark.parametrize("type_", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("wrong", [np.nan, -np.nan, np.inf, -np.inf, -1.0, None])
-def test_floats(type_: type, wrong: float | None) -> None:
+def test_floats(type_, wrong):
     values = np.array([*EXTREMES, *([] if wrong is None else [wrong])], type_)
     schema = pa.schema([pa.field("x", pa.from_numpy_dtype(type_))])
     batch = pa.record_batch([pa.array(values)], schema=schema)
@@ -119,7 +119,7 @@ def test_floats(type_: type, wrong: float | None) -> None:
             check_values(batch, schema, TABLE, signed=["x"])
 
 
-def test_nulls() -> None:
+def test_nulls():
     nullable = pa.schema([pa.field("x", pa.float64())])
     batch = pa.record_batch([pa.array([1.0, None])], schema=nullable)
     check_values(batch, nullable, TABLE)
@@ -130,12 +130,12 @@ def test_nulls() -> None:
         check_values(pa.record_batch([pa.array([[1.0, None]], lists.types[0])], schema=lists), lists, TABLE)
 
 
-def test_text_that_is_not_utf8() -> None:
+def test_text_that_is_not_utf8():
     schema = pa.schema([pa.field("x", pa.string())])
     text = pa.array([b"ok", b"\xff"]).view(pa.string())
     with pytest.raises(InputError, match=facts("f.parquet: … UTF8")):
         check_values(pa.record_batch([text], schema=schema), schema, TABLE)
 
 
-def test_list_lengths() -> None:
+def test_list_lengths():
     assert list_lengths(pa.array([[1, 2], [], [3]])[1:]).tolist() == [0, 1]

@@ -7,18 +7,18 @@ from alignment_eval.errors import InputError
 from alignment_eval.signature import signature
 
 
-def test_fields_in_order_and_version() -> None:
+def test_fields_in_order_and_version():
     text = signature(metric="aer", gold_base=1, swap=False, possible=True, head=None, threshold=0.25)
     expected = f"metric:aer|gold_base:1|swap:no|possible:yes|head:none|threshold:0.25|version:align-eval-{__version__}"
     assert text == expected
 
 
-def test_separator_in_a_value() -> None:
+def test_separator_in_a_value():
     with pytest.raises(InputError, match=r"signature field 'rule' is 'a\|b': expected a value without '\|'"):
         signature(rule="a|b")
 
 
-def test_control_characters() -> None:
+def test_control_characters():
     """A signature that a file brings must not change the terminal."""
     assert signature(rule="a\x1b[31mß").startswith(r"rule:a\x1b[31mß|")
     assert signature(**{"a\x1b": 1}).startswith(r"a\x1b:1|")

@@ -6,7 +6,6 @@ import ast
 import importlib
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +29,7 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def dead_links(page: Path):
+def dead_links(page):
     """The links of ``page`` to a file that does not exist, or to a heading that it lacks."""
     for link in LINK.findall(prose(page.read_text(encoding="utf-8"))):
         path, _, anchor = link.partition("#")

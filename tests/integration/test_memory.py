@@ -23,7 +23,7 @@ print(open("/proc/self/status").read())
 """
 
 
-def peak(directory: Path, name: str) -> float:
+def peak(directory, name):
     """MB of the process."""
     command = [sys.executable, "-c", MEASURED, name, *COMMANDS[name]]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
@@ -32,7 +32,7 @@ def peak(directory: Path, name: str) -> float:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_peak(tmp_path: Path, name: str) -> None:
+def test_peak(tmp_path, name):
     """Six times as many lines, of about 20 links, take at most the four counts of a sentence more, and 5 MB."""
     rng = np.random.default_rng(0)
     peaks = []

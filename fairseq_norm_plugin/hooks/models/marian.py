@@ -24,13 +24,7 @@ from torch import Tensor, nn
 
 
 class MarianPositions(nn.Module):
-    """Marian's sinusoidal positions, counted from 0 in every sentence, wherever its padding is.
-
-    Args:
-        count: the number of positions.
-        width: the size of an embedding.
-        pad: the id of padding.
-    """
+    """Marian's ``count`` sinusoidal positions, counted from 0 in every sentence, wherever its padding (``pad``) is."""
 
     def __init__(self, count: int, width: int, pad: int) -> None:
         super().__init__()
@@ -67,12 +61,7 @@ def sinusoids(count: int, width: int) -> Tensor:
 
 
 class DecoderEmbedding(nn.Embedding):
-    """The target embedding, which looks up ``<pad>`` for ``</s>``; it shares the weight of ``embedding``.
-
-    Args:
-        embedding: the embedding that fairseq has built.
-        start: the id of ``</s>``.
-    """
+    """The target embedding, which looks up ``<pad>`` for ``</s>``, ``start``; it shares the weight of ``embedding``."""
 
     def __init__(self, embedding: nn.Embedding, start: int) -> None:
         rows, width = embedding.weight.shape

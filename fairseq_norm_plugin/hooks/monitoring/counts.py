@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose
 from alignment_eval.maps.words import SETTINGS
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldPair
@@ -109,11 +108,7 @@ class Monitor:
         return result, tally
 
     def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
-        """The counts of a batch.
-
-        Args:
-            sample: the batch, with gold.
-            quantities: its recorded quantities, one dictionary per layer.
+        """The counts of a batch with gold, from its recorded quantities, one dictionary per layer.
 
         Raises:
             InputError: a map holds NaN or infinite values, or does not have the size of its sentence.

@@ -20,7 +20,7 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
 from fairseq_norm_plugin.hooks.options import NormConfig, fill_interpolations
-from fairseq_norm_plugin.hooks.tasks.norm_mixin import NormMixin
+from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from fairseq_norm_plugin.text.tokens import Frame, Frames
 
 

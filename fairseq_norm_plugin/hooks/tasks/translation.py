@@ -1,18 +1,215 @@
-"""The task ``translation_norm``: fairseq's ``translation`` with maps."""
+"""The fairseq hooks through which the plugin adds maps to any translation task, and the task ``translation_norm``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import logging
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import nn
 
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.profiles.chosen import NO_PROFILE
+from alignment_eval.profiles.profile import read_profile
+from fairseq_norm_plugin.capture.attention import swap_attention
+from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
+from fairseq_norm_plugin.checkpoints.files import profile_file
+from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_warning, other_languages
+from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.hooks.options import NormConfig
-from fairseq_norm_plugin.hooks.tasks.norm_mixin import NormMixin
-from fairseq_norm_plugin.text.tokens import Frames
+from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve, vocabularies
+from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
+from fairseq_norm_plugin.recording.plan import Plan
+from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.text.binarised import side_readers
+from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
+
+logger = logging.getLogger(__name__)
+
+
+class NormMixin:
+    """Adds maps to a translation task; list it before the task's own class.
+
+    fairseq-generate calls ``build_model``, ``load_dataset``, ``get_batch_iterator``, ``build_generator``, then
+    ``inference_step`` for each batch.  The iterator plans the run, the generator opens its session, and the last step
+    finishes it.
+
+    A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
+    """
+
+    cfg: Any
+    datasets: dict[str, Any]
+    source_dictionary: Any
+    target_dictionary: Any
+    built: nn.Module | None = None  #: the last model, until the criterion is built
+    _training = False
+    _skipped: Mapping[int, str]
+    _plan: Plan | None = None
+    _session: RecordingSession | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._read = ReadParameters()
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
+        model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
+        swap_attention(model)
+        check_vocabulary(model)
+        if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
+            self._read.watch(model)
+        self.built = model
+        return model
+
+    def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's criterion; only training and validation build one, so this call identifies them."""
+        self._training = True
+        return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
+
+    @property
+    def language_tags(self) -> Sequence[str]:
+        """The tokens that tell the model the languages; they belong to no word."""
+        return ()
+
+    @property
+    def told_direction(self) -> str | None:
+        """``source-target`` if tags tell the model its languages; it has a profile for each direction then."""
+        return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """More options of the task that change the input of the model."""
+        return {}
+
+    @property
+    def frames(self) -> Frames:
+        """What the model reads around a sentence pair of the task's languages."""
+        return Frames.plain(self.target_dictionary.eos())
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """The vocabularies of source and target; errors as for :func:`options.vocabularies`."""
+        return vocabularies(self.cfg, (self.source_dictionary, self.target_dictionary), self.language_tags)
+
+    def filter_indices_by_size(
+        self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
+    ) -> Any:
+        """fairseq's filter; remembers which sentences it skips."""
+        kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)  # type: ignore[misc]
+        reason = f"skipped: longer than max_positions={max_positions}"
+        self._skipped = {int(id_): reason for id_ in np.setdiff1d(indices, kept)}
+        return kept
+
+    def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's iterator, which outside of training no longer loses the last batch.
+
+        fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
+        """
+        if not (self._training and dataset is self.datasets.get(self.cfg.train_subset)):
+            kwargs["required_batch_size_multiple"] = 1
+        self._skipped = {}
+        iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
+        if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
+            return iterator
+        _ = iterator.frozen_batches  # some tasks filter their sentences only now
+        resumed = self.cfg.norm_records_resume
+        written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
+        self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
+        return self._plan.iterator(iterator)
+
+    def build_generator(
+        self,
+        models: Sequence[nn.Module],
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """fairseq's generator or scorer; it carries maps if an option needs them."""
+        style = getattr(args, "print_alignment", None)
+        outputs = self.cfg.norm_records, self.cfg.norm_alignments
+        wanted = not self._training and any(output is not None for output in outputs)
+        if not (style or wanted):
+            return super().build_generator(  # type: ignore[misc]
+                models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
+            )
+        if seq_gen_cls is not None:
+            raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
+        check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
+        self._warn_of_languages(models)
+        layers, heads = layers_and_heads(models)
+        parameters = self._read.hash(models) if wanted else ""
+        path = self._profile_path() if wanted else None
+        profile = None if path is None else read_profile(path, told_hash(parameters, self.frames))
+        maps = None if profile is None else profile.streamed.forward
+        options = resolve(self.cfg, layers, heads, maps)
+        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
+        printed = options.printed(str(style), self.vocabularies) if style else None
+        if maps is not None and options.output.extraction == maps:
+            print(f"--norm-alignments: maps {maps.map_names} from {path}", file=sys.stderr)
+        content = None if profile is None else profile.to_json()
+        recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
+        stock_args = copy.copy(args)
+        stock_args.print_alignment = None
+        generator = super().build_generator(  # type: ignore[misc]
+            models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
+        )
+        return carry_maps(generator, printed, recorded)
+
+    def _profile_path(self) -> Path | None:
+        """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
+        named, checkpoint = self.cfg.norm_profile, self.cfg.norm_checkpoint
+        if named == NO_PROFILE or not (named or checkpoint):
+            return None
+        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.told_direction)
+        return path if named or path.is_file() else None
+
+    def _warn_of_languages(self, models: Sequence[Any]) -> None:
+        """Warn of models that were trained for other languages; a joint dictionary would not show it."""
+        if self.language_tags:  # they tell the model its languages
+            return
+        used = (self.cfg.source_lang, self.cfg.target_lang)
+        for name, model in zip(str(self.cfg.norm_checkpoint or "the model").split(":"), models):
+            if trained := other_languages(getattr(model, "args", None), used):
+                warn_on_stderr(direction_warning(name, trained, used))
+
+    def _open_session(
+        self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: str | None
+    ) -> RecordedMaps:
+        plan = self._plan
+        if plan is None:
+            raise UsageError(
+                "--norm-records and --norm-alignments need sentence ids, which only fairseq-generate gives; "
+                "binarise the text with fairseq-preprocess and use fairseq-generate"
+            )
+        dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
+        texts = self.cfg.norm_source_text, self.cfg.norm_target_text
+        readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
+        name = type(self).__name__
+        signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
+        self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
+        if self._session.finished:
+            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
+            raise SystemExit(0)
+        return self._session.recorded
+
+    def inference_step(
+        self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
+    ) -> Hypotheses:
+        """fairseq's step; writes the maps that the hypotheses carry to the run's output."""
+        hypotheses: Hypotheses = super().inference_step(generator, models, sample, **kwargs)  # type: ignore[misc]
+        if self._session is not None and not self._training:
+            self._session.write(sample, hypotheses)
+        return hypotheses
 
 
 @dataclass

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -10,16 +9,14 @@ from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
 FIRST = "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5
 SECOND = "0-0 1-1 2-2\n0-1 1-0\n0-0 1-1\n0-1 1-0\n0-0 1-1\n0-1 0-0\n" * 5
 STATED = ("--gold", "gold", "--gold-base", "1", "--resamples", "500")
 FILES = {"gold": GOLD, "first": FIRST, "second": SECOND}
-Files = Callable[[str, str], None]
 
 
-def test_json(files: Files, align_eval) -> None:
+def test_json(files, align_eval):
     done = align_eval("compare", "--format", "json", *STATED, "--seed", "3", "first", "second", "first")
     assert (done.returncode, done.stderr) == (0, "")
     better, same = map(json.loads, done.stdout.splitlines())
@@ -36,7 +33,7 @@ def test_json(files: Files, align_eval) -> None:
     assert list(better) == ["baseline", "system", "aer", "precision", "recall", "sentences", "signature"]
 
 
-def test_text(files: Files, call: Call) -> None:
+def test_text(files, call):
     status, out, err = call("compare", *STATED, "first", "second", "--format", "text")
     assert (status, err) == (0, "")
     title, header, *rows, signed = out.splitlines()
@@ -50,7 +47,7 @@ def test_text(files: Files, call: Call) -> None:
     assert signed.startswith("  metric:aer|gold:")
 
 
-def test_undefined(files: Files, call: Call) -> None:
+def test_undefined(files, call):
     files("second", "\n" * 30)
     _, out, _ = call("compare", "--format", "json", *STATED, "first", "second")
     precision = json.loads(out)["precision"]
@@ -68,7 +65,7 @@ def test_undefined(files: Files, call: Call) -> None:
         (("first", "short"), 1, "short has 1 sentences, gold has 30: expected the same number"),
     ],
 )
-def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused(files, call, arguments, expected, message):
     files("short", "0-0\n")
     status, out, err = call("compare", *STATED, *arguments)
     assert (status, out) == (expected, "")

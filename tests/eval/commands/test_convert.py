@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 TALP = "1-1 2p2\n\n2-1 3-4\n"
 FILES = {
     "talp": TALP,
@@ -26,7 +24,7 @@ FILES = {
 pytestmark = pytest.mark.usefixtures("files")
 
 
-def test_end_to_end(align_eval) -> None:
+def test_end_to_end(align_eval):
     options = ("--from-base", "1", "--to", "naacl")
     done = align_eval("convert", "talp", *options, "-o", "out")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -54,7 +52,7 @@ def test_end_to_end(align_eval) -> None:
         (("confident", "--to", "naacl", "--min-confidence", "0.75"), "1 1 1 S 1.0\n2 1 1 S 1.0\n"),
     ],
 )
-def test_without_loss(call: Call, arguments: tuple[str, ...], expected: str) -> None:
+def test_without_loss(call, arguments, expected):
     assert call("convert", *arguments) == (0, expected, "")
 
 
@@ -72,7 +70,7 @@ def test_without_loss(call: Call, arguments: tuple[str, ...], expected: str) -> 
         (("generate1", "--to", "pharaoh"), "0-0\n1-1\n", "generate1: only the first A- line of each sentence is taken"),
     ],
 )
-def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, message: str) -> None:
+def test_losses_are_told(call, arguments, expected, message):
     status, out, err = call("convert", *arguments)
     assert (status, out) == (0, expected)
     assert f"warning: {message}" in err or f"warning: naacl: {message}" in err
@@ -102,7 +100,7 @@ def test_losses_are_told(call: Call, arguments: tuple[str, ...], expected: str, 
         ),
     ],
 )
-def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused(call, arguments, expected, message):
     status, out, err = call("convert", *arguments)
     assert (status, out) == (expected, "")
     assert says(err, message)
@@ -110,7 +108,7 @@ def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message:
 
 
 @pytest.fixture
-def _subwords(files: Callable[[str, str], None]) -> None:
+def _subwords(files):
     files("words", "0-0 1p1\n\n2-0\n")
     files("bpe.s", "a@@ b c\nd\ne f g@@ h\n")
     files("bpe.t", "x y@@ z\nv\nw@@ w\n")
@@ -127,7 +125,7 @@ SUBWORDS = ("words", "--to", "talp", "--source", "bpe.s", "--target")
         ("none", "0-0 1p1\n\n2-0\n"),
     ],
 )
-def test_links_between_subwords(call: Call, mark: str, expected: str) -> None:
+def test_links_between_subwords(call, mark, expected):
     assert call("convert", *SUBWORDS, "bpe.t", "--subwords", mark) == (0, expected, "")
 
 
@@ -140,7 +138,7 @@ def test_links_between_subwords(call: Call, mark: str, expected: str) -> None:
         (("--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
     ],
 )
-def test_refused_subwords(call: Call, target: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused_subwords(call, target, expected, message):
     Path("short").write_text("x\n")
     Path("mixed").write_text("▁x ▁y\nz\nz\n")
     status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto", "--source", "bpe.s", *target)

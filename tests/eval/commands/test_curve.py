@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,13 +16,13 @@ DEMO = Path(__file__).resolve().parents[3] / "data/demo"
 Run = Callable[..., tuple[int, str, str]]
 
 
-def printed(subset: str, update: int, **values: str) -> str:
+def printed(subset, update, **values):
     found = {f"{subset}_{name}": value for name, value in values.items()}
     return f"2026-01-05 10:00:00 | INFO | {subset} | {json.dumps({**found, f'{subset}_num_updates': str(update)})}\n"
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> Run:
+def run(tmp_path, monkeypatch, call):
     """Run ``curve`` where the logs are: exit status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     for name in ("training-a.log", "training-b.log"):
@@ -34,7 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> Run:
     return partial(call, "curve")
 
 
-def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+def test_end_to_end(tmp_path, align_eval):
     picture, csv = tmp_path / "curve.svg", tmp_path / "values.csv"
     logs = [DEMO / "training-a.log", DEMO / "training-b.log"]
     done = align_eval("curve", *logs, "--metrics", "test1_aer*,nll_loss", "-o", picture)
@@ -60,7 +59,7 @@ def test_end_to_end(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "values.csv"]
 
 
-def test_runs_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_named(run, monkeypatch):
     """By their files without endings; by their paths, if two are the same."""
     Path("other").mkdir()
     shutil.copy("small.log", "other/small.log")
@@ -71,7 +70,7 @@ def test_runs_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert run("-", "--metrics", "aer", "-o", "b.png")[1].splitlines()[1].split()[0] == "stdin"
 
 
-def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
+def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run):
     lines = [
         printed("test", update, aer=aer) for update, aer in ((100, "0.5"), (200, "inf"), (100, "0.4"), (300, "inf"))
     ]
@@ -96,7 +95,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run: Run) -> None:
         (["small.log", "-o", "b.csv", "--title", "x"], 2, "b.csv: a table has no --width or --title"),
     ],
 )
-def test_errors(run: Run, arguments: list[str], status: int, message: str) -> None:
+def test_errors(run, arguments, status, message):
     Path("there.png").write_text("mine", encoding="utf-8")
     Path("valid.log").write_text(printed("valid", 100, loss="2.5"), encoding="utf-8")
     before = sorted(Path().iterdir())

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -9,7 +8,6 @@ from alignment_eval.files import file_hash
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
 STATED = ("hyp", *OPTIONS)
 FILES = {
@@ -21,14 +19,13 @@ FILES = {
     "train.source": "das Haus das\n" * 5,
     "train.target": "the house . yes indeed\n",
 }
-Files = Callable[[str, str], None]
 
 
-def rows(result: dict, **wanted: str) -> list[dict]:
+def rows(result, **wanted):
     return [row for row in result["classes"] if all(row[key.rstrip("_")] == value for key, value in wanted.items())]
 
 
-def test_json(files: Files, align_eval) -> None:
+def test_json(files, align_eval):
     done = align_eval("errors", "--format", "json", "hyp", "other", *OPTIONS)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
@@ -61,7 +58,7 @@ def test_json(files: Files, align_eval) -> None:
     assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
 
 
-def test_training_frequency(files: Files, call: Call) -> None:
+def test_training_frequency(files, call):
     status, out, err = call("errors", "--format", "json", *STATED, "--train-frequency", "train.source", "train.target")
     assert (status, err) == (0, "")
     result = json.loads(out)
@@ -73,7 +70,7 @@ def test_training_frequency(files: Files, call: Call) -> None:
     assert f"|frequency:{hashes}|" in result["signature"]
 
 
-def test_strange_training_text_is_a_warning(files: Files, call: Call) -> None:
+def test_strange_training_text_is_a_warning(files, call):
     status, _, err = call("errors", *STATED, "--train-frequency", "train.target", "train.target")
     assert status == 0
     assert err == (
@@ -82,7 +79,7 @@ def test_strange_training_text_is_a_warning(files: Files, call: Call) -> None:
     )
 
 
-def test_text(files: Files, call: Call) -> None:
+def test_text(files, call):
     status, out, err = call("errors", "hyp", "other", *OPTIONS, "--format", "text")
     assert (status, err) == (0, "")
     lines = out.splitlines()
@@ -112,7 +109,7 @@ def test_text(files: Files, call: Call) -> None:
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
     ],
 )
-def test_refused(files: Files, call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused(files, call, arguments, expected, message):
     status, out, err = call("errors", *arguments)
     assert (status, out) == (expected, "")
     assert says(err, message)

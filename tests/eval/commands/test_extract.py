@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +9,12 @@ from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import extract, pair_map, word_links
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.files import json_hash
-from alignment_eval.maps.sentence import SentenceMaps
 from tests.facts import says
 
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-Call = Callable[..., tuple[int, str, str]]
 OPTIONS = ("--kind", "attn_n", "--layer", "1", "--setting", "awi", "--rule", "kobayashi2020")
 
 
-def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+def corpus(make_sentence):
     """Five sentences of layers 1 and 4, not in order; the first and the third were skipped."""
     sentences = [
         make_sentence(3, source="a b c d </s>", target="x@@ y z </s>"),
@@ -33,20 +26,18 @@ def corpus(make_sentence: Factory) -> list[SentenceMaps]:
     return [replace(s, layers=(1, 4)) for s in sentences]
 
 
-def lines(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[str]:
+def lines(sentences, options):
     by_id = {s.id: s for s in sentences}
     links = [extract(by_id[i], options) if by_id[i].ok else () for i in range(len(by_id))]
     return [" ".join(f"{i}-{j}" for i, j in sorted(pairs)) for pairs in links]
 
 
 @pytest.fixture
-def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+def directory(tmp_path, make_sentence, make_records):
     return make_records(tmp_path / "run", corpus(make_sentence), shards=2)
 
 
-def test_lines_in_corpus_order(
-    directory: Path, tmp_path: Path, make_sentence: Factory, align_eval: Callable[..., Any]
-) -> None:
+def test_lines_in_corpus_order(directory, tmp_path, make_sentence, align_eval):
     done = align_eval("extract", directory, *OPTIONS)
     expected = lines(corpus(make_sentence), ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020"))
     assert done.returncode == 0
@@ -65,7 +56,7 @@ def test_lines_in_corpus_order(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "run"]
 
 
-def test_max_norm_layer(tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call) -> None:
+def test_max_norm_layer(tmp_path, make_sentence, make_records, call):
     sentences = corpus(make_sentence)
     for s in sentences:
         if s.ok:
@@ -87,7 +78,7 @@ def test_max_norm_layer(tmp_path: Path, make_sentence: Factory, make_records: Wr
         (["--heads", "1.3"], 2, "head 3 … layer has 3 heads … name one of 0 to 2"),
     ],
 )
-def test_bad_options(directory: Path, tmp_path: Path, call: Call, given: list[str], status: int, text: str) -> None:
+def test_bad_options(directory, tmp_path, call, given, status, text):
     output = tmp_path / "out.pharaoh"
     got, out, messages = call("extract", directory, *OPTIONS, *given, "--output", output)
     assert (got, out) == (status, "")
@@ -95,7 +86,7 @@ def test_bad_options(directory: Path, tmp_path: Path, call: Call, given: list[st
     assert not output.exists()
 
 
-def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval) -> None:
+def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_records, align_eval):
     signature = {"generation": {"score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(0)], signature=signature)
     done = align_eval(
@@ -106,7 +97,7 @@ def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_re
     assert "cannot be scored against gold of the references" in done.stderr
 
 
-def test_several_maps_with_confidences(directory: Path, make_sentence: Factory, align_eval: Callable[..., Any]) -> None:
+def test_several_maps_with_confidences(directory, make_sentence, align_eval):
     given = ("--kind", "attn_n", "--heads", "1.2,4", "--combine", "product", "--setting", "awi", "--rule", "top-k=2")
     options = ExtractionOptions("attn_n", heads=parse_maps("1.2,4"), combine="product", rule="top-k=2")
     plain = align_eval("extract", directory, *given)
@@ -124,7 +115,7 @@ def test_several_maps_with_confidences(directory: Path, make_sentence: Factory, 
         assert all(0 <= p <= 1 for p in found.values())
 
 
-def reverse_corpus(make_sentence: Factory) -> list[SentenceMaps]:
+def reverse_corpus(make_sentence):
     """The corpus in the other direction: of a model of other layers, in another order, and with one skipped more."""
     sentences = [
         make_sentence(3, source="x@@ y z </s>", target="a b c d </s>"),
@@ -137,14 +128,7 @@ def reverse_corpus(make_sentence: Factory) -> list[SentenceMaps]:
 
 
 @pytest.mark.parametrize("how", ["mutual", "average"])
-def test_both_directions(
-    tmp_path: Path,
-    directory: Path,
-    make_sentence: Factory,
-    make_records: Writer,
-    align_eval: Callable[..., Any],
-    how: str,
-) -> None:
+def test_both_directions(tmp_path, directory, make_sentence, make_records, align_eval, how):
     back = make_records(tmp_path / "back", reverse_corpus(make_sentence), signature={"model": "other"})
     done = align_eval("extract", directory, *OPTIONS, "--reverse", back, "--join", how, "--reverse-heads", "5.1")
     assert done.returncode == 0, done.stderr
@@ -168,10 +152,8 @@ def test_both_directions(
     assert f"|final_punctuation:no|join:{how}|reverse_heads:5.1|version:" in signature
 
 
-def test_records_of_other_sentences(
-    tmp_path: Path, directory: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
-    def refused(sentences: list[SentenceMaps], text: str, *more: str) -> None:
+def test_records_of_other_sentences(tmp_path, directory, make_sentence, make_records, call):
+    def refused(sentences, text, *more):
         back = make_records(tmp_path / str(len(list(tmp_path.iterdir()))), sentences)
         output = tmp_path / "out"
         given = ("--reverse", back, "--join", "mutual", "--output", output, *more)
@@ -206,15 +188,13 @@ def test_records_of_other_sentences(
         ),
     ],
 )
-def test_options_that_do_not_stand_together(directory: Path, call: Call, given: tuple[str, ...], text: str) -> None:
+def test_options_that_do_not_stand_together(directory, call, given, text):
     status, out, messages = call("extract", directory, *OPTIONS, *given)
     assert (status, out) == (2, "")
     assert says(messages, text)
 
 
-def test_level_token_links_subwords(
-    directory: Path, make_sentence: Factory, tmp_path: Path, make_records: Writer, align_eval: Callable[..., Any]
-) -> None:
+def test_level_token_links_subwords(directory, make_sentence, tmp_path, make_records, align_eval):
     """Against a slow loop: each ordinary target token takes the ordinary source token of its row's maximum."""
     done = align_eval("extract", directory, *OPTIONS, "--null", "mask", "--level", "token")
     assert done.returncode == 0
@@ -235,9 +215,7 @@ def test_level_token_links_subwords(
     assert found != align_eval("extract", directory, *OPTIONS, "--null", "mask").stdout.splitlines()
 
 
-def test_texts_confirm_words_that_were_not_certain(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, align_eval: Callable[..., Any]
-) -> None:
+def test_texts_confirm_words_that_were_not_certain(tmp_path, make_sentence, make_records, align_eval):
     known = corpus(make_sentence)
     hidden = [replace(s, status="unknown source subwords") if s.id in (1, 3) else s for s in known]
     directory = make_records(tmp_path / "run", hidden)
@@ -245,7 +223,7 @@ def test_texts_confirm_words_that_were_not_certain(
     assert "4 of 5 sentences cannot be aligned" in align_eval("extract", directory, *OPTIONS).stderr
     assert align_eval("extract", directory, *OPTIONS).stdout.splitlines() == ["", "", "", "", expected[4]]
 
-    def texts(source: str, target: str) -> list[str]:
+    def texts(source, target):
         for name, text in (("source", source), ("target", target)):
             (tmp_path / name).write_text(text)
         return ["--source", str(tmp_path / "source"), "--target", str(tmp_path / "target")]

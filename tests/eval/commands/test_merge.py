@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 from alignment_eval.files import json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says
 
 
-def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+def test_command(tmp_path, align_eval):
     directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=[2, 1])
     out = tmp_path / "out.pharaoh"
     done = align_eval("merge", directory, "-o", out)
@@ -27,7 +23,7 @@ def test_command(tmp_path: Path, align_eval: Callable[..., Any]) -> None:
     assert align_eval("merge", directory, "-o", "-").returncode == 2
 
 
-def test_a_signature_of_another_form(tmp_path: Path, call: Callable[..., Any]) -> None:
+def test_a_signature_of_another_form(tmp_path, call):
     directory = write(tmp_path / "run", [[{0: "0-0"}]], 1, signature={"extraction": 3})
     status, _, messages = call("merge", directory, "-o", tmp_path / "out")
     assert status == 1

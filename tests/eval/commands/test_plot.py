@@ -2,23 +2,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from alignment_eval.cli import main
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.facts import says
-
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-Call = Callable[..., tuple[int, str, str]]
 
 #: 1-based; sentence 0 has sure (0, 0) and (2, 2), possible (1, 1).
 GOLD = "1-1 2p2 3-3\n\n1-1\n"
@@ -26,33 +17,31 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def run(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+def run(tmp_path, make_sentence, make_records):
     """Records of three sentences, a b c . each; the second has no maps."""
     sentences = [make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
     return make_records(tmp_path / "run", sentences, shards=2)
 
 
 @pytest.fixture
-def gold(tmp_path: Path) -> Path:
+def gold(tmp_path):
     path = tmp_path / "gold.talp"
     path.write_text(GOLD, encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
-    """Run ``plot`` in this process, of sentence 0 and into p.svg if nothing else is said."""
+def plot(call, tmp_path):
+    """Run ``plot``, of sentence 0 and into p.svg if nothing else is said."""
 
-    def do(records: Path, *args: object) -> tuple[int, str, str]:
-        words = [str(arg) for arg in args]
-        words += [] if "--sentence" in words else ["--sentence", "0"]
-        words += [] if "-o" in words else ["-o", str(tmp_path / "p.svg")]
-        return (main(["plot", str(records), *words]), *capsys.readouterr())
+    def do(records, *words):
+        sentence = () if "--sentence" in words else ("--sentence", 0)
+        return call("plot", records, *words, *sentence, *(() if "-o" in words else ("-o", tmp_path / "p.svg")))
 
     return do
 
 
-def groups(path: Path, prefix: str) -> dict[str, int]:
+def groups(path, prefix):
     """Id -> number of marks, of the groups whose ids begin with ``prefix``.
 
     Filled marks are ``use`` elements.  Outlined ones are two paths, a white one and the black one on it.
@@ -65,11 +54,11 @@ def groups(path: Path, prefix: str) -> dict[str, int]:
     return found
 
 
-def texts(path: Path) -> list[str]:
+def texts(path):
     return ["".join(element.itertext()) for element in ElementTree.parse(path).iter(f"{SVG}text")]
 
 
-def links(run: Path, sentence: int = 0, **options: Any) -> int:
+def links(run, sentence=0, **options):
     """The number of links that the rule predicts."""
     (maps,) = (s for s in Records(run).best() if s.id == sentence)
     return len(extract(maps, ExtractionOptions(**{"kind": "attn_n", "setting": "awo", **options})))
@@ -78,7 +67,7 @@ def links(run: Path, sentence: int = 0, **options: Any) -> int:
 # --- end to end
 
 
-def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+def test_plot_end_to_end(run, gold, tmp_path, align_eval):
     out = tmp_path / "a.svg"
     asked = ("--sentence", 0, "--heads", 1, "--kinds", "attn_w,attn_n", "--setting", "awo")
     done = align_eval("plot", run, *asked, "--gold", gold, "--gold-base", 1, "-o", out)
@@ -111,10 +100,10 @@ def test_plot_end_to_end(run: Path, gold: Path, tmp_path: Path, align_eval: Call
 # --- options
 
 
-def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
+def test_links_of_a_file(run, tmp_path, plot):
     hyp = tmp_path / "links.pharaoh"
     hyp.write_text("0-0 1-0 2-1 0-2\n\n0-0\n", encoding="utf-8")
-    status, _, stderr = call(run, "--heads", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
+    status, _, stderr = plot(run, "--heads", 1, "--kinds", "attn_w,attn_n", "--hyp", hyp)
     assert status == 0
     assert groups(tmp_path / "p.svg", "predicted") == {"predicted-0-0": 4, "predicted-0-1": 4}
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
@@ -122,10 +111,10 @@ def test_links_of_a_file(run: Path, tmp_path: Path, call: Call) -> None:
     assert "|rule:" not in stderr
 
 
-def test_which_maps_are_drawn(run: Path, tmp_path: Path, call: Call) -> None:
+def test_which_maps_are_drawn(run, tmp_path, plot):
     """Those of ``--heads`` one below the other, the kinds side by side; without it all, a row a kind and layer."""
     for heads, panels in (((), (4, 4)), (("--heads", "1,0.2"), (2, 2))):
-        assert call(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
+        assert plot(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
         places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
         assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels
         (tmp_path / "p.svg").unlink()
@@ -153,19 +142,9 @@ def test_which_maps_are_drawn(run: Path, tmp_path: Path, call: Call) -> None:
         ),
     ],
 )
-def test_errors(
-    *,
-    run: Path,
-    gold: Path,
-    tmp_path: Path,
-    call: Call,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    status: int,
-    message: str,
-) -> None:
+def test_errors(*, run, gold, tmp_path, plot, monkeypatch, options, status, message):
     monkeypatch.chdir(tmp_path)
-    got, stdout, stderr = call(run, *options)
+    got, stdout, stderr = plot(run, *options)
     assert (got, stdout) == (status, "")
     (line,) = stderr.splitlines()
     assert line.startswith("align-eval plot: ")

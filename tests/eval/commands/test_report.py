@@ -1,34 +1,26 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from alignment_eval.extraction.defaults import one_direction
 from alignment_eval.extraction.method import MapName
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import calibrated
 from alignment_eval.profiles.search import Agreement
 from tests.eval.report.pages import Page
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-
 
 @pytest.fixture
-def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tuple[Path, Path]:
+def inputs(tmp_path, make_sentence, make_records):
     sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
     gold = tmp_path / "gold.talp"
     gold.write_text("1-1 2p2\n\n1-2\n3-3\n", encoding="utf-8")
     return make_records(tmp_path / "run", sentences, shards=2), gold
 
 
-def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+def test_report_end_to_end(inputs, tmp_path, align_eval):
     """Predicted links of the page are the lines of ``extract``; its figures those of ``score``."""
     out = tmp_path / "report.html"
     done = align_eval("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
@@ -68,9 +60,7 @@ def test_report_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval
 
 
 @pytest.mark.parametrize("carried", [True, False])
-def test_the_alignment_by_a_profile(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call, carried: bool
-) -> None:
+def test_the_alignment_by_a_profile(tmp_path, make_sentence, make_records, call, carried):
     """Its links are the lines of ``extract`` without options, a lexicon of the text included; its figure is theirs."""
     sentences = [make_sentence(k) for k in range(32)]
     sentences[5] = make_sentence(5, status="too long")
@@ -108,9 +98,7 @@ def test_the_alignment_by_a_profile(
     assert 'class="alignment"' not in page
 
 
-def test_files_and_both_directions_beside_each_other(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
+def test_files_and_both_directions_beside_each_other(tmp_path, make_sentence, make_records, call):
     """Scores of files are those of ``score``; the links of both directions those of ``extract --reverse``."""
     sentences = [make_sentence(k) for k in range(32)]
     there = make_records(tmp_path / "there", sentences)
@@ -140,7 +128,7 @@ def test_files_and_both_directions_beside_each_other(
 @pytest.mark.parametrize(
     ("content", "text"), [("0-9\n\n\n\n", "bad:1: link 0-9 … sentence 0"), ("0-0\n", "bad: 1 sentences")]
 )
-def test_a_file_of_other_words(inputs: tuple[Path, Path], tmp_path: Path, call: Call, content: str, text: str) -> None:
+def test_a_file_of_other_words(inputs, tmp_path, call, content, text):
     (tmp_path / "bad").write_text(content)
     command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
     status, _, messages = call(*command, "--hyp", tmp_path / "bad")
@@ -148,14 +136,14 @@ def test_a_file_of_other_words(inputs: tuple[Path, Path], tmp_path: Path, call: 
     assert says(messages, text)
 
 
-def page_row(html: str, number: int) -> list[str]:
+def page_row(html, number):
     """The cells of a map's row in the table of all maps."""
     body = html.split('id="sweep-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
     row = body.split("<tr>")[number + 1].replace("\n", "")
     return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
 
 
-def test_standard_output(inputs: tuple[Path, Path], align_eval: Callable[..., Any]) -> None:
+def test_standard_output(inputs, align_eval):
     done = align_eval(
         *("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", "-"),
         *("--kinds", "attn_n", "--rule", "shift-att"),

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,16 +10,14 @@ from alignment_eval import __version__
 from alignment_eval.files import file_hash
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
 HYPOTHESIS = "0-0 2-2 3-3\n0-1\n"
 FILES = {"gold": GOLD, "hyp": HYPOTHESIS}
-Files = Callable[[str, str], None]
 GOLD_OPTIONS = ("--gold", "gold", "--gold-base", "1")
 STATED = (*GOLD_OPTIONS, "hyp")
 
 
-def test_json(files: Files, align_eval: Callable[..., Any]) -> None:
+def test_json(files, align_eval):
     done = align_eval("score", "--format", "json", *STATED)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
@@ -45,7 +41,7 @@ def test_json(files: Files, align_eval: Callable[..., Any]) -> None:
     }
 
 
-def test_standard_input(files: Files) -> None:
+def test_standard_input(files):
     words = ("score", "--format", "json", *GOLD_OPTIONS, "-")
     command = [sys.executable, "-m", "alignment_eval", *words]
     done = subprocess.run(command, input=HYPOTHESIS, capture_output=True, text=True, check=False)
@@ -55,7 +51,7 @@ def test_standard_input(files: Files) -> None:
     assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
 
 
-def test_text(files: Files, call: Call) -> None:
+def test_text(files, call):
     status, out, err = call("score", *STATED, "--format", "text")
     assert (status, err) == (0, "")
     lines = out.splitlines()
@@ -64,7 +60,7 @@ def test_text(files: Files, call: Call) -> None:
     assert lines[2].startswith("  metric:aer|gold:")
 
 
-def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
+def test_tsv_of_several_hypotheses(files, call):
     files("empty", "\n\n")
     status, out, err = call("score", *STATED, "empty", "--format", "tsv")
     assert status == 0
@@ -75,7 +71,7 @@ def test_tsv_of_several_hypotheses(files: Files, call: Call) -> None:
     assert [line.split(":")[0] for line in err.splitlines()] == ["hyp", "empty"]
 
 
-def test_per_sentence(files: Files, call: Call) -> None:
+def test_per_sentence(files, call):
     files("other", "\n0-1 1-0\n")
     status, out, err = call("score", *STATED, "other", "--format", "sentences")
     assert (status, [line.split(":")[0] for line in err.splitlines()]) == (0, ["hyp", "other"])
@@ -90,7 +86,7 @@ def test_per_sentence(files: Files, call: Call) -> None:
     ]
 
 
-def test_confidence(files: Files, call: Call) -> None:
+def test_confidence(files, call):
     files("gold", "1-1 2-2 3p3\n1-2 2-1\n" * 15)
     files("hyp", "0-0 2-2 3-3\n0-1\n" * 15)
     asked = (*STATED, "--resamples", "200", "--seed", "7")
@@ -116,7 +112,7 @@ def test_confidence(files: Files, call: Call) -> None:
     assert [f"[{row[k]}, {row[k + 1]}]" for k in (-6, -4, -2)] == list(shown.values())
 
 
-def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
+def test_confidence_where_it_is_undefined(files, call):
     files("hyp", "\n\n")
     status, out, err = call("score", "--format", "json", *STATED, "--resamples", "200")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
@@ -135,13 +131,7 @@ def test_confidence_where_it_is_undefined(files: Files, call: Call) -> None:
         ({}, ("nothing",), "nothing: no such file … check the path"),
     ],
 )  # fmt: skip
-def test_bad_data(
-    files: Files,
-    call: Call,
-    contents: dict[str, str],
-    arguments: tuple[str, ...],
-    message: str,
-) -> None:
+def test_bad_data(files, call, contents, arguments, message):
     for name, content in contents.items():
         files(name, content)
     status, out, err = call("score", *STATED, *arguments)
@@ -162,7 +152,7 @@ def test_bad_data(
         ((*STATED, "--diagnose", "--hyp-source", "s"), "--hyp-source: expected --diagnose and --source"),
     ],
 )
-def test_bad_usage(files: Files, call: Call, arguments: tuple[str, ...], message: str) -> None:
+def test_bad_usage(files, call, arguments, message):
     status, out, err = call("score", *arguments)
     assert (status, out) == (2, "")
     assert says(err, message)
@@ -174,7 +164,7 @@ LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k 
 
 
 @pytest.fixture
-def swapped(files: Files) -> tuple[str, ...]:
+def swapped(files):
     """The options for a hypothesis whose links are the gold's, target-source."""
     files("gold", "".join(f"{line}\n" for line in LINES))
     turned = (" ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in LINES)
@@ -182,7 +172,7 @@ def swapped(files: Files) -> tuple[str, ...]:
     return (*STATED, "--hyp-base", "1")
 
 
-def test_diagnosis(files: Files, call: Call, swapped: tuple[str, ...]) -> None:
+def test_diagnosis(files, call, swapped):
     status, out, _ = call("score", *swapped, "--diagnose", "--format", "json")
     result = json.loads(out)
     plain = json.loads(call("score", *swapped, "--format", "json")[1])
@@ -199,7 +189,7 @@ def test_diagnosis(files: Files, call: Call, swapped: tuple[str, ...]) -> None:
     assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 
-def test_an_aer_above_a_diagonals_is_a_warning(files: Files, call: Call) -> None:
+def test_an_aer_above_a_diagonals_is_a_warning(files, call):
     files("gold", "".join(f"{line}\n" for line in LINES))
     files("hyp", "".join(f"{line}\n" for line in [*LINES[1:], ""]))
     status, _, err = call("score", *STATED, "--hyp-base", "1")
@@ -207,7 +197,7 @@ def test_an_aer_above_a_diagonals_is_a_warning(files: Files, call: Call) -> None
     assert says(err, "is above … of a diagonal; AER is 4.35 % if you insert 1 line into the hypothesis at about line 1")
 
 
-def test_where_a_line_is_missing(files: Files, call: Call) -> None:
+def test_where_a_line_is_missing(files, call):
     files("gold", "".join(f"{line}\n" for line in LINES * 2))
     files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))
     status, out, err = call("score", *STATED, "--hyp-base", "1", "--diagnose")
@@ -215,7 +205,7 @@ def test_where_a_line_is_missing(files: Files, call: Call) -> None:
     assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
 
 
-def test_a_name_with_a_tab_is_one_cell(files: Files, call: Call) -> None:
+def test_a_name_with_a_tab_is_one_cell(files, call):
     files("a\tb\x1b", HYPOTHESIS)
     for format_ in ("tsv", "sentences"):
         text = call("score", *STATED, "a\tb\x1b", "--format", format_)[1]

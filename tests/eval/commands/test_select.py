@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,23 +10,18 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import read_profile
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
-Run = Callable[..., Any]
-
 DEV = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
 GOLD = ["0-1 1-0 2p2", "3-0 1-1 0-3", "1-0 0-1"]
 TEST = [("e f g </s>", "t u v </s>"), ("e f@@ g </s>", "t u </s>")]
 
 
-def run_of(pairs: list[tuple[str, str]], make_sentence: Factory, seed: int = 0) -> list[SentenceMaps]:
+def run_of(pairs, make_sentence, seed=0):
     made = [make_sentence(seed + k, source=a, target=b) for k, (a, b) in enumerate(pairs)]
     return [replace(s, id=k) for k, s in enumerate(made)]
 
 
 @pytest.fixture
-def files(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+def files(tmp_path, make_sentence, make_records):
     """Records of a development and a test set of one model, the former cut otherwise, and of other directions."""
     make_records(tmp_path / "dev", run_of(DEV, make_sentence), signature={"model": "m1", "data": "d1"})
     make_records(tmp_path / "test", run_of(TEST, make_sentence, 9), signature={"model": "m1", "data": "d2"})
@@ -42,7 +34,7 @@ def files(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
     return tmp_path
 
 
-def test_choose_on_one_set_and_use_on_another(files: Path, call: Call) -> None:
+def test_choose_on_one_set_and_use_on_another(files, call):
     what = ("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "choice.json")
     status, out, messages = call(*what)
     assert status == 0, messages
@@ -86,9 +78,7 @@ def test_choose_on_one_set_and_use_on_another(files: Path, call: Call) -> None:
     assert "choice.json: is the profile of model m1, but the model at hand is m2" in messages
 
 
-def test_a_part_of_the_sentences_in_another_order_is_recognised(
-    files: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
+def test_a_part_of_the_sentences_in_another_order_is_recognised(files, make_sentence, make_records, call):
     """Of the three sentences that the maps were chosen on, two, exchanged."""
     assert call("select", files / "dev", "--dev-gold", files / "gold", "--gold-base", 0, "-o", files / "c")[0] == 0
     one, two, _ = run_of(DEV, make_sentence)
@@ -116,14 +106,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         ),
     ],
 )
-def test_refusals(
-    files: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    call: Call,
-    given: tuple[str, ...],
-    status: int,
-    text: str,
-) -> None:
+def test_refusals(files, monkeypatch, call, given, status, text):
     monkeypatch.chdir(files)
     (files / "empty").write_text("")
     before = sorted(path.name for path in files.iterdir())
@@ -138,7 +121,7 @@ PAIRS = 32
 
 
 @pytest.fixture
-def two_ways(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Path:
+def two_ways(tmp_path, make_sentence, make_records):
     """Records of 32 pairs in both directions, whose maps know the gold a little, and that gold."""
     rng = np.random.default_rng(3)
     runs: tuple[list[SentenceMaps], list[SentenceMaps]] = ([], [])
@@ -164,7 +147,7 @@ def two_ways(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> Pa
     return tmp_path
 
 
-def figure_of(call: Call, folder: Path, *options: object) -> float:
+def figure_of(call, folder, *options):
     """AER of what ``extract`` writes."""
     status, _, messages = call("extract", folder / "de-en", *options, "--output", folder / "h", "--overwrite")
     assert status == 0, messages
@@ -172,7 +155,7 @@ def figure_of(call: Call, folder: Path, *options: object) -> float:
     return float(json.loads(scored)["aer"])
 
 
-def test_without_gold_the_maps_that_agree(two_ways: Path, call: Call) -> None:
+def test_without_gold_the_maps_that_agree(two_ways, call):
     """The profile of records is the one that extract makes of them where there is none."""
     both = ("--reverse", two_ways / "en-de")
     status, out, messages = call("select", two_ways / "de-en", *both, "-o", two_ways / "p")
@@ -186,7 +169,7 @@ def test_without_gold_the_maps_that_agree(two_ways: Path, call: Call) -> None:
         assert call("extract", two_ways / "de-en", *options)[1] == by_profile[1]
 
 
-def test_extract_reaches_what_was_chosen_for_each_use(two_ways: Path, call: Call) -> None:
+def test_extract_reaches_what_was_chosen_for_each_use(two_ways, call):
     gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
     both = ("--reverse", two_ways / "en-de")
     status, _, messages = call(

@@ -1,23 +1,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.sweep import configurations, sweep
 from tests.facts import says
-
-Call = Callable[..., tuple[int, str, str]]
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
 
 GOLD = [
     GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
@@ -27,7 +19,7 @@ GOLD = [
 ]
 
 
-def talp(path: Path, gold: list[GoldSentence] = GOLD) -> Path:
+def talp(path, gold=GOLD):
     """Write 1-based gold."""
     marked = ((f"{i + 1}{'-' if (i, j) in g.sure else 'p'}{j + 1}" for i, j in sorted(g.possible)) for g in gold)
     path.write_text("".join(f"{' '.join(line)}\n" for line in marked), encoding="utf-8")
@@ -35,13 +27,13 @@ def talp(path: Path, gold: list[GoldSentence] = GOLD) -> Path:
 
 
 @pytest.fixture
-def inputs(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> tuple[Path, Path]:
+def inputs(tmp_path, make_sentence, make_records):
     """Records and gold of four sentences."""
     sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
     return make_records(tmp_path / "run", sentences, shards=2), talp(tmp_path / "gold.talp")
 
 
-def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval: Callable[..., Any]) -> None:
+def test_sweep_end_to_end(inputs, tmp_path, align_eval):
     records, gold = inputs
     out = tmp_path / "deep" / "sweep"
     done = align_eval("sweep", records, "--gold", gold, "--gold-base", "1", "--out", out)
@@ -105,7 +97,7 @@ def test_sweep_end_to_end(inputs: tuple[Path, Path], tmp_path: Path, align_eval:
         ),
     ],
 )
-def test_bad_input(inputs: tuple[Path, Path], tmp_path: Path, call: Call, gold: list[GoldSentence], text: str) -> None:
+def test_bad_input(inputs, tmp_path, call, gold, text):
     path = talp(inputs[1], gold)
     got, printed, messages = call("sweep", inputs[0], "--gold", path, "--gold-base", 1, "--out", tmp_path / "out")
     assert (got, printed) == (1, "")
@@ -113,9 +105,7 @@ def test_bad_input(inputs: tuple[Path, Path], tmp_path: Path, call: Call, gold: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
-def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
+def test_maps_of_translations_cannot_be_scored_against_gold_of_references(tmp_path, make_sentence, make_records, call):
     signature = {"generation": {"beam": 5, "score_reference": False}}
     records = make_records(tmp_path / "run", [make_sentence(i) for i in range(4)], signature=signature)
     status, out, err = call(
@@ -126,7 +116,7 @@ def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
     assert "record with --score-reference" in err
 
 
-def test_rules_with_values(inputs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:
+def test_rules_with_values(inputs, tmp_path, call):
     records, gold = inputs
     out = tmp_path / "out"
     given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,11 @@ from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import score
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 FILES = {"fwd": "0-0 1-1 1-2 5-5\n\n0-1\n", "rev": "0-0 2-1 4-5\n1-1\n0-1\n"}
 pytestmark = pytest.mark.usefixtures("files")
 
 
-def test_end_to_end(align_eval) -> None:
+def test_end_to_end(align_eval):
     done = align_eval("symmetrize", "fwd", "rev", "--method", "grow-diag-final", "--output", "out")
     assert (done.returncode, done.stdout) == (0, "")
     assert Path("out").read_text() == "0-0 1-1 1-2 2-1 4-5 5-5\n1-1\n0-1\n"
@@ -30,7 +28,7 @@ def test_end_to_end(align_eval) -> None:
     }
 
 
-def test_the_variant_is_that_of_methods_that_grow(call: Call) -> None:
+def test_the_variant_is_that_of_methods_that_grow(call):
     for method, variant, expected in (
         ("grow-diag", "lilt", "0-0 1-1\n\n0-1\n"),
         ("intersection", "none", "0-0\n\n0-1\n"),
@@ -39,7 +37,7 @@ def test_the_variant_is_that_of_methods_that_grow(call: Call) -> None:
         assert (status, out, f"|variant:{variant}|" in err) == (0, expected, True)
 
 
-def test_reverse_swap_and_other_formats(call: Call) -> None:
+def test_reverse_swap_and_other_formats(call):
     Path("swapped").write_text("1 1 1\n1 2 3\n1 6 5\n2 2 2\n3 2 1\n")
     expected = call("symmetrize", "fwd", "rev", "--method", "grow-diag")[1]
     status, out, err = call("symmetrize", "fwd", "swapped", "--method", "grow-diag", "--reverse-swap")
@@ -48,7 +46,7 @@ def test_reverse_swap_and_other_formats(call: Call) -> None:
 
 
 @pytest.mark.parametrize("stated", [True, False])
-def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -> None:
+def test_a_direction_that_looks_swapped_is_a_warning(call, stated):
     Path("fwd").write_text("0-1 1-2 2-3\n")
     Path("rev").write_text("0-1 1-2 2-3\n" if stated else "1-0 2-1 3-2\n")
     options = ["--reverse-swap"] if stated else []
@@ -69,7 +67,7 @@ def test_a_direction_that_looks_swapped_is_a_warning(call: Call, stated: bool) -
         (("one", "one", "--method", "union", "--from-base", "0"), 1, "or --from-base 0-unused if … is 0-based"),
     ],
 )
-def test_refused(call: Call, arguments: tuple[str, ...], expected: int, message: str) -> None:
+def test_refused(call, arguments, expected, message):
     for name, text in (("short", "0-0\n"), ("talp", "0p0\n\n\n"), ("one", "1-1\n" * 9)):
         Path(name).write_text(text)
     status, out, err = call("symmetrize", *arguments)
@@ -89,9 +87,7 @@ METHODS = {
 @pytest.mark.shared
 @pytest.mark.parametrize("stored", METHODS)
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_stored_files_link_for_link_and_published_figures(
-    shared: Path, published: Callable[..., dict[str, tuple[float, ...]]], aligner: str, stored: str
-) -> None:
+def test_stored_files_link_for_link_and_published_figures(shared, published, aligner, stored):
     folder = shared / "data/baselines" / aligner
     files = [str(folder / f"test.deen.{name}talp") for name in ("", "reverse.")]
     assert main(["symmetrize", *files, "--reverse-swap", "--output", "out", "--method", *METHODS[stored]]) == 0

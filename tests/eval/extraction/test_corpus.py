@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,22 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import (
-    AlignedPair,
-    DirectedPair,
-    align_corpus,
-    align_pair,
-    check_same_text,
-    read_word_map,
-)
+from alignment_eval.extraction.corpus import DirectedPair, align_corpus, align_pair, check_same_text, read_word_map
 from alignment_eval.extraction.extract import SentenceLinks, extract, pair_map
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
-from alignment_eval.links.sets import Link, transpose
+from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.maps.sentence import SentenceMaps, words_of
+from alignment_eval.maps.sentence import words_of
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
 Pairs = list[DirectedPair]
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
 REVERSE = FORWARD.with_maps(parse_maps("0"))
@@ -32,7 +23,7 @@ TEXT = {7: ("a b c </s>", "x y z </s>"), 2: ("b a@@ a </s>", "y x </s>"), 5: ("a
 
 
 @pytest.fixture
-def sentences(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, SentenceMaps]]:
+def sentences(make_sentence):
     """Pairs in both directions, by id, not in order; two have no maps in a direction."""
     found = {}
     for id_, (source, target) in TEXT.items():
@@ -43,23 +34,23 @@ def sentences(make_sentence: Factory) -> dict[int, tuple[SentenceMaps, SentenceM
     return found
 
 
-def pairs_of(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], method: AlignmentMethod) -> Pairs:
+def pairs_of(sentences, method):
     return [
         (read_word_map(one, method.forward), read_word_map(other, method.reverse) if method.reverse else None)
         for one, other in sentences.values()
     ]
 
 
-def links_of(aligned: list[AlignedPair]) -> dict[int, frozenset[Link]]:
+def links_of(aligned):
     return {pair.id: pair.links.links for pair in aligned if pair.links is not None}
 
 
-def exchanged(sentence: SentenceMaps) -> frozenset[Link]:
+def exchanged(sentence):
     return frozenset((i, j) for j, i in extract(sentence, REVERSE))
 
 
 @pytest.mark.parametrize("how", ["one way", "mutual", "union", "grow-diag-final"])
-def test_links_are_those_of_each_pair_alone(sentences: dict[int, tuple[SentenceMaps, SentenceMaps]], how: str) -> None:
+def test_links_are_those_of_each_pair_alone(sentences, how):
     both = (
         None if how == "one way" else BidirectionalOptions(how) if how == "mutual" else BidirectionalOptions(method=how)
     )
@@ -85,14 +76,12 @@ SOURCES = ("a@@ b c . </s>", "a </s>", "</s>", "<de> a b@@ c d@@ e f </s>")
 TARGETS = ("x y@@ z . </s>", "x </s>", "</s>", "x@@ y z v . </s>")
 
 
-def pair(make_sentence: Factory, source: str, target: str, seed: int) -> tuple[SentenceMaps, SentenceMaps]:
+def pair(make_sentence, source, target, seed):
     forward = make_sentence(seed, source=source, target=target)
     return forward, replace(make_sentence(seed + 1, source=target, target=source), id=seed)
 
 
-def both(
-    forward: SentenceMaps, reverse: SentenceMaps, how: str, options: ExtractionOptions
-) -> tuple[SentenceLinks, SentenceLinks, SentenceLinks]:
+def both(forward, reverse, how, options):
     maps = pair_map(forward, options), pair_map(reverse, options)
     aligned = align_pair(maps, AlignmentMethod(options, options, BidirectionalOptions(how)))
     assert isinstance(aligned.links, SentenceLinks)
@@ -109,9 +98,7 @@ CASES = {
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
-def test_mutual_is_what_both_directions_have(
-    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
-) -> None:
+def test_mutual_is_what_both_directions_have(make_sentence, source, target, seed, setting, null, rule):
     forward, reverse = pair(make_sentence, source, target, seed)
     options = ExtractionOptions("attn_n", 1, 2, setting, rule, None if rule == "shift-att" else null)
     found, one, other = both(forward, reverse, "mutual", options)
@@ -123,9 +110,7 @@ def test_mutual_is_what_both_directions_have(
 
 
 @given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
-def test_average_cell_by_cell(
-    make_sentence: Factory, source: str, target: str, seed: int, setting: str, null: str, rule: str
-) -> None:
+def test_average_cell_by_cell(make_sentence, source, target, seed, setting, null, rule):
     forward, reverse = pair(make_sentence, source, target, seed)
     options = ExtractionOptions("attn_n", 1, None, setting, rule, null)
     found, one, other = both(forward, reverse, "average", options)
@@ -147,7 +132,7 @@ def test_average_cell_by_cell(
 
 
 @given(**{name: case for name, case in CASES.items() if name != "null"})
-def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, seed: int, setting: str) -> None:
+def test_product_cell_by_cell(make_sentence, source, target, seed, setting):
     forward, reverse = pair(make_sentence, source, target, seed)
     options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")
     found, one, other = both(forward, reverse, "product", options)
@@ -158,7 +143,7 @@ def test_product_cell_by_cell(make_sentence: Factory, source: str, target: str, 
         np.testing.assert_allclose(found.shares[j], [*shares, 0], rtol=1e-12)
 
 
-def test_refusals(make_sentence: Factory) -> None:
+def test_refusals(make_sentence):
     forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
     options = ExtractionOptions("attn_w", 0)
     with pytest.raises(UsageError, match=facts("unknown join 'union' … one of mutual, average, product")):
@@ -176,7 +161,7 @@ def test_refusals(make_sentence: Factory) -> None:
             both(forward, forward, how, options)
 
 
-def test_same_text(make_sentence: Factory) -> None:
+def test_same_text(make_sentence):
     forward, reverse = pair(make_sentence, "a@@ b c d </s>", "x y </s>", 3)
     assert words_of(forward) == (["ab", "c", "d"], ["x", "y"])
     changed = (["X", "Y"], ["ab", "?", "?"])  # target, source; case does not count: 3 of 5 are equal

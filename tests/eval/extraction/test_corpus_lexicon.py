@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import (
-    AlignedPair,
-    CorpusAligner,
-    DirectedPair,
-    align_corpus,
-    join_maps,
-    read_word_map,
-)
+from alignment_eval.extraction.corpus import CorpusAligner, align_corpus, join_maps, read_word_map
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
 from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
-from alignment_eval.maps.sentence import SentenceMaps, words_of
+from alignment_eval.maps.sentence import words_of
 
-Factory = Callable[..., SentenceMaps]
 TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
 PRODUCT = ExtractionOptions("attn_n", heads=parse_maps("0,1"), combine="product", setting="awo", rule="two-way=0.3")
 SIZE = 9
 
 
 @pytest.fixture
-def sentences(make_sentence: Factory) -> list[SentenceMaps]:
+def sentences(make_sentence):
     """Nine pairs of few words; the third has no maps."""
     rng = np.random.default_rng(4)
     texts = [
@@ -39,13 +29,11 @@ def sentences(make_sentence: Factory) -> list[SentenceMaps]:
     return found
 
 
-def read(sentences: list[SentenceMaps], options: ExtractionOptions) -> list[DirectedPair]:
+def read(sentences, options):
     return [(read_word_map(sentence, options), None) for sentence in sentences]
 
 
-def by_hand(
-    sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
-) -> dict[int, SentenceLinks]:
+def by_hand(sentences, options, exponent, first):
     """The first pairs by the lexicon that they make, each without its own cells, the others by its totals."""
     maps = {s.id: (s, words_of(s), word_links(s, options).shares[:, :-1]) for s in sentences if s.ok}
     counted = [id_ for id_ in maps if id_ < first]
@@ -57,7 +45,7 @@ def by_hand(
     return {k: PairMap(maps[k][0], np.pad(w, ((0, 0), (0, 1)))).links(options) for k, w in weighed.items()}
 
 
-def check(found: list[AlignedPair], expected: dict[int, SentenceLinks]) -> None:
+def check(found, expected):
     for pair in found:
         if pair.id not in expected:
             assert (pair.links, pair.status) == (None, "too long")
@@ -69,9 +57,7 @@ def check(found: list[AlignedPair], expected: dict[int, SentenceLinks]) -> None:
 
 @pytest.mark.parametrize(("options", "exponent"), [(TWO_WAY, 1.0), (PRODUCT, 0.5)], ids=["one map", "product of two"])
 @pytest.mark.parametrize("first", [1, 5, SIZE, SIZE + 1])
-def test_the_first_pairs_are_counted(
-    sentences: list[SentenceMaps], options: ExtractionOptions, exponent: float, first: int
-) -> None:
+def test_the_first_pairs_are_counted(sentences, options, exponent, first):
     method = AlignmentMethod(options, lexicon_passes=2, lexicon_pairs=first)
     assert method.lexicon_exponent == exponent
     counted: list[Lexicon] = []
@@ -81,11 +67,11 @@ def test_the_first_pairs_are_counted(
     assert [lexicon.pairs for lexicon in counted] == [min(first, SIZE) - (first > 2)]
 
 
-def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences: list[SentenceMaps]) -> None:
+def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences):
     method = AlignmentMethod(TWO_WAY, lexicon_passes=1, lexicon_pairs=3)
     taken: list[int] = []
 
-    def pairs() -> list[DirectedPair]:
+    def pairs():
         for sentence in sentences:
             taken.append(sentence.id)
             yield read_word_map(sentence, TWO_WAY), None
@@ -94,7 +80,7 @@ def test_a_pair_comes_as_soon_as_the_lexicon_is_counted(sentences: list[Sentence
     assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
 
 
-def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) -> None:
+def test_a_given_lexicon_and_each_pair_by_itself(sentences):
     """What is aligned with a given lexicon depends on nothing else in the text."""
     method = AlignmentMethod(TWO_WAY, lexicon_passes=2)
     counted: list[Lexicon] = []
@@ -113,7 +99,7 @@ def test_a_given_lexicon_and_each_pair_by_itself(sentences: list[SentenceMaps]) 
             np.testing.assert_array_equal(alone.links.linked, pair.links.linked)
 
 
-def test_both_directions(make_sentence: Factory) -> None:
+def test_both_directions(make_sentence):
     """The lexicon is of the joined map; the exponent that of the direction that multiplies more maps."""
     texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
     forward = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
@@ -129,14 +115,14 @@ def test_both_directions(make_sentence: Factory) -> None:
     check(list(align_corpus(pairs, method)), expected)
 
 
-def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) -> None:
+def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence):
     """No link is given before; a pair after them may have any words."""
     lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
     known, strange = (read_word_map(make_sentence(0, f"{a} </s>", f"{b} </s>"), TWO_WAY) for a, b in ("ax", "??"))
     for unknown, refused in ((501, True), (500, False)):  # more than half of 1,000 words
         taken = []
 
-        def pairs(unknown: int = unknown, taken: list[int] = taken) -> Iterator[DirectedPair]:
+        def pairs(unknown=unknown, taken=taken):
             for number in range(2000):
                 taken.append(number)
                 yield strange if number < unknown or number >= 1000 else known, None
@@ -150,14 +136,14 @@ def test_a_lexicon_is_checked_on_the_first_1000_pairs(make_sentence: Factory) ->
         assert len(taken) == 1000
 
 
-def test_a_lexicon_that_is_not_checked_holds_no_pair_back(make_sentence: Factory) -> None:
+def test_a_lexicon_that_is_not_checked_holds_no_pair_back(make_sentence):
     lexicon, _ = count_lexicon([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
     strange = read_word_map(make_sentence(0, "? </s>", "? </s>"), TWO_WAY)
     (found,) = CorpusAligner(AlignmentMethod(TWO_WAY), lexicon, check=False).add((strange, None))
     assert found.links is not None
 
 
-def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences: list[SentenceMaps]) -> None:
+def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences):
     method = AlignmentMethod(TWO_WAY, lexicon_passes=2, lexicon_pairs=5)
     expected = {pair.id: pair for pair in align_corpus(read(sentences, TWO_WAY), method)}
     shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]

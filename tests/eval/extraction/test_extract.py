@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,47 +9,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    choose,
-    ends_in_punctuation,
-    extract,
-    max_norm_layer,
-    stacked_maps,
-)
+from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULES
-from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
 from tests.facts import facts
-
-Factory = Callable[..., SentenceMaps]
-SideFactory = Callable[..., SentenceSide]
 
 #: (setting, rule, null) of every extraction there is.
 CONFIGURATIONS = [(setting, rule, null) for setting in SETTINGS for rule, nulls in RULES.items() for null in nulls]
 
 
-def words_of(side: SentenceSide) -> int:
+def words_of(side):
     return len({word for word in side.words.tolist() if word >= 0})
 
 
-def pieces(side: SentenceSide, word: int | None) -> list[int]:
+def pieces(side, word):
     """The tokens of a word, those of no word for None."""
     return [i for i, w in enumerate(side.words.tolist()) if (w == word if word is not None else w < 0)]
 
 
-def is_punctuation(side: SentenceSide, word: int) -> bool:
+def is_punctuation(side, word):
     return set("".join(side.tokens[i] for i in pieces(side, word)).replace("@@", "")) <= set(".!?")
 
 
-def slow_score(m: Array, source: SentenceSide, target: SentenceSide, shift: int, s: int | None, t: int) -> float:
+def slow_score(m, source, target, shift, s, t):
     rows = pieces(target, t)
     return sum(sum(float(m[r + shift, c]) for c in pieces(source, s)) for r in rows) / len(rows)
 
 
-def slow_links(
-    m: Array, source: SentenceSide, target: SentenceSide, setting: str, rule: str, null: str, final: bool
-) -> set[tuple[int, int]]:
+def slow_links(m, source, target, setting, rule, null, final):
     """The rules of alignment.md, written out word by word for one map [T, S]."""
     shift = {"awo": 0, "awi": 1}[setting]
     Ws, Wt = words_of(source), words_of(target)
@@ -75,7 +62,7 @@ def slow_links(
 
 
 @st.composite
-def sides(draw: st.DrawFn, ends_with_special: bool) -> SentenceSide:
+def sides(draw, ends_with_special):
     """Up to 5 words of up to 9 pieces, special tokens anywhere between them, sometimes a final mark."""
     tokens: list[str] = []
     words: list[int] = []
@@ -102,9 +89,7 @@ def sides(draw: st.DrawFn, ends_with_special: bool) -> SentenceSide:
     levels=st.integers(1, 5),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_rules_are_those_of_the_slow_loop(
-    source: SentenceSide, target: SentenceSide, configuration: tuple[str, str, str], final: bool, levels: int, seed: int
-) -> None:
+def test_rules_are_those_of_the_slow_loop(source, target, configuration, final, levels, seed):
     setting, rule, null = configuration
     # Few levels give many ties; integers make every sum exact, in whatever order it is taken.
     shape = (2, 3, len(target.tokens), len(source.tokens))
@@ -124,7 +109,7 @@ def test_rules_are_those_of_the_slow_loop(
     setting=st.sampled_from(list(SETTINGS)),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_word_map_is_that_of_the_slow_loop(source: SentenceSide, target: SentenceSide, setting: str, seed: int) -> None:
+def test_word_map_is_that_of_the_slow_loop(source, target, setting, seed):
     maps = np.random.default_rng(seed).uniform(size=(2, len(target.tokens), len(source.tokens)))
     got = word_map(maps, source, target, setting)
     assert got.dtype == np.float64
@@ -135,17 +120,17 @@ def test_word_map_is_that_of_the_slow_loop(source: SentenceSide, target: Sentenc
         assert got[k, t, s] == pytest.approx(slow, rel=1e-14, abs=0)
 
 
-def one_map(m: list[list[float]], source: SentenceSide, target: SentenceSide) -> SentenceMaps:
+def one_map(m, source, target):
     """A sentence of one layer and one head whose attn_w map is ``m``."""
     array = np.array(m, dtype=np.float32)[None, None]
     return SentenceMaps(0, source, target, layers=(0,), arrays={"head_attn_w": array})
 
 
-def links(s: SentenceMaps, setting: str, rule: str = "kobayashi2020", **options: Any) -> set[tuple[int, int]]:
+def links(s, setting, rule="kobayashi2020", **options):
     return set(extract(s, ExtractionOptions("attn_w", 0, None, setting, rule, **options)))
 
 
-def test_rules_by_hand(make_side: SideFactory) -> None:
+def test_rules_by_hand(make_side):
     s = one_map(
         [
             [0.2, 0.2, 0.3, 0.3],
@@ -163,7 +148,7 @@ def test_rules_by_hand(make_side: SideFactory) -> None:
 
 
 @pytest.mark.parametrize("copies", [2, 3, 7, 8, 17])
-def test_equal_words_tie_exactly(make_side: SideFactory, copies: int) -> None:
+def test_equal_words_tie_exactly(make_side, copies):
     """Words of equal pieces stay exact ties, also where sums round, and whatever head stands beside them."""
     word = "q@@ " * (copies - 1) + "q"
     source, target = make_side(f"{word} {word} {word} </s>"), make_side(f"{word} y </s>")
@@ -188,11 +173,11 @@ def test_equal_words_tie_exactly(make_side: SideFactory, copies: int) -> None:
         (". a </s>", ". x </s>", "none", False),  # marks, not at the end
     ],
 )
-def test_final_punctuation(make_side: SideFactory, source: str, target: str, mark: str, applies: bool) -> None:
+def test_final_punctuation(make_side, source, target, mark, applies):
     assert ends_in_punctuation(make_side(source, mark), make_side(target, mark)) is applies
 
 
-def test_extract_reads_the_map_that_is_named(make_sentence: Factory) -> None:
+def test_extract_reads_the_map_that_is_named(make_sentence):
     s = replace(make_sentence(1), layers=(3, 5))
     weights = s.arrays["head_attn_w"].astype(np.float64)
     norms = s.arrays["transformed_norm"].astype(np.float64)
@@ -208,7 +193,7 @@ def test_extract_reads_the_map_that_is_named(make_sentence: Factory) -> None:
             assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
 
 
-def test_products_of_float16_records_are_taken_in_float64(make_side: SideFactory) -> None:
+def test_products_of_float16_records_are_taken_in_float64(make_side):
     s = SentenceMaps(
         0,
         make_side("a b </s>"),
@@ -225,14 +210,14 @@ def test_products_of_float16_records_are_taken_in_float64(make_side: SideFactory
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])
-def test_values_that_are_not_finite_are_refused(make_sentence: Factory, name: str, bad: float) -> None:
+def test_values_that_are_not_finite_are_refused(make_sentence, name, bad):
     s = make_sentence(6)
     s.arrays[name].flat[3] = bad
     with pytest.raises(InputError, match=facts("sentence 6: a map of kind 'attn_n' holds NaN or infinite values")):
         stacked_maps(s, "attn_n")
 
 
-def test_layers_and_heads_that_are_not_there(make_sentence: Factory) -> None:
+def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
     with pytest.raises(InputError, match=facts("layer 2 … (counted from 0)")):
         extract(s, ExtractionOptions("attn_w", 2))
@@ -243,7 +228,7 @@ def test_layers_and_heads_that_are_not_there(make_sentence: Factory) -> None:
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", 0))
 
 
-def test_awi_of_a_last_token_is_refused(make_side: SideFactory) -> None:
+def test_awi_of_a_last_token_is_refused(make_side):
     s = one_map([[1, 0], [1, 0]], make_side("a </s>"), make_side("x y"))
     assert links(s, "awo") == {(0, 0), (0, 1)}
     for rule in RULES:
@@ -254,20 +239,20 @@ def test_awi_of_a_last_token_is_refused(make_side: SideFactory) -> None:
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("words", [[0, 1, 0, -1], [1, 1, 2, -1], [0, 2, 2, -1]])
 @pytest.mark.parametrize("rule", list(RULES))
-def test_word_indices_that_do_not_count_up(make_side: SideFactory, side: str, words: list[int], rule: str) -> None:
+def test_word_indices_that_do_not_count_up(make_side, side, words, rule):
     s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
     s = replace(s, **{side: SentenceSide(("a", "b", "c", "</s>"), np.array(words, np.int32))})
     with pytest.raises(InputError, match=facts("sentence 0 … word indices of the tokens … 0, 1, 2, …")):
         links(s, "awo", rule)
 
 
-def set_heads(sentence: SentenceMaps, layer: int, norms: Sequence[float]) -> None:
+def set_heads(sentence, layer, norms):
     """Give each head of ``layer`` one value of ‖αf‖ in all of its cells."""
     sentence.arrays["head_attn_w"][layer] = 0.25
     sentence.arrays["transformed_norm"][layer] = 4 * np.array(norms)[:, None]
 
 
-def test_max_norm_layer_pools_over_cells(make_sentence: Factory) -> None:
+def test_max_norm_layer_pools_over_cells(make_sentence):
     """A long sentence weighs more than a short one: the mean of means would say layer 7."""
     short = make_sentence(0, source="</s>", target="</s>")
     long = make_sentence(1)
@@ -282,14 +267,14 @@ def test_max_norm_layer_pools_over_cells(make_sentence: Factory) -> None:
     assert max_norm_layer(corpus[:1], "awi") == 7
 
 
-def test_max_norm_layer_is_the_first_of_equal_ones(make_sentence: Factory) -> None:
+def test_max_norm_layer_is_the_first_of_equal_ones(make_sentence):
     s = make_sentence()
     for k in range(2):
         set_heads(s, k, (1, 2, 3))
     assert max_norm_layer([replace(s, layers=(4, 7))], "awi") == 4
 
 
-def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
+def test_max_norm_layer_refusals(make_sentence):
     with pytest.raises(
         UsageError, match=facts("layer max-norm … with setting 'awo': the layer … the highest mean norm")
     ):
@@ -303,7 +288,7 @@ def test_max_norm_layer_refusals(make_sentence: Factory) -> None:
 
 
 @pytest.mark.parametrize("rule", list(RULES))
-def test_map_of_another_shape_than_the_tokens(make_side: SideFactory, rule: str) -> None:
+def test_map_of_another_shape_than_the_tokens(make_side, rule):
     s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
     with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
         links(s, "awo", rule)

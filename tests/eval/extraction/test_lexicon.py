@@ -14,10 +14,9 @@ from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
 #: PairWords and word map, [target words, source words], of a sentence pair.
-Pair = tuple[PairWords, np.ndarray]
 
 
-def slow_two_way(scores: np.ndarray) -> np.ndarray:
+def slow_two_way(scores):
     """Cell by cell; a row or column of zeros has shares of 0."""
     rows = [[cell / sum(row) if sum(row) else 0.0 for cell in row] for row in scores.tolist()]
     found = np.zeros(scores.shape)
@@ -28,7 +27,7 @@ def slow_two_way(scores: np.ndarray) -> np.ndarray:
 
 
 @given(shape=st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4)), seed=st.integers(0, 2**32 - 1))
-def test_two_way_shares_cell_by_cell(shape: tuple[int, int, int], seed: int) -> None:
+def test_two_way_shares_cell_by_cell(shape, seed):
     target, source, levels = shape
     scores = np.random.default_rng(seed).integers(0, levels + 1, (2, target, source)).astype(np.float64)
     found = two_way_shares(scores)
@@ -39,9 +38,7 @@ def test_two_way_shares_cell_by_cell(shape: tuple[int, int, int], seed: int) -> 
     np.testing.assert_allclose(two_way_shares(scores * np.arange(1, target + 1)[:, None]), found, rtol=1e-12)
 
 
-def slow_association(
-    pairs: list[PairWords], shares: list[np.ndarray], left_out: tuple[int, int, int], u: str, v: str
-) -> float:
+def slow_association(pairs, shares, left_out, u, v):
     """That of two words by a sum over all cells of the text but one."""
     total, source_count, target_count = 0.0, 1, 1
     for k, (source, target) in enumerate(pairs):
@@ -54,7 +51,7 @@ def slow_association(
     return (total + 0.03) / math.sqrt(source_count * target_count)
 
 
-def slow_lexicon(pairs: list[Pair], passes: int, exponent: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def slow_lexicon(pairs, passes, exponent):
     """The shares that are counted last, and the reweighted maps."""
     words = [of_pair for of_pair, _ in pairs]
     weighed = [scores for _, scores in pairs]
@@ -69,10 +66,10 @@ def slow_lexicon(pairs: list[Pair], passes: int, exponent: float) -> tuple[list[
     return shares, weighed
 
 
-def random_text(seed: int, pairs: int = 4) -> list[Pair]:
+def random_text(seed, pairs=4):
     """Short pairs of few words, with rows and columns of zeros, and sides without a word."""
     rng = np.random.default_rng(seed)
-    found: list[Pair] = []
+    found = []
     for _ in range(pairs):
         source, target = (list(rng.choice(list(letters), rng.integers(0, 5))) for letters in ("abc", "xyz"))
         found.append(((source, target), rng.integers(0, 4, (len(target), len(source))).astype(np.float64)))
@@ -83,7 +80,7 @@ TEXTS = given(seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 3), exponent
 
 
 @TEXTS
-def test_counted_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
+def test_counted_pairs_as_by_hand(seed, passes, exponent):
     pairs = random_text(seed)
     _, expected = slow_lexicon(pairs, passes, exponent)
     lexicon, found = count_lexicon(pairs, passes, exponent)
@@ -93,7 +90,7 @@ def test_counted_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> No
 
 
 @TEXTS
-def test_other_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None:
+def test_other_pairs_as_by_hand(seed, passes, exponent):
     """By the totals: also pairs that were counted, if they come as others."""
     pairs = random_text(seed)
     lexicon, _ = count_lexicon(pairs, passes, exponent)
@@ -109,7 +106,7 @@ def test_other_pairs_as_by_hand(seed: int, passes: int, exponent: float) -> None
             assert found[t, s] >= scores[t, s] * (weight * PRIOR / (PRIOR + LEAST_SUM)) ** exponent * (1 - 1e-6)
 
 
-def test_a_pair_of_words_that_meets_again_wins() -> None:
+def test_a_pair_of_words_that_meets_again_wins():
     """Two maps that are unsure, and a third that says that a is x."""
     pairs = [((["a"], ["x"]), np.array([[1.0]])), ((["a", "b"], ["x"]), np.array([[0.25, 0.25]]))]
     lexicon, (sure, unsure) = count_lexicon(pairs, 1, 1)
@@ -126,7 +123,7 @@ def test_a_pair_of_words_that_meets_again_wins() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
-def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
+def test_a_text_of_nothing_has_a_lexicon(pairs):
     lexicon, found = count_lexicon(pairs, 2, 1)
     assert isinstance(lexicon, Lexicon)
     assert (lexicon.pairs, len(lexicon.cells)) == (0, 0)
@@ -135,7 +132,7 @@ def test_a_text_of_nothing_has_a_lexicon(pairs: list[Pair]) -> None:
     assert lexicon.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
 
 
-def test_sums_below_a_thousandth_are_dropped() -> None:
+def test_sums_below_a_thousandth_are_dropped():
     """The share of a row of one target word is the square of its two-way share."""
     for share, kept in ((0.98e-4, 1), (1.02e-4, 2)):
         lexicon, _ = count_lexicon([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
@@ -149,11 +146,11 @@ TEXT: list[PairWords] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 
 @pytest.fixture(scope="module")
-def lexicon() -> Lexicon:
+def lexicon():
     return count_lexicon([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
 
 
-def changed(words: list[str], count: int, to: str = "{}?") -> list[str]:
+def changed(words, count, to="{}?"):
     return [to.format(word) if k < count else word for k, word in enumerate(words)]
 
 
@@ -173,12 +170,12 @@ def changed(words: list[str], count: int, to: str = "{}?") -> list[str]:
     ],
     ids=["source", "target", "languages exchanged", "case"],
 )
-def test_other_text(lexicon: Lexicon, pair: PairWords, message: str) -> None:
+def test_other_text(lexicon, pair, message):
     with pytest.raises(InputError, match=facts(message)):
         check_match(lexicon, [pair, pair])
 
 
-def test_text_like_its_own(lexicon: Lexicon) -> None:
+def test_text_like_its_own(lexicon):
     check_match(lexicon, TEXT)
     check_match(lexicon, iter([]))
     half = (changed(GERMAN, 25), changed(ENGLISH, 25))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import msgspec
 import pytest
@@ -30,12 +29,12 @@ METHODS = [
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
-def test_a_method_survives_json(method: AlignmentMethod) -> None:
+def test_a_method_survives_json(method):
     stored = json.loads(json.dumps(method.to_dict()))
     assert msgspec.convert(stored, AlignmentMethod, dec_hook=lambda type_, value: type_(value)) == method
 
 
-def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied() -> None:
+def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied():
     mean = ExtractionOptions("attn_n", heads=parse_maps("0,1,2"), setting="awo", rule="two-way=.3")
     single = ExtractionOptions("attn_n", 1, combine="product", setting="awo", rule="two-way=.3")
     for forward, reverse, exponent in (
@@ -65,7 +64,7 @@ def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied() -> None:
     ],
     ids=str,
 )
-def test_options_that_do_not_go_together(options: dict[str, Any], text: str) -> None:
+def test_options_that_do_not_go_together(options, text):
     with pytest.raises(UsageError, match=facts(text)):
         AlignmentMethod(**{"forward": TWO_WAY, **options})
 
@@ -81,12 +80,12 @@ def test_options_that_do_not_go_together(options: dict[str, Any], text: str) -> 
     ],
     ids=str,
 )
-def test_one_known_way_for_two_directions(options: dict[str, str], text: str) -> None:
+def test_one_known_way_for_two_directions(options, text):
     with pytest.raises(UsageError, match=facts(text)):
         BidirectionalOptions(**options)
 
 
-def test_fields_say_what_changes_links() -> None:
+def test_fields_say_what_changes_links():
     single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
     assert single == KOBAYASHI.fields()
     assert lexicon == {**TWO_WAY.fields(), "lexicon": 2, "lexicon_pairs": 10000}
@@ -96,7 +95,7 @@ def test_fields_say_what_changes_links() -> None:
     assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it
 
 
-def options(names: str, **fields: object) -> ExtractionOptions:
+def options(names, **fields):
     return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
 
 
@@ -113,18 +112,18 @@ def options(names: str, **fields: object) -> ExtractionOptions:
         ),
     ],
 )
-def test_unknown_options(options: dict[str, str], text: str) -> None:
+def test_unknown_options(options, text):
     with pytest.raises(UsageError, match=facts(text)):
         ExtractionOptions(**{"kind": "attn_w", "layer": 0, **options})
 
 
-def test_null_defaults_to_the_rule_s() -> None:
+def test_null_defaults_to_the_rule_s():
     assert ExtractionOptions("attn_w", 0).null == "allow"
     assert ExtractionOptions("attn_w", 0, rule="shift-att").null == "mask"
     assert ExtractionOptions("attn_w", 0, rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
 
 
-def test_names_of_maps() -> None:
+def test_names_of_maps():
     assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
     assert options("1.2,0.3,1").map_names == "1.2,0.3,1"
     assert options("1.2,0.3", combine="product").fields() == {
@@ -158,6 +157,6 @@ def test_names_of_maps() -> None:
         ({"layer": 1, "combine": "sum"}, "unknown combination 'sum' … one of mean, product"),
     ],
 )
-def test_options_that_name_no_maps(fields: dict[str, object], text: str) -> None:
+def test_options_that_name_no_maps(fields, text):
     with pytest.raises(UsageError, match=facts(text)):
         ExtractionOptions("attn_n", **fields)

@@ -1,14 +1,31 @@
-"""What a printed figure must be."""
+"""Pictures of one panel, and what a printed figure must be."""
 
 from __future__ import annotations
 
 import io
 from itertools import combinations
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import TYPE
+from alignment_eval.maps.sentence import SentenceSide
+
+
+def plain(tokens):
+    """Words, and at the end specials in angle brackets."""
+    numbers = [-1 if token.startswith("<") else n for n, token in enumerate(tokens.split())]
+    return SentenceSide(tuple(tokens.split()), np.array(numbers, dtype=np.int32))
+
+
+def picture(source="a b", target="x y z", gold=None, **panel):
+    """One panel, of 0.0, 0.1, … unless values are given."""
+    sides = plain(source), plain(target)
+    shape = len(sides[1].tokens), len(sides[0].tokens)
+    panel = {"title": "weights", "values": np.arange(shape[0] * shape[1]).reshape(shape) / 10, **panel}
+    return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
 def check_print(figure: Figure, apart: bool = True) -> None:

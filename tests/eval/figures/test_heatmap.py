@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from alignment_eval.figures.heatmap import save_heatmaps, summary
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def table() -> pd.DataFrame:
+def table():
     """Two configurations of layers 2 and 5 with three heads; AER 0.10, 0.11, …, that of whole layers 0.99."""
     rows = []
     aer = iter(np.arange(0.10, 0.30, 0.01))
@@ -23,11 +22,11 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"head": "Int64"})
 
 
-def texts(svg: Path) -> list[str]:
+def texts(svg):
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg.read_text(encoding="utf-8"))
 
 
-def test_one_figure_a_configuration_and_a_summary(tmp_path: Path) -> None:
+def test_one_figure_a_configuration_and_a_summary(tmp_path):
     paths = save_heatmaps(table(), tmp_path)
     stems = ["summary", "heads-attn_n-awo-kobayashi2020-mask", "heads-attn_n-awi-kobayashi2020-mask"]
     assert [path.name for path in paths] == [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
@@ -41,7 +40,7 @@ def test_one_figure_a_configuration_and_a_summary(tmp_path: Path) -> None:
     assert cells == ["16.0", "17.0", "18.0", "19.0", "20.0", "21.0"]  # no 99.0: whole layers are left out
 
 
-def test_summary_is_of_the_rule_with_the_lowest_layer() -> None:
+def test_summary_is_of_the_rule_with_the_lowest_layer():
     """Settings and kinds are rows, layers columns; layers that a kind lacks stay empty."""
     rows = [
         {"kind": kind, "setting": setting, "rule": rule, "null": "mask", "level": level, "layer": layer, "aer": aer}

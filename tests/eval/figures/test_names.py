@@ -10,7 +10,7 @@ from alignment_eval.figures.names import kind_name, label_of, layer_label, place
 from alignment_eval.maps.sentence import KINDS
 
 
-def test_names() -> None:
+def test_names():
     assert len({kind_name(kind) for kind in KINDS} - set(KINDS)) == len(KINDS)
     assert (kind_name("attn_n"), kind_name("of_tomorrow")) == ("norms", "of_tomorrow")
     assert (place_name(2), place_name(2, 3)) == ("layer 2", "layer 2, head 3")
@@ -31,12 +31,12 @@ def test_names() -> None:
         ("می\u200cخواهم", "می\u200cخواهم"),  # joiners shape letters
     ],
 )
-def test_labels(token: str, label: str) -> None:
+def test_labels(token, label):
     assert label_of(token) == label
 
 
 @given(st.text())
-def test_labels_show_every_character(token: str) -> None:
+def test_labels_show_every_character(token):
     label = label_of(token)
     assert len(label) <= 30
     assert all(c in " \u200c\u200d" or unicodedata.category(c)[0] not in "CZ" for c in label)

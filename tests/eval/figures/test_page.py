@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,34 +15,19 @@ from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import meshes
-from tests.eval.figures.printed import check_print
+from tests.eval.figures.printed import check_print, picture, plain
 from tests.facts import facts
 
 
 @pytest.fixture(autouse=True)
-def _no_display() -> Iterator[None]:
+def _no_display():
     with mpl.rc_context({"backend": "agg"}):
         yield
     pyplot.close("all")
 
 
-def plain(tokens: str) -> SentenceSide:
-    """Words, and at the end specials in angle brackets."""
-    numbers = [-1 if token.startswith("<") else n for n, token in enumerate(tokens.split())]
-    return SentenceSide(tuple(tokens.split()), np.array(numbers, dtype=np.int32))
-
-
-def picture(source: str = "a b", target: str = "x y z", gold: GoldSentence | None = None, **panel: Any) -> Picture:
-    """One panel, of 0.0, 0.1, … unless values are given."""
-    sides = plain(source), plain(target)
-    shape = len(sides[1].tokens), len(sides[0].tokens)
-    panel = {"title": "weights", "values": np.arange(shape[0] * shape[1]).reshape(shape) / 10, **panel}
-    return Picture("title", *sides, ((Panel(**panel),),), gold)
-
-
-def grid(rows: int, columns: int, words: int = 3) -> Picture:
+def grid(rows, columns, words=3):
     side = plain(" ".join(["wort"] * words))
     panels = tuple(
         tuple(Panel(f"layer {r}, head {c}", np.full((words, words), 1.0 + 10 * r + c)) for c in range(columns))
@@ -54,7 +36,7 @@ def grid(rows: int, columns: int, words: int = 3) -> Picture:
     return Picture("", side, side, panels)
 
 
-def test_marks_values_and_labels() -> None:
+def test_marks_values_and_labels():
     gold = GoldSentence(frozenset({(0, 0), (1, 2)}), frozenset({(1, 1), (0, 0)}))
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
     (axes,) = figure.axes
@@ -75,7 +57,7 @@ def test_marks_values_and_labels() -> None:
     assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
 
 
-def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
+def test_mathematics_is_not_parsed(tmp_path):
     tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
     shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("$", np.ones((1, 6))),),))
     save_figure(draw(shown), tmp_path / "a.svg")
@@ -83,7 +65,7 @@ def test_mathematics_is_not_parsed(tmp_path: Path) -> None:
     assert all(f">{token}</text>" in svg for token in (*tokens.split(), "$y_2$", "$z^3$"))
 
 
-def two(size: int) -> Picture:
+def two(size):
     side = plain(" ".join(["wort"] * size))
     return Picture("two maps", side, side, (tuple(Panel(name, np.ones((size, size))) for name in ("a", "b")),))
 
@@ -102,22 +84,20 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
         (LONG, None, COLUMN),
     ],
 )
-def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(
-    drawn: Picture, asked: float | None, width: float | None
-) -> None:
+def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width):
     figure = draw(drawn, FigureOptions(width=asked))
     assert figure.get_figwidth() == pytest.approx(width) if width else figure.get_figwidth() > PAGE
     check_print(figure)
 
 
-def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits() -> None:
+def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits():
     with pytest.raises(UsageError, match=facts("--width 5.1cm: … words … need ")) as error:
         draw(two(30), FigureOptions(width=2.0))
     needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
     check_print(draw(two(30), FigureOptions(width=needed)))
 
 
-def test_matplotlib_is_imported_only_to_draw() -> None:
+def test_matplotlib_is_imported_only_to_draw():
     modules = "alignment_eval.commands.plot, alignment_eval.commands.curve, alignment_eval.commands.sweep"
     code = f"import sys, {modules}; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,18 +8,10 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.sentence import (
-    Panel,
-    Picture,
-    cells,
-    panel_of,
-    sides_of,
-)
-from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.figures.sentence import cells, panel_of, sides_of
+from alignment_eval.maps.sentence import SentenceSide
+from tests.eval.figures.printed import picture
 from tests.facts import facts
-
-Factory = Callable[..., SentenceMaps]
 
 words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
     lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
@@ -30,25 +19,11 @@ words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
 links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
 
-def plain(tokens: str) -> SentenceSide:
-    return SentenceSide(tuple(tokens.split()), np.arange(len(tokens.split()), dtype=np.int32))
-
-
-def picture(source: str = "a b", target: str = "x y z", gold: GoldSentence | None = None, **panel: Any) -> Picture:
-    """One panel, of 0.0, 0.1, … unless values are given."""
-    sides = plain(source), plain(target)
-    shape = len(sides[1].tokens), len(sides[0].tokens)
-    panel = {"title": "attn_w", "values": np.arange(shape[0] * shape[1]).reshape(shape) / 10, **panel}
-    return Picture("title", *sides, ((Panel(**panel),),), gold)
-
-
 # --- rows and columns
 
 
 @given(links=links, source=words, target=words)
-def test_cells_against_a_slow_loop(
-    links: frozenset[tuple[int, int]], source: SentenceSide, target: SentenceSide
-) -> None:
+def test_cells_against_a_slow_loop(links, source, target):
     slow = {
         (column, row)
         for row, j in enumerate(target.words.tolist())
@@ -63,7 +38,7 @@ def test_cells_against_a_slow_loop(
 @pytest.mark.parametrize("setting", ["awo", "awi"])
 @pytest.mark.parametrize("head", [0, 2, None])
 @pytest.mark.parametrize("level", ["word", "token"])
-def test_values_against_a_slow_loop(make_sentence: Factory, setting: str, head: int | None, level: str) -> None:
+def test_values_against_a_slow_loop(make_sentence, setting, head, level):
     sentence = make_sentence(source="<de> a@@ b c . </s>", target="x y@@ z@@ w . </s>")
     panel = panel_of(sentence, ExtractionOptions("attn_w", 1, head, setting), level, "title")
     maps = sentence.head_maps("attn_w")[1].astype(np.float64)
@@ -83,7 +58,7 @@ def test_values_against_a_slow_loop(make_sentence: Factory, setting: str, head: 
 
 
 @given(number=st.integers(0, 30), setting=st.sampled_from(["awo", "awi"]), level=st.sampled_from(["word", "token"]))
-def test_predicted_links_are_those_of_extract(make_sentence: Factory, number: int, setting: str, level: str) -> None:
+def test_predicted_links_are_those_of_extract(make_sentence, number, setting, level):
     sentence = make_sentence(number)
     for rule, null in (("kobayashi2020", "allow"), ("kobayashi2020", "mask"), ("threshold=0.3", None)):
         options = ExtractionOptions("attn_n", 0, None, setting, rule, null)
@@ -99,6 +74,6 @@ def test_predicted_links_are_those_of_extract(make_sentence: Factory, number: in
         (np.full((3, 2), -1.0), "NaN, infinite or negative"),
     ],
 )
-def test_bad_values(values: np.ndarray, message: str) -> None:
+def test_bad_values(values, message):
     with pytest.raises(InputError, match=facts(message)):
-        picture(values=values)
+        picture(title="attn_w", values=values)

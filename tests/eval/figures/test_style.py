@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import matplotlib
 import pytest
 from matplotlib import font_manager
@@ -12,19 +9,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.figures.style import (
-    ENDINGS,
-    FONT,
-    save_figure,
-    styled,
-    use_fonts_for,
-)
+from alignment_eval.figures.style import ENDINGS, FONT, save_figure, styled, use_fonts_for
 from tests.facts import facts
 
 HAN = "漢"
 
 
-def figure(text: str = "some text", **style: object) -> Figure:
+def figure(text="some text", **style):
     made = Figure(figsize=(2, 1))
     axes = made.add_subplot(label=text)
     axes.plot([0, 1], [1, 0], marker="o", clip_on=True)  # clip paths and markers get ids in SVG
@@ -33,7 +24,7 @@ def figure(text: str = "some text", **style: object) -> Figure:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_same_figure_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+def test_same_figure_same_bytes(tmp_path, monkeypatch, ending):
     before = dict(matplotlib.rcParams)
     save_figure(figure(), tmp_path / f"a.{ending}", "described")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")  # another date
@@ -44,7 +35,7 @@ def test_same_figure_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert dict(matplotlib.rcParams) == before
 
 
-def test_description_text_and_size(tmp_path: Path) -> None:
+def test_description_text_and_size(tmp_path):
     for ending in ENDINGS:
         save_figure(figure(), tmp_path / f"a.{ending}", "kind:attn_n|layer:1", dpi=100)
     with Image.open(tmp_path / "a.png") as image:
@@ -63,7 +54,7 @@ def test_description_text_and_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "ending"), [("a", ""), ("a.jpg", "jpg"), ("a.png.gz", "gz")])
-def test_bad_places(tmp_path: Path, name: str, ending: str) -> None:
+def test_bad_places(tmp_path, name, ending):
     with pytest.raises(UsageError, match=facts(f"ending '{ending}' … .png, .svg, .pdf")):
         save_figure(figure(), tmp_path / name)
     with pytest.raises(InputError, match=r"absent/a\.png: "):
@@ -72,7 +63,7 @@ def test_bad_places(tmp_path: Path, name: str, ending: str) -> None:
 
 
 @pytest.fixture
-def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]:
+def fonts(monkeypatch):
     """The font manager, which knows one font; what a test adds is forgotten after it."""
     manager = font_manager.fontManager
     monkeypatch.setattr(manager, "ttflist", [entry for entry in manager.ttflist if entry.name == FONT])
@@ -81,13 +72,10 @@ def fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[font_manager.FontManager]
 
 
 def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_are_none(
-    fonts: font_manager.FontManager,
-    tmp_path: Path,
-    make_font: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    fonts, tmp_path, make_font, capsys
+):
     @styled
-    def families(*texts: str) -> list[str]:
+    def families(*texts):
         use_fonts_for(texts)
         return list(matplotlib.rcParams["font.family"])
 

@@ -14,7 +14,7 @@ from tests.eval.figures.printed import check_print
 MAPS = [f"aer_l{layer}_{kind}_{setting}" for layer in range(6) for kind in "wn" for setting in ("awo", "awi")]
 
 
-def runs(names: list[str], subsets: list[str], metrics: list[str]) -> pd.DataFrame:
+def runs(names, subsets, metrics):
     """Values that are all different."""
     rows = [
         (name, subset, update, metric)
@@ -26,7 +26,7 @@ def runs(names: list[str], subsets: list[str], metrics: list[str]) -> pd.DataFra
     return pd.DataFrame([(*row, 0.1 + n / 1000) for n, row in enumerate(rows)], columns=list(COLUMNS))
 
 
-def test_every_value_is_drawn_aer_in_percent() -> None:
+def test_every_value_is_drawn_aer_in_percent():
     table = runs(["a", "b"], ["test"], ["aer", *MAPS, "nll_loss"])
     aer = table[table["metric"] != "nll_loss"]
     above, below = (draw_curves(part).axes for part in (aer, table[table["metric"] == "nll_loss"]))
@@ -36,7 +36,7 @@ def test_every_value_is_drawn_aer_in_percent() -> None:
 
 
 @pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
-def test_it_can_be_printed(names: list[str], width: float) -> None:
+def test_it_can_be_printed(names, width):
     for metrics in (["aer", "nll_loss"], ["aer", *MAPS]):
         figure = draw_curves(runs(names, ["test", "train"], metrics), FigureOptions(title="Ours"))
         assert figure.get_figwidth() == (COLUMN if "nll_loss" in metrics else width)

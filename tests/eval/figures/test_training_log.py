@@ -20,19 +20,19 @@ STAMP = "2026-01-05 10:00:00 | INFO | "
 Values = dict[tuple[str, int, str], float]
 
 
-def printed(subset: str, update: object, **values: object) -> str:
+def printed(subset, update, **values):
     fields = {f"{subset}_{name}": value for name, value in {**values, "num_updates": update}.items()}
     return f"{STAMP}{subset} | {json.dumps({'epoch': 1, **fields})}\n"
 
 
-def plain(subset: str, update: object, **values: object) -> str:
+def plain(subset, update, **values):
     """The same with ``--log-format simple``."""
     where = "" if subset == "train" else f"valid on '{subset}' subset | "
     fields = " | ".join(f"{name} {value}" for name, value in {**values, "num_updates": update}.items())
     return f"{STAMP}{subset} | epoch 001 | {where}{fields}\n"
 
 
-def read(path: Path, text: str | bytes) -> tuple[Values, list[str]]:
+def read(path, text):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     warnings: list[str] = []
     table, _ = read_training_log(path, "run", warnings.append)
@@ -40,7 +40,7 @@ def read(path: Path, text: str | bytes) -> tuple[Values, list[str]]:
 
 
 @pytest.mark.parametrize("name", ["training-a.log", "training-b.log"])
-def test_the_demo_against_a_slow_reader(name: str) -> None:
+def test_the_demo_against_a_slow_reader(name):
     expected = set()
     for text in (DEMO / name).read_text(encoding="utf-8").splitlines():
         if " | {" in text and "train_inner" not in text:
@@ -55,7 +55,7 @@ def test_the_demo_against_a_slow_reader(name: str) -> None:
     assert set(table.itertuples(index=False, name=None)) == expected
 
 
-def test_plain_logs_and_log_files_hold_the_same(tmp_path: Path) -> None:
+def test_plain_logs_and_log_files_hold_the_same(tmp_path):
     lines = [("test1", "200"), ("valid", "200"), ("train", "250"), ("test1", "1.2e+06")]
     logs = [
         "".join(made(subset, update, loss="7.5", aer="0.5") for subset, update in lines) for made in (printed, plain)
@@ -66,7 +66,7 @@ def test_plain_logs_and_log_files_hold_the_same(tmp_path: Path) -> None:
     assert [read(tmp_path / "log", noise + log) for log in logs] == [(expected, [])] * 4
 
 
-def test_a_cut_line_is_dropped_at_the_end_and_an_error_elsewhere(tmp_path: Path) -> None:
+def test_a_cut_line_is_dropped_at_the_end_and_an_error_elsewhere(tmp_path):
     first, last = printed("valid", "200", loss="7.5"), printed("valid", "400", loss="7.25")
     values, warnings = read(tmp_path / "log", first + last[:-9])
     assert list(values) == [("valid", 200, "loss")]
@@ -77,9 +77,7 @@ def test_a_cut_line_is_dropped_at_the_end_and_an_error_elsewhere(tmp_path: Path)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 6)), min_size=1, max_size=12))
-def test_a_run_that_goes_back_has_discarded_what_came_later(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
-) -> None:
+def test_a_run_that_goes_back_has_discarded_what_came_later(tmp_path_factory, steps):
     path = tmp_path_factory.getbasetemp() / "property.log"
     values, warnings = read(path, "".join(printed(subset, str(u), n=n) for n, (subset, u) in enumerate(steps)))
     expected: Values = {}
@@ -101,7 +99,7 @@ def test_a_run_that_goes_back_has_discarded_what_came_later(
         (b'{"a": ' + 50_000 * b"[" + b"\n", "log:1: … not a line of statistics … recursion"),
     ],
 )
-def test_errors(tmp_path: Path, text: str | bytes, message: str) -> None:
+def test_errors(tmp_path, text, message):
     more = b"" if not text or text == "nothing\n" else b"more\n"
     with pytest.raises(InputError) as error:
         read(tmp_path / "log", (text.encode() if isinstance(text, str) else text) + more)

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, status_of
+from alignment_eval.maps.sentence import DEFAULT_KINDS, status_of
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
 
-
-def test_kinds_are_derived_as_the_slow_loop(make_sentence: Factory) -> None:
+def test_kinds_are_derived_as_the_slow_loop(make_sentence):
     s = make_sentence(3)
     assert s.kinds == (*DEFAULT_KINDS, "attnres_w", "attnres_n")
     assert s.heads == 3
@@ -29,13 +26,13 @@ def test_kinds_are_derived_as_the_slow_loop(make_sentence: Factory) -> None:
     np.testing.assert_allclose(mean, weights.astype(np.float64).sum(axis=1) / 3, rtol=1e-15)
 
 
-def test_products_of_float16_do_not_underflow(make_sentence: Factory) -> None:
+def test_products_of_float16_do_not_underflow(make_sentence):
     s = make_sentence()
     small = {name: np.full(array.shape, 1e-5, dtype=np.float16) for name, array in s.arrays.items()}
     np.testing.assert_allclose(replace(s, arrays=small).head_maps("attn_n"), 1e-10, rtol=0.01)
 
 
-def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> None:
+def test_recorded_head_norms_win_over_the_product(make_sentence):
     s = make_sentence()
     own = np.full_like(s.arrays["head_attn_w"], 7)
     s = replace(s, arrays={"head_attn_n": own, "layer_attn_n": s.arrays["layer_attn_n"]})
@@ -43,7 +40,7 @@ def test_recorded_head_norms_win_over_the_product(make_sentence: Factory) -> Non
     np.testing.assert_array_equal(s.head_maps("attn_n"), own)
 
 
-def test_errors(make_sentence: Factory) -> None:
+def test_errors(make_sentence):
     with pytest.raises(InputError, match=facts("unknown map kind 'attn_x' … one of attn_w, attn_n")):
         make_sentence().head_maps("attn_x")
     stub = make_sentence(4, status="skipped: too long")
@@ -63,7 +60,7 @@ def test_errors(make_sentence: Factory) -> None:
 
 
 @pytest.mark.parametrize("certain", [(False, True), (True, False), (False, False)])
-def test_uncertain_words(make_sentence: Factory, certain: tuple[bool, bool]) -> None:
+def test_uncertain_words(make_sentence, certain):
     s = replace(make_sentence(), status=status_of(*certain))
     assert not s.ok
     assert s.head_maps("attn_w").shape == (2, 3, 5, 5)
@@ -73,7 +70,7 @@ def test_uncertain_words(make_sentence: Factory, certain: tuple[bool, bool]) -> 
     assert status_of(True, True) == "ok"
 
 
-def test_a_stub_is_never_confirmed(make_sentence: Factory) -> None:
+def test_a_stub_is_never_confirmed(make_sentence):
     stub = make_sentence(status="skipped: too long")
     assert stub.confirmed() is stub
     assert not stub.by_tokens().ok

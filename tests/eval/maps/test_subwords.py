@@ -37,7 +37,7 @@ from tests.facts import facts
         ("@@", "", []),
     ],
 )
-def test_word_indices(mark: str, tokens: str, words: list[int]) -> None:
+def test_word_indices(mark, tokens, words):
     result = word_indices(tokens.split(), mark)
     assert result.dtype == np.int32
     assert result.tolist() == words
@@ -54,18 +54,18 @@ def test_word_indices(mark: str, tokens: str, words: list[int]) -> None:
         ("none", "a </s>", [0, -1]),
     ],
 )
-def test_special_tokens_belong_to_no_word(mark: str, tokens: str, words: list[int]) -> None:
+def test_special_tokens_belong_to_no_word(mark, tokens, words):
     split = tokens.split()
     special = [token.startswith("<") for token in split]
     assert word_indices(split, mark, special).tolist() == words
 
 
-def test_unknown_mark() -> None:
+def test_unknown_mark():
     with pytest.raises(InputError, match=facts("'@' … one of @@, ▁, ##, none")):
         word_indices(["a"], "@")
 
 
-def split_word(word: str, mark: str, cuts: list[bool]) -> list[str]:
+def split_word(word, mark, cuts):
     """Cut ``word`` after each character whose cut is true, and mark the pieces."""
     pieces = [""]
     for character, cut in zip(word, [*cuts, False]):
@@ -87,7 +87,7 @@ WORD = st.text("abc.", min_size=1, max_size=5)
     st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6),
     st.sampled_from(MARKS[:3]),
 )
-def test_splitting_is_undone(cut_words: list[tuple[str, list[bool]]], mark: str) -> None:
+def test_splitting_is_undone(cut_words, mark):
     split = [split_word(word, mark, cuts) for word, cuts in cut_words]
     tokens = [piece for pieces in split for piece in pieces]
     words = word_indices(tokens, mark)
@@ -105,7 +105,7 @@ def test_splitting_is_undone(cut_words: list[tuple[str, list[bool]]], mark: str)
         ("</s>", [-1], []),
     ],
 )
-def test_word_strings(tokens: str, words: list[int], strings: list[str]) -> None:
+def test_word_strings(tokens, words, strings):
     assert word_strings(tokens.split(), words) == strings
 
 
@@ -120,11 +120,11 @@ def test_word_strings(tokens: str, words: list[int], strings: list[str]) -> None
         ([], "none"),
     ],
 )
-def test_detect_mark(vocabulary: list[str], mark: str) -> None:
+def test_detect_mark(vocabulary, mark):
     assert detect_mark(vocabulary) == mark
 
 
-def test_two_marks_are_refused() -> None:
+def test_two_marks_are_refused():
     with pytest.raises(InputError, match=facts("vocabulary of 3 entries … (@@ on 1, ▁ on 1)")):
         detect_mark(["▁the", "a@@", "b"])
 
@@ -133,7 +133,7 @@ def test_two_marks_are_refused() -> None:
     ("mark", "marked"),
     [("@@", "a <unk>@@ b@@"), ("▁", "a ▁<unk> b@@"), ("##", "a ##<unk> b@@"), ("none", "a <unk> b@@")],
 )
-def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark: str, marked: str) -> None:
+def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark, marked):
     assert with_marks(["a", "<unk>", "b@@"], [False, True, False], mark) == marked.split()
     assert with_marks(["a", "<unk>"], [False, False], mark) == ["a", "<unk>"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,22 +13,20 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
 from tests.facts import facts
-
-Factory = Callable[..., SentenceMaps]
 
 MAPS = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 
 
-def random_maps(shape: tuple[int, int, int, int]) -> np.ndarray:
+def random_maps(shape):
     """Maps [M, K, N] of positive numbers, small ones and zeros."""
     rng = np.random.default_rng(shape[3])
     return rng.uniform(size=shape[:3]) * rng.choice([0, 1e-9, 1, 30], size=shape[:3])
 
 
-def slow_combine(maps: np.ndarray, how: str) -> np.ndarray:
+def slow_combine(maps, how):
     result = np.zeros(maps.shape[1:])
     for t, s in np.ndindex(result.shape):
         shares = []
@@ -44,7 +41,7 @@ def slow_combine(maps: np.ndarray, how: str) -> np.ndarray:
 
 
 @given(shape=MAPS, how=st.sampled_from(COMBINATIONS))
-def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int], how: str) -> None:
+def test_combinations_are_those_of_the_slow_loop(shape, how):
     maps = random_maps(shape)
     if len(maps) > 1:
         np.testing.assert_allclose(combine(maps, how), slow_combine(maps, how), rtol=1e-12)
@@ -53,14 +50,14 @@ def test_combinations_are_those_of_the_slow_loop(shape: tuple[int, int, int, int
     assert FLOOR == 1e-6
 
 
-def options(names: str, **fields: object) -> ExtractionOptions:
+def options(names, **fields):
     return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)
 @pytest.mark.parametrize("rule", ["kobayashi2020", "shift-att"])
 @pytest.mark.parametrize("own", ["", ":awo"], ids=["one setting", "a setting of its own"])
-def test_several_maps(make_sentence: Factory, rule: str, how: str, own: str) -> None:
+def test_several_maps(make_sentence, rule, how, own):
     s = make_sentence(5, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
     stacked = stacked_maps(s, "attn_n")
     settings = [("awi", stacked[1, 2]), (own[1:] or "awi", stacked[0, 0]), ("awi", stacked[1, 3])]
@@ -81,7 +78,7 @@ def test_several_maps(make_sentence: Factory, rule: str, how: str, own: str) -> 
     assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
 
 
-def test_maps_that_are_not_there(make_sentence: Factory) -> None:
+def test_maps_that_are_not_there(make_sentence):
     with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
         extract(make_sentence(), options("1.2,7.0"))
     with pytest.raises(InputError, match=facts("head 3 … layer has 3 heads … 0")):
@@ -93,7 +90,7 @@ def test_maps_that_are_not_there(make_sentence: Factory) -> None:
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
-def test_words_that_pieces_span(setting: str) -> None:
+def test_words_that_pieces_span(setting):
     """By hand: the words of a target run have its row, those of a source run equal parts of its column."""
     source = SentenceSide(("a", "bc", "</s>"), np.array([0, 1, -1]), np.array([1, 2]), ("a", "b", "c"))
     target = SentenceSide(("xyz", "u", "v", "</s>"), np.array([0, 1, 1, -1]), np.array([3, 1]), ("x", "y", "z", "uv"))

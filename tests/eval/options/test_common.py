@@ -48,8 +48,8 @@ def test_empty_entries(parser, value, capsys):
 @pytest.mark.parametrize(
     ("error", "status"), [(None, 0), (InputError("bad data"), 1), (UsageError("bad usage"), 2)], ids=str
 )
-def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], error: Exception | None, status: int) -> None:
-    def run(args: Namespace) -> None:
+def test_errors_are_one_line(capsys, error, status):
+    def run(args):
         if error is not None:
             raise error
 
@@ -59,8 +59,8 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], error: Exceptio
     assert capsys.readouterr().err.splitlines() == expected
 
 
-def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def run(args: Namespace) -> None:
+def test_ctrl_c_is_one_line(capsys):
+    def run(args):
         raise KeyboardInterrupt
 
     assert exit_status("tool", lambda: Namespace(command="score"), run) == 130
@@ -75,10 +75,8 @@ def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (OSError("the stream ended"), "tool: the stream ended"),
     ],
 )
-def test_an_error_of_the_system_names_its_file_if_it_has_one(
-    capsys: pytest.CaptureFixture[str], error: OSError, message: str
-) -> None:
-    def run(args: Namespace) -> None:
+def test_an_error_of_the_system_names_its_file_if_it_has_one(capsys, error, message):
+    def run(args):
         raise error
 
     assert exit_status("tool", Namespace, run) == 1
@@ -87,7 +85,7 @@ def test_an_error_of_the_system_names_its_file_if_it_has_one(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("lines", [1, 20000])
-def test_a_full_disk_under_standard_output(tmp_path: Path, lines: int) -> None:
+def test_a_full_disk_under_standard_output(tmp_path, lines):
     (tmp_path / "links").write_text("0-0 1-1\n" * lines)
     words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), "--to", "talp"]
     for options in ([], ["-o", "/dev/full"]):
@@ -99,7 +97,7 @@ def test_a_full_disk_under_standard_output(tmp_path: Path, lines: int) -> None:
 
 
 @pytest.mark.parametrize("lines", [1, 20000])
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: int) -> None:
+def test_a_reader_that_goes_away_is_no_error(tmp_path, lines):
     """As with ``| head``: the pipe is closed before anything is written, less than a buffer or more."""
     (tmp_path / "links").write_text("0-0 1-1\n" * lines)
     words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), "--to", "talp"]

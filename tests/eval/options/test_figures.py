@@ -10,13 +10,13 @@ from alignment_eval.options.figures import add_figure_formats, add_figure_option
 
 
 @pytest.fixture
-def parser() -> argparse.ArgumentParser:
+def parser():
     made = CommandParser(exit_on_error=False)
     add_figure_formats(add_figure_options(made))
     return made
 
 
-def test_options(parser: argparse.ArgumentParser) -> None:
+def test_options(parser):
     args = parser.parse_args([])
     assert figure_options(args) == FigureOptions()
     assert args.figure_formats == ("png", "svg")
@@ -26,7 +26,7 @@ def test_options(parser: argparse.ArgumentParser) -> None:
 
 
 @pytest.mark.parametrize(("text", "inches"), [("3.3in", 3.3), ("8.5 cm", 8.5 / 2.54), ("17CM", 17 / 2.54)])
-def test_width(parser: argparse.ArgumentParser, text: str, inches: float) -> None:
+def test_width(parser, text, inches):
     assert parser.parse_args(["--width", text]).width == pytest.approx(inches)
 
 
@@ -40,6 +40,6 @@ def test_width(parser: argparse.ArgumentParser, text: str, inches: float) -> Non
         ("--figure-formats", "png,gif", "png, svg, pdf"),
     ],
 )
-def test_bad_values(parser: argparse.ArgumentParser, option: str, value: str, fact: str) -> None:
+def test_bad_values(parser, option, value, fact):
     with pytest.raises(argparse.ArgumentError, match=fact.replace(".", r"\.")):
         parser.parse_args([f"{option}={value}"])

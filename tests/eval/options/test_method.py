@@ -1,3 +1,5 @@
+"""The options of maps, and those of a lexicon as ``extract`` has them."""
+
 from __future__ import annotations
 
 import argparse
@@ -5,13 +7,15 @@ import argparse
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.extraction.corpus import align_corpus, read_word_map
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.options.method import add_map_arguments, stated_method, states_maps
 
+TWO_WAY = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
 PRODUCT = BidirectionalOptions("product")
 
 
-def parsed(*words: str) -> argparse.Namespace:
+def parsed(*words):
     parser = argparse.ArgumentParser()
     add_map_arguments(parser, "what is read")
     parser.add_argument("--reverse-heads")
@@ -36,13 +40,13 @@ def parsed(*words: str) -> argparse.Namespace:
     ],
     ids=str,
 )
-def test_options_that_are_stated(words: tuple[str, ...], options: ExtractionOptions) -> None:
+def test_options_that_are_stated(words, options):
     args = parsed(*words)
     assert states_maps(args)
     assert stated_method(args, None, 0, max_norm=5).forward == options
 
 
-def test_two_directions() -> None:
+def test_two_directions():
     method = stated_method(parsed("--heads", "1"), PRODUCT, 2)
     assert (method.forward.rule, method.reverse, method.both) == ("grow=0.4", method.forward, PRODUCT)
     assert method.lexicon_passes == 2
@@ -52,9 +56,62 @@ def test_two_directions() -> None:
     assert (other.map_names, other.rule) == ("0.3", "balanced=0.25")
 
 
-def test_maps_and_profile() -> None:
+def test_maps_and_profile():
     assert not states_maps(parsed("--rule", "top-k=2", "--profile", "p", "--no-final-punctuation"))
     assert states_maps(parsed("--heads", "1", "--profile", "none"))
     for words in (("--heads", "1", "--profile", "p"), ("--combine", "mean"), ("--reverse-heads", "1")):
         with pytest.raises(UsageError, match="--heads"):
             states_maps(parsed(*words))
+
+
+@pytest.fixture
+def pairs(make_sentence):
+    """Seven pairs of few words in the order of their length; the fourth was skipped."""
+    texts = ["a b", "b a", "a a b", "c", "b c a", "c a b a", "a"]
+    sentences = [make_sentence(k, source=f"{t} </s>", target=f"{t.upper()} </s>") for k, t in enumerate(texts)]
+    sentences[3] = make_sentence(3, status="too long")
+    return [sentences[k] for k in (3, 6, 0, 1, 2, 4, 5)]
+
+
+def of_corpus(pairs, passes, first):
+    options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
+    method = AlignmentMethod(options, lexicon_passes=passes, lexicon_pairs=first)
+    found = align_corpus([(read_word_map(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
+    return [" ".join(f"{i}-{j}" for i, j in sorted(pair.links.links)) if pair.links else "" for pair in found]
+
+
+@pytest.mark.parametrize("first", [3, 5, 7, 10000])
+def test_a_lexicon(tmp_path, pairs, make_records, call, first):
+    """Of the first pairs of the corpus, in whatever order the records hold them."""
+    directory = make_records(tmp_path / "run", pairs, shards=2)
+    _, out, err = call("extract", directory, *TWO_WAY, "--lexicon", 2, "--lexicon-pairs", first)
+    assert out.splitlines() == of_corpus(pairs, 2, first)
+    assert f"|lexicon:2|lexicon_pairs:{first}|" in err
+    assert "warning: 1 of 7 sentences cannot be aligned" in err
+    assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
+
+
+def test_a_lexicon_of_a_file(tmp_path, pairs, make_records, call):
+    directory, lexicon = make_records(tmp_path / "run", pairs), tmp_path / "lexicon"
+    counted = (*TWO_WAY, "--lexicon", 2, "--lexicon-pairs", 5, "--save-lexicon", lexicon)
+    status, saved, _ = call("extract", directory, *counted)
+    assert status == 0
+    _, given, err = call("extract", directory, *TWO_WAY, "--lexicon-file", lexicon)
+    assert "|lexicon_file:" in err
+    assert given.splitlines()[5:] == saved.splitlines()[5:]
+    status, _, err = call("extract", directory, *counted)
+    assert (status, "already exists" in err) == (1, True)
+    assert call("extract", directory, *counted, "--overwrite")[0] == 0
+    (tmp_path / "broken").write_bytes(b"PAR1")
+    for options, message in (
+        (("--lexicon-file", tmp_path / "broken"), "broken: damaged, or not a lexicon file"),
+        (("--lexicon-file", lexicon, "--level", "token"), "--level token with a lexicon file: that is of words"),
+        (("--save-lexicon", tmp_path / "new"), "--save-lexicon: no lexicon is counted here: expected --lexicon"),
+        (("--lexicon", -1), "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),
+        (("--lexicon", 1, "--lexicon-pairs", 0), "'0': expected a number, 1 or more"),
+    ):
+        status, _, err = call("extract", directory, *TWO_WAY, *options)
+        assert status in (1, 2)
+        assert message in err
+    status, _, err = call("extract", directory, *TWO_WAY[:-1], "kobayashi2020", "--lexicon", 1)
+    assert (status, "rule 'kobayashi2020' and null 'allow'" in err) == (2, True)

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
 from alignment_eval.extraction.method import BidirectionalOptions, MapName
-from alignment_eval.profiles.chosen import (
-    Overrides,
-    chosen_method,
-)
-from alignment_eval.profiles.profile import Profile, calibrated
+from alignment_eval.profiles.chosen import Overrides, chosen_method
+from alignment_eval.profiles.profile import calibrated
 from alignment_eval.profiles.search import Agreement
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.6, 100)
@@ -34,16 +30,14 @@ BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
         (YOUNG, FEWEST_PAIRS, {"lexicon_passes": 0}, 0, "balanced=0.25", ""),
     ],
 )
-def test_the_lexicon(
-    profile: Profile, pairs: int | None, overrides: dict[str, Any], passes: int, rule: str, remark: str
-) -> None:
+def test_the_lexicon(profile, pairs, overrides, passes, rule, remark):
     chosen = chosen_method([profile], NAMES[:1], pairs, Overrides(**overrides))
     assert (chosen.method.lexicon_passes, chosen.method.forward.rule) == (passes, rule)
     assert remark in chosen.reason
     assert ("lexicon" in chosen.reason) == bool(remark)
 
 
-def test_the_reason_names_maps_and_profiles() -> None:
+def test_the_reason_names_maps_and_profiles():
     maps = "reading head 0.0 (AWI) × layer 2 (AWO); profile: a.json"
     assert chosen_method([FORWARD], NAMES[:1], 100).reason == maps
     assert chosen_method(BOTH, NAMES, 100).reason == f"{maps}, b.json"
@@ -53,8 +47,8 @@ def test_the_reason_names_maps_and_profiles() -> None:
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
 
 
-def test_a_weak_model_is_told_of_the_lexicon() -> None:
-    def told(profiles: list[Profile], passes: int | None = None) -> bool:
+def test_a_weak_model_is_told_of_the_lexicon():
+    def told(profiles, passes=None):
         chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(lexicon_passes=passes))
         return "--lexicon 2 may help" in chosen.reason
 
@@ -64,7 +58,7 @@ def test_a_weak_model_is_told_of_the_lexicon() -> None:
 
 
 @pytest.mark.parametrize("final", [True, False, None])
-def test_rule_and_punctuation_are_those_that_are_stated(final: bool | None) -> None:
+def test_rule_and_punctuation_are_those_that_are_stated(final):
     overrides = Overrides(rule="two-way=0.6", final_punctuation=final)
     expected = ("two-way=0.6", final is not False)
     for profiles in ([FORWARD], BOTH):
@@ -74,7 +68,7 @@ def test_rule_and_punctuation_are_those_that_are_stated(final: bool | None) -> N
         assert method.forward.map_names == FORWARD.alone.forward.map_names
 
 
-def test_two_directions() -> None:
+def test_two_directions():
     chosen = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
     assert chosen.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
     assert all(name in chosen.reason for name in NAMES)

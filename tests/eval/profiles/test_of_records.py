@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from alignment_eval.extraction.method import MapName
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import calibrated, together
 from alignment_eval.profiles.search import Agreement
-
-Call = Callable[..., tuple[int, str, str]]
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
 
 PAIRS = 32
 AGREEMENT = Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99)
@@ -36,7 +28,7 @@ BAD = {
 
 
 @pytest.fixture
-def directory(tmp_path: Path, make_sentence: Factory, make_records: Writer, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path, make_sentence, make_records, monkeypatch):
     """Records of 32 pairs in both directions, and gold."""
     monkeypatch.chdir(tmp_path)
     words = ("a b c . </s>", "x y z . </s>")
@@ -54,7 +46,7 @@ COMMANDS = {
 }
 
 
-def refused(call: Call, directory: Path, *words: object) -> tuple[int, str]:
+def refused(call, directory, *words):
     before = sorted(path.name for path in directory.iterdir())
     status, out, messages = call(*words)
     assert (out, len(messages.splitlines())) == ("", 1), messages
@@ -64,7 +56,7 @@ def refused(call: Call, directory: Path, *words: object) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize(("content", "text"), BAD.values(), ids=BAD)
-def test_a_named_profile(directory: Path, call: Call, command: tuple[object, ...], content: str, text: str) -> None:
+def test_a_named_profile(directory, call, command, content, text):
     (directory / "p.json").write_text(content)
     status, messages = refused(call, directory, *command, "--profile", "p.json")
     assert status == 1
@@ -74,13 +66,7 @@ def test_a_named_profile(directory: Path, call: Call, command: tuple[object, ...
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_profile_that_the_records_carry(
-    directory: Path,
-    make_sentence: Factory,
-    make_records: Writer,
-    call: Call,
-    command: tuple[Any, ...],
-) -> None:
+def test_a_profile_that_the_records_carry(directory, make_sentence, make_records, call, command):
     content, text = BAD["cut"]
     made = [make_sentence(k, "a b c . </s>", "x y z . </s>") for k in range(PAIRS)]
     make_records(directory / "carrying", made, profile=content)
@@ -92,9 +78,7 @@ def test_a_profile_that_the_records_carry(
     assert status == 0, messages
 
 
-def test_without_a_profile_the_records_decide(
-    directory: Path, make_sentence: Factory, make_records: Writer, call: Call
-) -> None:
+def test_without_a_profile_the_records_decide(directory, make_sentence, make_records, call):
     """Maps are chosen on different pairs, if there are enough; here they are random, so the upper layers are read."""
     status, out, messages = call("extract", "run")
     assert status == 0, messages
@@ -107,7 +91,7 @@ def test_without_a_profile_the_records_decide(
     assert "the alignment of this model has not formed" in messages
 
 
-def test_a_profile_of_one_direction_for_two(directory: Path, call: Call) -> None:
+def test_a_profile_of_one_direction_for_two(directory, call):
     (directory / "p.json").write_text(ONE.to_json())
     words = ("extract", "run", "--reverse", "back", "--profile", "p.json", "-o", "out")
     status, messages = refused(call, directory, *words)

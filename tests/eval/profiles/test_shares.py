@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import both_directions, one_direction
@@ -17,17 +14,10 @@ from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import balanced_shares, two_way_shares
 from alignment_eval.profiles import shares as module
-from alignment_eval.profiles.profile import Profile, calibrated
+from alignment_eval.profiles.chosen import profiles_together
+from alignment_eval.profiles.profile import calibrated
 from alignment_eval.profiles.search import Agreement
-from alignment_eval.profiles.shares import (
-    BETA,
-    FEWEST_WORDS,
-    Calibration,
-    best_share,
-    estimated_share,
-    profiles_together,
-    rounded,
-)
+from alignment_eval.profiles.shares import BETA, FEWEST_WORDS, Calibration, best_share, estimated_share, rounded
 
 AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2), 0.5, 30)
 FORMED = calibrated(AGREEMENT, range(3), "m", "t", 30)
@@ -38,7 +28,7 @@ WORDS = 6
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(any)
 
 
-def slow_expected_f(values: Sequence[float], least: float) -> float:
+def slow_expected_f(values, least):
     """The expected F-measure of linking all cells of at least this share, cell by cell."""
     right = drawn = there = 0.0
     for value in values:
@@ -54,19 +44,14 @@ def slow_expected_f(values: Sequence[float], least: float) -> float:
 
 @given(shares)
 @example([3e-18] * 5)
-def test_no_other_share_expects_more(values: list[float]) -> None:
+def test_no_other_share_expects_more(values):
     found = best_share(np.array(values))
     assert 0 <= found <= 1 / (1 + BETA**2) + 1e-9
     best = max(slow_expected_f(values, least) for least in values if least)
     assert slow_expected_f(values, found) == pytest.approx(best, rel=1e-9, abs=1e-300)
 
 
-def read(
-    sharpness: float,
-    pairs: int = FEWEST_WORDS // (2 * WORDS) + 1,
-    seed: int = 0,
-    method: AlignmentMethod = FORMED.streamed,
-) -> list:
+def read(sharpness, pairs=FEWEST_WORDS // (2 * WORDS) + 1, seed=0, method=FORMED.streamed):
     """Pairs of six words: a diagonal word map of this weight, the rest spread at random."""
     rng = np.random.default_rng(seed)
     side = SentenceSide(tuple("abcdef"), np.arange(WORDS, dtype=np.int32))
@@ -79,15 +64,15 @@ def read(
     return made
 
 
-def calibration(sharpness: float, profile: Profile = FORMED, seed: int = 0) -> Calibration:
+def calibration(sharpness, profile=FORMED, seed=0):
     return Calibration(profile, {pair.sentence.id: pair for pair in read(sharpness, seed=seed)})
 
 
-def maps(pairs: list[PairMap]) -> list[NDArray[np.float64]]:
+def maps(pairs):
     return [pair.shares[:, :-1] for pair in pairs]
 
 
-def test_the_estimate_is_that_of_the_maps_that_links_are_read_from() -> None:
+def test_the_estimate_is_that_of_the_maps_that_links_are_read_from():
     forward, back = read(0.4), read(0.3, seed=1)
     cells = np.concatenate([balanced_shares(one).ravel() for one in maps(forward)])
     assert estimated_share([(one, None) for one in forward], FORMED.streamed) == pytest.approx(best_share(cells))
@@ -97,7 +82,7 @@ def test_the_estimate_is_that_of_the_maps_that_links_are_read_from() -> None:
     assert found == pytest.approx(best_share(np.concatenate(products)))
 
 
-def test_sharp_maps_get_a_larger_share_than_diffuse_ones() -> None:
+def test_sharp_maps_get_a_larger_share_than_diffuse_ones():
     sharp, diffuse = (calibration(of).with_share().profile for of in (0.8, 0.15))
     of_sharp, of_diffuse = (float(one.streamed.forward.rule.partition("=")[2]) for one in (sharp, diffuse))
     assert of_sharp >= 0.4 > 0.25 >= of_diffuse
@@ -107,20 +92,18 @@ def test_sharp_maps_get_a_larger_share_than_diffuse_ones() -> None:
 
 
 @pytest.mark.parametrize(("estimate", "chosen"), [(0.14, 0.15), (0.16, 0.25), (0.34, 0.25), (0.352, 0.35), (0.38, 0.4)])
-def test_the_default_remains_where_the_estimate_is_near(
-    monkeypatch: pytest.MonkeyPatch, estimate: float, chosen: float
-) -> None:
+def test_the_default_remains_where_the_estimate_is_near(monkeypatch, estimate, chosen):
     monkeypatch.setattr(module, "estimated_share", lambda pairs, method: estimate)
     made = calibration(0.2).with_share()
     assert made.profile.streamed.forward.rule == f"balanced={chosen}"
     assert made.estimated == (chosen != 0.25)
 
 
-def test_a_model_that_has_not_formed_keeps_the_default() -> None:
+def test_a_model_that_has_not_formed_keeps_the_default():
     assert calibration(0.8, YOUNG).with_share().profile == YOUNG
 
 
-def test_too_few_words_keep_the_default() -> None:
+def test_too_few_words_keep_the_default():
     enough = calibration(0.8)
     few = Calibration(FORMED, dict(list(enough.pairs.items())[1:]))
     assert (enough.enough_words, few.enough_words) == (True, False)
@@ -128,7 +111,7 @@ def test_too_few_words_keep_the_default() -> None:
     assert not Calibration(FORMED).enough_words
 
 
-def test_two_models() -> None:
+def test_two_models():
     sharp, plain = calibration(0.8).with_share(), calibration(0.2, REVERSE, seed=1).with_share()
     assert (sharp.estimated, plain.estimated) == (True, False)
     one, other = profiles_together([sharp, plain])
@@ -141,12 +124,12 @@ def test_two_models() -> None:
     assert sharper.both == both_of(sharp, plain, 0.6) != one.both  # the largest
 
 
-def both_of(one: Calibration, other: Calibration, share: float = 0.4) -> AlignmentMethod:
+def both_of(one, other, share=0.4):
     maps = one.profile.streamed.forward, other.profile.streamed.forward
     return both_directions(*maps, lexicon=False, share=share)
 
 
-def test_without_word_pairs() -> None:
+def test_without_word_pairs():
     for nothing in ([], [0.0, 0.0]):
         with pytest.raises(InputError, match="no word pair has a share above 0"):
             best_share(np.array(nothing))

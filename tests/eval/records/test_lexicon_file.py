@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexicon import Lexicon, count_lexicon
+from alignment_eval.extraction.lexicon import count_lexicon
 from alignment_eval.records.lexicon_file import SCHEMA, read_lexicon, write_lexicon
 from tests.facts import facts
 
 METADATA = b"alignment_eval.lexicon"
 
 
-def counted(pairs: int = 40) -> Lexicon:
+def counted(pairs=40):
     rng = np.random.default_rng(5)
     text = []
     for _ in range(pairs):
@@ -27,7 +26,7 @@ def counted(pairs: int = 40) -> Lexicon:
     return count_lexicon(text, 2, 0.5)[0]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_what_is_written_is_read(tmp_path):
     lexicon = counted()
     write_lexicon(tmp_path / "lexicon", lexicon, "kind:attn_n|lexicon:2")
     found = read_lexicon(tmp_path / "lexicon")
@@ -42,7 +41,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
 
 
-def test_a_lexicon_of_nothing_is_not_written(tmp_path: Path) -> None:
+def test_a_lexicon_of_nothing_is_not_written(tmp_path):
     with pytest.raises(InputError, match=facts("lexicon: … without sentence pairs")):
         write_lexicon(tmp_path / "lexicon", count_lexicon([], 1, 1)[0], "")
     with pytest.raises(InputError, match=r"none/lexicon: .*directory"):
@@ -54,7 +53,7 @@ GOOD = {"source": ["a", "a", ""], "target": ["x", "", "x"], "weight": [0.5, 3.0,
 ABOUT: dict[str, Any] = {"version": 1, "pairs": 7, "signature": ""}
 
 
-def written(path: Path, schema: pa.Schema = SCHEMA, about: dict[str, Any] | None = ABOUT, **columns: Any) -> Path:
+def written(path, schema=SCHEMA, about=ABOUT, **columns):
     metadata = None if about is None else {METADATA: json.dumps(about)}
     fields = [pa.field(f.name, f.type, nullable=any(v is None for v in columns.get(f.name, []))) for f in schema]
     table = pa.table({**GOOD, **columns}, schema=pa.schema(fields, metadata))
@@ -62,7 +61,7 @@ def written(path: Path, schema: pa.Schema = SCHEMA, about: dict[str, Any] | None
     return path
 
 
-def test_a_file_made_by_hand(tmp_path: Path) -> None:
+def test_a_file_made_by_hand(tmp_path):
     lexicon = read_lexicon(written(tmp_path / "lexicon"))
     assert lexicon.pairs == 7
     assert lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
@@ -89,7 +88,7 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
     ],
     ids=str,
 )
-def test_files_of_another_form(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+def test_files_of_another_form(tmp_path, columns, message):
     path = written(tmp_path / "lexicon", **columns)
     with pytest.raises(InputError, match=message) as error:
         read_lexicon(path)
@@ -98,7 +97,7 @@ def test_files_of_another_form(tmp_path: Path, columns: dict[str, Any], message:
     assert str(error.value).isprintable()
 
 
-def test_a_damaged_file(tmp_path: Path) -> None:
+def test_a_damaged_file(tmp_path):
     write_lexicon(tmp_path / "lexicon", counted(), "")
     whole = (tmp_path / "lexicon").read_bytes()
     read, refused = read_lexicon(tmp_path / "lexicon"), 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -22,12 +21,12 @@ SECOND = "part-00001-of-00002-00000.parquet"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """Two shards of a part each."""
     return write(tmp_path / "run", [[{0: "0-0", 2: ""}], [{1: "", 3: "1-0"}]], 4)
 
 
-def test_round_trip(run: Path) -> None:
+def test_round_trip(run):
     parts = finished_run(run, AlignmentRun)
     assert [part.path.name for part in parts] == [FIRST, SECOND]
     assert parts[1].manifest == AlignmentRun(SIGNATURE, 4, 1, 2)
@@ -35,7 +34,7 @@ def test_round_trip(run: Path) -> None:
     assert read_parts(run / "none", AlignmentRun) == []
 
 
-def test_unfinished_temporary_and_stray_files_do_not_count(run: Path) -> None:
+def test_unfinished_temporary_and_stray_files_do_not_count(run):
     for name in (f".{FIRST}.tmp", f"{FIRST}.tmp", "notes.txt", "part-x.parquet"):
         (run / name).write_bytes(b"half a fi")
     assert len(finished_run(run, AlignmentRun)) == 2
@@ -51,12 +50,12 @@ def test_unfinished_temporary_and_stray_files_do_not_count(run: Path) -> None:
         ([[{}], []], 2, "sentences 0, 1 are missing"),
     ],
 )
-def test_every_sentence_must_be_there_once(tmp_path: Path, shards: Any, size: int, text: str) -> None:
+def test_every_sentence_must_be_there_once(tmp_path, shards, size, text):
     with pytest.raises(InputError, match=facts(text)):
         finished_run(write(tmp_path, shards, size), AlignmentRun)
 
 
-def test_parts_of_another_run(run: Path, tmp_path: Path) -> None:
+def test_parts_of_another_run(run, tmp_path):
     other = {"extraction": {**SIGNATURE["extraction"], "layer": 2}, "model": "b"}
     write(tmp_path / "other", [[], [{1: "", 3: ""}]], 4, signature=other)
     (tmp_path / "other" / SECOND).replace(run / SECOND)
@@ -64,7 +63,7 @@ def test_parts_of_another_run(run: Path, tmp_path: Path) -> None:
         finished_run(run, AlignmentRun)
 
 
-def test_parts_of_another_content_or_under_another_name(run: Path) -> None:
+def test_parts_of_another_content_or_under_another_name(run):
     with pytest.raises(InputError, match=facts(f"{FIRST}: … 'alignments' … --norm-records directory of a run")):
         finished_run(run, RunInfo)
     (run / FIRST).rename(run / "part-00000-of-00003-00000.parquet")
@@ -72,7 +71,7 @@ def test_parts_of_another_content_or_under_another_name(run: Path) -> None:
         finished_run(run, AlignmentRun)
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_nothing_there(tmp_path):
     (tmp_path / "file").write_text("text")
     (tmp_path / "empty").mkdir()
     for name in ("nothing", "file", "empty"):
@@ -96,7 +95,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         None,
     ],
 )
-def test_manifests_of_another_form(run: Path, change: Any) -> None:
+def test_manifests_of_another_form(run, change):
     table = pq.read_table(run / FIRST)
     content: Mapping[str, Any] = json.loads(table.schema.metadata[b"alignment_eval"])
     if isinstance(change, dict):
@@ -109,7 +108,7 @@ def test_manifests_of_another_form(run: Path, change: Any) -> None:
     assert len(str(error.value)) < 500
 
 
-def test_a_damaged_part(run: Path) -> None:
+def test_a_damaged_part(run):
     content = (run / FIRST).read_bytes()
     refused = 0
     for position in range(4, 200):  # pages; what follows describes them
@@ -126,7 +125,7 @@ def test_a_damaged_part(run: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", [["0", "2"], [0, None]])
-def test_ids_of_another_form(run: Path, ids: Any) -> None:
+def test_ids_of_another_form(run, ids):
     table = pq.read_table(run / FIRST)
     changed = table.set_column(0, "id", [ids]).replace_schema_metadata(table.schema.metadata)
     pq.write_table(changed, run / FIRST)

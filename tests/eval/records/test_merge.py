@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +14,7 @@ from tests.facts import facts
 
 @given(places=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=30))
 @settings(max_examples=30, deadline=None)
-def test_any_distribution_gives_the_lines_in_order(
-    tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]
-) -> None:
+def test_any_distribution_gives_the_lines_in_order(tmp_path_factory, places):
     lines = [" ".join(f"{i}-{j}" for j in range(i % 4)) for i in range(len(places))]
     shards: list[list[dict[int, str]]] = [[{} for _ in range(4)] for _ in range(3)]
     for id_, (shard, part) in reversed(list(enumerate(places))):
@@ -29,7 +25,7 @@ def test_any_distribution_gives_the_lines_in_order(
 
 
 @pytest.mark.parametrize("links", ["0-0 ", "0 0", "\x1b[31m", "0-0\n1-1", "0-x", "ä"])
-def test_links_of_another_form(tmp_path: Path, links: str) -> None:
+def test_links_of_another_form(tmp_path, links):
     with pytest.raises(InputError, match=facts("00000.parquet: … i-j")) as error:
         merged(write(tmp_path, [[{0: links}]], 1))
     assert str(error.value).isprintable()

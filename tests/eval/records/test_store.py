@@ -1,26 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
-Writer = Callable[..., Path]
 
-
-def assert_same(got: SentenceMaps, expected: SentenceMaps) -> None:
+def assert_same(got, expected):
     for name in ("id", "rank", "score", "status", "layers"):
         assert getattr(got, name) == getattr(expected, name)
     for side in ("source", "target"):
@@ -33,7 +24,7 @@ def assert_same(got: SentenceMaps, expected: SentenceMaps) -> None:
         np.testing.assert_array_equal(got.arrays[name], array)
 
 
-def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+def test_round_trip(tmp_path, make_sentence, make_records):
     sentences = [
         make_sentence(0, score=-1.5),
         make_sentence(1, status="skipped: 1025 tokens, --max-source-positions is 1024"),
@@ -52,13 +43,8 @@ def test_round_trip(tmp_path: Path, make_sentence: Factory, make_records: Writer
 @given(shards=st.integers(1, 4), size=st.integers(0, 9), data=st.data())
 @settings(max_examples=15, deadline=None)
 def test_any_number_of_shards_gives_the_same_sentences(
-    tmp_path_factory: pytest.TempPathFactory,
-    make_sentence: Factory,
-    make_records: Writer,
-    shards: int,
-    size: int,
-    data: st.DataObject,
-) -> None:
+    tmp_path_factory, make_sentence, make_records, shards, size, data
+):
     order = data.draw(st.permutations(range(size)))
     directory = make_records(tmp_path_factory.mktemp("run"), [make_sentence(i) for i in order], shards=shards)
     got = {s.id: s for s in Records(directory)}
@@ -67,14 +53,14 @@ def test_any_number_of_shards_gives_the_same_sentences(
         assert_same(one, make_sentence(id_))
 
 
-def test_best_of_an_nbest_list(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+def test_best_of_an_nbest_list(tmp_path, make_sentence, make_records):
     sentences = [make_sentence(i, rank=rank) for i in range(2) for rank in range(3)]
     records = Records(make_records(tmp_path, sentences, nbest=3))
     assert [(s.id, s.rank) for s in records.best()] == [(0, 0), (1, 0)]
     assert len(list(records)) == 6
 
 
-def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writer) -> None:
+def test_damaged_part(tmp_path, make_sentence, make_records):
     make_records(tmp_path, [make_sentence(i) for i in range(20)])
     content = bytearray((tmp_path / PART).read_bytes())
     content[3000] ^= 1
@@ -100,13 +86,7 @@ def test_damaged_part(tmp_path: Path, make_sentence: Factory, make_records: Writ
         (column("shape", []), "sentence 0 has shape []"),
     ],
 )
-def test_columns_of_another_form(
-    tmp_path: Path,
-    make_sentence: Factory,
-    make_records: Writer,
-    change: Callable[[pa.Table], pa.Table],
-    text: str,
-) -> None:
+def test_columns_of_another_form(tmp_path, make_sentence, make_records, change, text):
     directory = edited(make_records(tmp_path, [make_sentence(0)]), change)
     with pytest.raises(InputError, match=facts(f"{PART}: … not a part of records or alignments ({text}")):
         list(Records(directory))
@@ -121,9 +101,7 @@ def test_columns_of_another_form(
         ({"profile": 3}, "profile is 3: expected str"),
     ],
 )
-def test_the_manifest_fits_the_shapes(
-    tmp_path: Path, make_sentence: Factory, make_records: Writer, details: dict[str, Any], text: str
-) -> None:
+def test_the_manifest_fits_the_shapes(tmp_path, make_sentence, make_records, details, text):
     make_records(tmp_path, [make_sentence(0)], **details)
     with pytest.raises(InputError, match=facts(text)):
         list(Records(tmp_path))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.aer import aer, count, precision, recall, score
 from tests.facts import facts
 
@@ -17,7 +16,7 @@ LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=
 CORPORA = st.lists(st.tuples(LINKS, st.builds(GoldSentence, LINKS, LINKS)), max_size=6)
 
 
-def oracle(pairs: Sequence[tuple[Links, GoldSentence]]) -> tuple[float, float | None, float | None]:
+def oracle(pairs):
     """AER, precision, recall, link by link."""
     a = s = a_s = a_p = 0
     for hypothesis, gold in pairs:
@@ -30,7 +29,7 @@ def oracle(pairs: Sequence[tuple[Links, GoldSentence]]) -> tuple[float, float | 
     return error, a_p / a if a else None, a_s / s if s else None
 
 
-def test_worked_example() -> None:
+def test_worked_example():
     gold = [GoldSentence(frozenset({(0, 0), (1, 1)}), frozenset({(2, 2)})), GoldSentence(frozenset({(0, 1)}))]
     result = score([frozenset({(0, 0), (2, 2), (3, 3)}), frozenset({(0, 1)})], gold)
     # |A| = 4, |S| = 3, |A∩S| = 2, |A∩P| = 3
@@ -53,18 +52,13 @@ def test_worked_example() -> None:
         ([(1, 1)], [(0, 0)], [], (1.0, 0.0, 0.0)),
     ],
 )
-def test_edge_cases(
-    hypothesis: list[tuple[int, int]],
-    sure: list[tuple[int, int]],
-    possible: list[tuple[int, int]],
-    expected: tuple[float, float | None, float | None],
-) -> None:
+def test_edge_cases(hypothesis, sure, possible, expected):
     result = score([frozenset(hypothesis)], [GoldSentence(frozenset(sure), frozenset(possible))])
     assert (result.aer, result.precision, result.recall) == expected
 
 
 @given(CORPORA)
-def test_equals_the_oracle(pairs: list[tuple[Links, GoldSentence]]) -> None:
+def test_equals_the_oracle(pairs):
     hypotheses, gold = [h for h, _ in pairs], [g for _, g in pairs]
     result = score(hypotheses, gold)
     error, *others = oracle(pairs)
@@ -74,7 +68,7 @@ def test_equals_the_oracle(pairs: list[tuple[Links, GoldSentence]]) -> None:
 
 
 @given(CORPORA)
-def test_sentence_scores_equal_the_oracle(pairs: list[tuple[Links, GoldSentence]]) -> None:
+def test_sentence_scores_equal_the_oracle(pairs):
     counts = count([h for h, _ in pairs], [g for _, g in pairs])
     expected = [oracle([pair]) for pair in pairs]
     columns = (aer(counts), precision(counts), recall(counts))
@@ -84,11 +78,11 @@ def test_sentence_scores_equal_the_oracle(pairs: list[tuple[Links, GoldSentence]
 
 
 @given(st.lists(LINKS, min_size=1, max_size=4))
-def test_perfect_hypothesis_is_exactly_zero(corpus: list[Links]) -> None:
+def test_perfect_hypothesis_is_exactly_zero(corpus):
     assert score(corpus, [GoldSentence(links) for links in corpus]).aer == 0.0
 
 
 @pytest.mark.parametrize(("hypotheses", "gold"), [(2, 1), (1, 3), (0, 1)])
-def test_unequal_numbers_of_sentences(hypotheses: int, gold: int) -> None:
+def test_unequal_numbers_of_sentences(hypotheses, gold):
     with pytest.raises(InputError, match=facts(f"{hypotheses} hypotheses … {gold} gold sentences")):
         score(iter([frozenset()] * hypotheses), iter([GoldSentence(frozenset())] * gold))

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
 from alignment_eval.scoring.aer import Counts, count, score
@@ -27,19 +24,19 @@ from tests.facts import facts, says
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
 
 
-def hypothesis(folder: Path, sentences: Iterable[Iterable[Link]], base: int = 0, **options: bool) -> AlignmentFile:
+def hypothesis(folder, sentences, base=0, **options):
     path = folder / "hyp"
     path.write_text("".join(f"{format_pharaoh_line(links, base)}\n" for links in sentences))
     return read_hypothesis(path, ReadOptions(base="0-unused", **options))
 
 
-def gold(folder: Path, sentences: Iterable[GoldSentence], base: int = 0, **options: bool) -> AlignmentFile:
+def gold(folder, sentences, base=0, **options):
     path = folder / "gold"
     path.write_text("".join(f"{format_talp_line(sentence, base)}\n" for sentence in sentences))
     return read_gold(path, ReadOptions(base="0-unused", **options))
 
 
-def test_direction_by_aer(tmp_path: Path) -> None:
+def test_direction_by_aer(tmp_path):
     right = gold_sentence("0-1 1-2 2-0 3-3")
     truth = gold(tmp_path, [right])
     assert direction_warning(hypothesis(tmp_path, [right.sure]), truth) is None
@@ -50,7 +47,7 @@ def test_direction_by_aer(tmp_path: Path) -> None:
     assert says(direction_warning(turned, truth), f"{EXCHANGE} or give --gold-swap")
 
 
-def test_direction_by_the_range_of_a_bad_alignment(tmp_path: Path) -> None:
+def test_direction_by_the_range_of_a_bad_alignment(tmp_path):
     """Sentences without gold say nothing of it."""
     truth = gold(tmp_path, [gold_sentence("2-9 0-0")] * 6 + [gold_sentence()] * 20)
     bad = [{(1, 8), (2, 7), (1, 3)}] * 6 + [{(9, 9)}] * 20
@@ -60,13 +57,13 @@ def test_direction_by_the_range_of_a_bad_alignment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("beyond", "warned"), [(10, False), (11, True)])
-def test_few_links_beyond_the_gold_are_no_sign(tmp_path: Path, beyond: int, warned: bool) -> None:
+def test_few_links_beyond_the_gold_are_no_sign(tmp_path, beyond, warned):
     truth = gold(tmp_path, [gold_sentence("2-9")] * beyond)
     assert (direction_warning(hypothesis(tmp_path, [{(8, 1)}] * beyond), truth) is not None) == warned
 
 
 @pytest.mark.parametrize(("beyond", "warned"), [(18, False), (19, True)])
-def test_links_beyond_the_gold_either_way_are_no_sign(tmp_path: Path, beyond: int, warned: bool) -> None:
+def test_links_beyond_the_gold_either_way_are_no_sign(tmp_path, beyond, warned):
     """6 links are outside either way, so more than 24 must be as they are."""
     truth = gold(tmp_path, [gold_sentence("2-9")] * (beyond + 6))
     links = [{(8, 1)}] * beyond + [{(10, 10)}] * 6
@@ -74,7 +71,7 @@ def test_links_beyond_the_gold_either_way_are_no_sign(tmp_path: Path, beyond: in
 
 
 @pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
-def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool) -> None:
+def test_the_gain_that_gives_a_warning(tmp_path, wrong, warned):
     """Of 100 links so many are the other way round, the others are symmetric."""
     links = [(k, k) for k in range(100 - wrong)] + [(k, k + 100) for k in range(wrong)]
     truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
@@ -82,7 +79,7 @@ def test_the_gain_that_gives_a_warning(tmp_path: Path, wrong: int, warned: bool)
     assert (direction_warning(turned, truth) is not None) == warned
 
 
-def counts(*rows: tuple[int, int]) -> Counts:
+def counts(*rows):
     """Of so many sentences so many links of 10 are right."""
     right = np.array([hits for number, hits in rows for _ in range(number)])
     size = np.full(len(right), 10)
@@ -116,7 +113,7 @@ def counts(*rows: tuple[int, int]) -> Counts:
         ),  # 15 points
     ],
 )
-def test_what_counts_as_an_explanation(before: Counts, after: Counts, explained: bool) -> None:
+def test_what_counts_as_an_explanation(before, after, explained):
     assert explains(before, after) == explained
 
 
@@ -124,7 +121,7 @@ def test_what_counts_as_an_explanation(before: Counts, after: Counts, explained:
     ("possible", "links"),
     [("0-0 1-1 2-2", "0-0 1-1 2-2"), ("0-0 1-5", "0-0 0-1 0-2 1-3 1-4 1-5"), ("5-1", "1-0 4-1"), ("", "")],
 )
-def test_diagonal(possible: str, links: str) -> None:
+def test_diagonal(possible, links):
     assert diagonal(gold_sentence("", possible)) == gold_sentence(links).sure
 
 
@@ -136,7 +133,7 @@ SENTENCES = [
 LINKS = [sentence.sure for sentence in SENTENCES]
 
 
-def test_right_files_are_not_explained(tmp_path: Path) -> None:
+def test_right_files_are_not_explained(tmp_path):
     truth = gold(tmp_path, SENTENCES)
     found = diagnose(hypothesis(tmp_path, LINKS), truth)
     assert (found.explanation, found.readings[0].changes, found.readings[0].aer) == (None, (), 0)
@@ -148,7 +145,7 @@ def test_right_files_are_not_explained(tmp_path: Path) -> None:
     assert diagonal_warning(hypothesis(tmp_path, LINKS), truth) is None
 
 
-def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path: Path) -> None:
+def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
     """Four sentences with index 1 and without index 0: each file may count from 0 or from 1."""
     shifted = [frozenset((i + 1, j + 1) for i, j in links) for links in LINKS[:4]]
     truth = gold(tmp_path, [GoldSentence(links) for links in shifted])
@@ -177,7 +174,7 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path: Path
         (1, False, [(), *LINKS], ("give --hyp-base 1", "remove 1 line from the hypothesis at about line 1")),
     ],
 )
-def test_what_explains_an_aer(tmp_path: Path, base: int, swap: bool, moved: list, changes: tuple[str, ...]) -> None:
+def test_what_explains_an_aer(tmp_path, base, swap, moved, changes):
     links = [transpose(links) if swap else links for links in moved]
     wrong, truth = hypothesis(tmp_path, links, base), gold(tmp_path, SENTENCES)
     found = diagnose(wrong, truth)
@@ -188,21 +185,21 @@ def test_what_explains_an_aer(tmp_path: Path, base: int, swap: bool, moved: list
     assert warning is None or "if you " + " and ".join(found.explanation.changes) in warning
 
 
-def test_a_poor_alignment_is_not_explained(tmp_path: Path) -> None:
+def test_a_poor_alignment_is_not_explained(tmp_path):
     truth = gold(tmp_path, SENTENCES)
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
     assert diagnose(poor, truth).explanation is None
     assert says(diagonal_warning(poor, truth), "is above … of a diagonal; --diagnose")
 
 
-def test_few_sentences_explain_nothing(tmp_path: Path) -> None:
+def test_few_sentences_explain_nothing(tmp_path):
     truth = gold(tmp_path, SENTENCES[:9])
     assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:9])), truth).explanation is None
     truth = gold(tmp_path, SENTENCES[:10])
     assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:10])), truth).explanation is not None
 
 
-def test_moved_lines() -> None:
+def test_moved_lines():
     links = [frozenset({(n, n)}) for n in range(4)]
     first, second, third, fourth = links
     nothing: frozenset[Link] = frozenset()
@@ -217,7 +214,7 @@ def test_moved_lines() -> None:
             assert sum(map(frozenset.__eq__, again, links)) >= 4 - abs(by)
 
 
-def test_words_that_differ(tmp_path: Path) -> None:
+def test_words_that_differ(tmp_path):
     for name, text in (("a", "do n't go\nyes\n"), ("b", "don't go\nyes\n"), ("c", "yes\n")):
         (tmp_path / name).write_text(text)
     assert differing_words(str(tmp_path / "a"), str(tmp_path / "a")) is None

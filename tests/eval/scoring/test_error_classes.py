@@ -10,24 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.error_classes import (
     COLUMNS,
     CONFUSION_COLUMNS,
     SIDES,
-    Text,
     confusion_table,
     error_table,
     is_punctuation,
 )
 from tests.facts import facts
 
-Sentence = tuple[tuple[list[str], list[str]], Links, Links, GoldSentence]
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
 
 
 @st.composite
-def sentences(draw: st.DrawFn) -> Sentence:
+def sentences(draw):
     """Texts of both sides, two hypotheses and gold."""
     texts = [draw(st.lists(st.sampled_from(["a", "b", ".", "...", "x."]), max_size=13)) for _ in SIDES]
     pairs = [(i, j) for i in range(len(texts[0])) for j in range(len(texts[1]))]
@@ -38,13 +36,13 @@ def sentences(draw: st.DrawFn) -> Sentence:
 CORPORA = st.lists(sentences(), min_size=1, max_size=5)
 
 
-def tables(corpus: list[Sentence]) -> tuple[list[Links], list[Links], list[GoldSentence], Text, Text]:
+def tables(corpus):
     """Both hypotheses, gold and texts."""
     texts, *others = map(list, zip(*corpus))
-    return (*others, [both[0] for both in texts], [both[1] for both in texts])  # type: ignore[return-value]
+    return (*others, [both[0] for both in texts], [both[1] for both in texts])
 
 
-def named(value: int, classes: str) -> str:
+def named(value, classes):
     """The class of a number, among e.g. ``0 1 2-9 10+``."""
     for name in classes.split():
         low, _, high = name.rstrip("+").partition("-")
@@ -53,9 +51,7 @@ def named(value: int, classes: str) -> str:
     raise AssertionError(value)
 
 
-def oracle(
-    corpus: list[Sentence], frequencies: tuple[dict[str, int], dict[str, int]] | None
-) -> dict[Any, Counter[str]]:
+def oracle(corpus, frequencies):
     """(property, side, class) -> counts, word by word and link by link."""
     result: dict[Any, Counter[str]] = {}
     for axis, side in enumerate(SIDES):
@@ -89,9 +85,7 @@ def oracle(
 
 @given(CORPORA, st.sampled_from([None, ({"a": 1, "b": 15}, {".": 20_000, "a": 9})]))
 @settings(deadline=None, max_examples=25)
-def test_is_what_the_oracle_counts(
-    corpus: list[Sentence], frequencies: tuple[dict[str, int], dict[str, int]] | None
-) -> None:
+def test_is_what_the_oracle_counts(corpus, frequencies):
     hypothesis, _, gold, source, target = tables(corpus)
     table = error_table(hypothesis, gold, source, target, frequencies)
     expected = oracle(corpus, frequencies)
@@ -111,7 +105,7 @@ def test_is_what_the_oracle_counts(
 
 @given(CORPORA)
 @settings(deadline=None, max_examples=25)
-def test_confusion_is_what_the_oracle_counts(corpus: list[Sentence]) -> None:
+def test_confusion_is_what_the_oracle_counts(corpus):
     hypothesis, other, gold, *_ = tables(corpus)
     table = confusion_table(hypothesis, other, gold)
     assert list(table.columns) == list(CONFUSION_COLUMNS)
@@ -135,11 +129,11 @@ def test_confusion_is_what_the_oracle_counts(corpus: list[Sentence]) -> None:
         *((word, False) for word in ("a", "3", "'s", "U.S.", "$", "+", "^", "`", "&apos;", "a.", "\N{EURO SIGN}")),
     ],
 )
-def test_punctuation(word: str, expected: bool) -> None:
+def test_punctuation(word, expected):
     assert is_punctuation(word) == expected
 
 
-def test_refused() -> None:
+def test_refused():
     links = [frozenset({(0, 1)})]
     gold = [GoldSentence(links[0])]
     with pytest.raises(InputError, match=facts("sentence 0: a link … target word 1, but … 1 words (counted from 0)")):

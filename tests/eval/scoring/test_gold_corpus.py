@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,17 +9,15 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of, confirmed
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
 NO_LINKS = GoldSentence(frozenset())
 
 
-def test_each_sentence_that_has_maps_with_its_gold(make_sentence: Factory) -> None:
+def test_each_sentence_that_has_maps_with_its_gold(make_sentence):
     gold = [GoldSentence(frozenset({(0, 1)}), frozenset({(1, 0)})), GoldSentence(frozenset({(7, 7)})), NO_LINKS]
     corpus = GoldCorpus([make_sentence(2), make_sentence(1, status="too long"), make_sentence(0)], gold)
     found = {sentence.id: matrix for sentence, matrix in corpus}
@@ -38,7 +35,7 @@ def test_each_sentence_that_has_maps_with_its_gold(make_sentence: Factory) -> No
         ([0, 0, 0], "sentence 0 is a duplicate … each id from 0 to 2 once"),
     ],
 )
-def test_numbers_of_sentences(make_sentence: Factory, ids: list[int], message: str) -> None:
+def test_numbers_of_sentences(make_sentence, ids, message):
     with pytest.raises(InputError, match=facts(message)):
         list(GoldCorpus([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
 
@@ -51,9 +48,7 @@ def test_numbers_of_sentences(make_sentence: Factory, ids: list[int], message: s
         ((0, 0), ((3, 3), (3, 4)), "sentence 1 (line 2) … 3 target words in the records … 4 in tgt"),
     ],
 )
-def test_words_that_do_not_fit(
-    make_sentence: Factory, link: tuple[int, int], texts: tuple[tuple[int, int], ...] | None, message: str
-) -> None:
+def test_words_that_do_not_fit(make_sentence, link, texts, message):
     """The wrong BPE mark, another text, or the other direction."""
     gold = [NO_LINKS, GoldSentence(frozenset(), frozenset({link}))]
     lengths = texts and Texts("src", np.array(texts[0]), "tgt", np.array(texts[1]))
@@ -66,7 +61,7 @@ links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=
 
 
 @given(st.lists(links, min_size=1, max_size=4), links, links)
-def test_hits_are_the_counts_of_the_score(hypotheses: list[Links], sure: Links, possible: Links) -> None:
+def test_hits_are_the_counts_of_the_score(hypotheses, sure, possible):
     gold = GoldSentence(sure, possible)
     matrix = GoldMatrix(*(_matrix(its) for its in (gold.sure, gold.possible)))
     hits = matrix.hits(np.stack([_matrix(its) for its in hypotheses]))
@@ -77,14 +72,14 @@ def test_hits_are_the_counts_of_the_score(hypotheses: list[Links], sure: Links, 
         assert aer == expected.aer
 
 
-def _matrix(its: Links) -> np.ndarray:
+def _matrix(its):
     matrix = np.zeros((4, 5), dtype=np.bool_)
     for link in its:
         matrix[link] = True
     return matrix
 
 
-def test_uncertain_words_are_confirmed_by_their_number(make_sentence: Factory) -> None:
+def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
     certain = make_sentence(0)  # three words on either side
     sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
     both = replace(make_sentence(3), status="unknown subwords on both sides")

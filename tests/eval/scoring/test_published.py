@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.sets import GoldSentence, transpose
-from alignment_eval.scoring.aer import Score, aer, count, score
+from alignment_eval.scoring.aer import aer, count, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal_warning, direction_warning
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 
@@ -24,27 +21,27 @@ FILES = [
 ]
 
 
-def fail_on_warning(message: str) -> None:
+def fail_on_warning(message):
     raise AssertionError(message)
 
 
 @pytest.fixture(scope="module")
-def gold(shared: Path) -> AlignmentFile:
+def gold(shared):
     return read_gold(shared / GOLD, ReadOptions(base="1"), warn=fail_on_warning)
 
 
 @pytest.fixture(scope="module")
-def texts(shared: Path) -> Texts:
+def texts(shared):
     return read_texts(shared / "data/gold/vilar508/test.de", shared / "data/gold/vilar508/test.en")
 
 
-def hypothesis(path: Path, texts: Texts | None = None) -> AlignmentFile:
+def hypothesis(path, texts=None):
     return read_hypothesis(path, ReadOptions(swap="reverse" in path.name), texts, fail_on_warning)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_rows_of_the_published_table(shared: Path, published, gold: AlignmentFile, aligner: str, name: str) -> None:
+def test_rows_of_the_published_table(shared, published, gold, aligner, name):
     folder = shared / "data/baselines" / aligner
     rows = published(folder)
     # a stored file that the list above forgets would go untested
@@ -59,18 +56,18 @@ def test_rows_of_the_published_table(shared: Path, published, gold: AlignmentFil
     assert abs(int(result.counts.hypothesis) - rows[name][3]) <= allowed
 
 
-def test_gold_counts(shared: Path, gold: AlignmentFile) -> None:
+def test_gold_counts(shared, gold):
     assert (len(gold), gold.file.sure, gold.file.possible - gold.file.sure) == (508, 9613, 921)
     dev = read_gold(shared / "data/gold/cmu150/dev.talp", ReadOptions(base="1"), warn=fail_on_warning).file
     # 2,843 and 1,063 stand in the file: 5 and 3 of them are duplicates, 2 pairs are both sure and possible
     assert (dev.sentences, dev.sure, dev.possible - dev.sure) == (150, 2843 - 5, 1063 - 3 - 2)
 
 
-def percent(result: Score) -> float:
+def percent(result):
     return round(100 * result.aer, 1)
 
 
-def test_figures_of_wrong_readings(shared: Path, gold: AlignmentFile) -> None:
+def test_figures_of_wrong_readings(shared, gold):
     giza, truth = list(hypothesis(shared / GIZA).each_links()), list(gold)
     right = score(giza, truth)
     assert percent(right) == 21.0
@@ -82,7 +79,7 @@ def test_figures_of_wrong_readings(shared: Path, gold: AlignmentFile) -> None:
     assert round(100 * float(aer(right.per_sentence).mean()), 1) == 19.7
 
 
-def test_base_of_the_gold_is_detected(shared: Path, texts: Texts) -> None:
+def test_base_of_the_gold_is_detected(shared, texts):
     for given, reason in ((None, "sentences use index 1"), (texts, "equals its sentence's length")):
         warnings: list[str] = []
         assert read_gold(shared / GOLD, None, given, warnings.append).base == 1
@@ -92,13 +89,13 @@ def test_base_of_the_gold_is_detected(shared: Path, texts: Texts) -> None:
         read_gold(shared / GOLD, ReadOptions(base="0"))
 
 
-def test_gold_read_in_the_wrong_direction(shared: Path, texts: Texts) -> None:
+def test_gold_read_in_the_wrong_direction(shared, texts):
     with pytest.raises(InputError, match=r"1456 of 10534 links .*exchanged.* give --gold-swap"):
         read_gold(shared / GOLD, ReadOptions(base="1"), texts.exchanged)
 
 
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
-def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: AlignmentFile, texts: Texts, aligner: str) -> None:
+def test_hypothesis_read_in_the_wrong_direction(shared, gold, texts, aligner):
     path = shared / f"data/baselines/{aligner}/test.deen.reverse.talp"
     with pytest.raises(InputError, match=r"exchanged.* convert --from-swap"):
         read_hypothesis(path, None, texts)
@@ -107,7 +104,7 @@ def test_hypothesis_read_in_the_wrong_direction(shared: Path, gold: AlignmentFil
     assert "if you exchange the hypothesis" in (diagonal_warning(wrong, gold) or "")
 
 
-def test_no_stored_file_raises_a_false_alarm(shared: Path, gold: AlignmentFile, texts: Texts) -> None:
+def test_no_stored_file_raises_a_false_alarm(shared, gold, texts):
     paths = sorted((shared / "data/baselines").glob("*/*.talp"))
     assert len(paths) == 14
     for path in paths:
@@ -130,7 +127,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_moved_lines(shared: Path, gold: AlignmentFile, tmp_path: Path, fault: str) -> None:
+def test_moved_lines(shared, gold, tmp_path, fault):
     damage, advice, line = FAULTS[fault]
     for path in sorted((shared / "data/baselines").glob("*/*.talp"))[::5]:
         damaged = tmp_path / path.name
@@ -142,7 +139,7 @@ def test_moved_lines(shared: Path, gold: AlignmentFile, tmp_path: Path, fault: s
         assert abs(int(change.split("about line ")[1].split()[0]) - line) <= 1, path
 
 
-def test_several_faults_at_once(shared: Path, tmp_path: Path) -> None:
+def test_several_faults_at_once(shared, tmp_path):
     gold = read_gold(shared / GOLD, ReadOptions(base="0-unused"))
     (tmp_path / "h").write_text((shared / GIZA).read_text() + "\n")
     explanation = diagnose(read_hypothesis(tmp_path / "h", ReadOptions(swap=True)), gold).explanation
@@ -154,7 +151,7 @@ def test_several_faults_at_once(shared: Path, tmp_path: Path) -> None:
     assert round(100 * explanation.aer, 1) == 21.0
 
 
-def test_interval_and_comparison(shared: Path, gold: AlignmentFile) -> None:
+def test_interval_and_comparison(shared, gold):
     """A sentence bootstrap of this gold gives about 1.2 points either way; GIZA++ and fast_align differ by far more."""
     giza, fast_align = (
         count(hypothesis(shared / f"data/baselines/{name}/{FILES[0]}").each_links(), gold)

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from alignment_eval.errors import InputError, UsageError
@@ -17,17 +15,15 @@ from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence, group_size
 from tests.facts import facts
 
-Table = NDArray[np.int64]
-
 #: (|A|, |S|, |A∩S|, |A∩P|) of a sentence, and of another system's output for it
 SENTENCE = st.tuples(*(st.integers(0, 6) for _ in range(7)))
 
 
-def corpus(rows: list[tuple[int, ...]]) -> tuple[Counts, Counts]:
+def corpus(rows):
     """Possible counts of two systems from any numbers: |A∩S| ≤ |S|, |A∩S| ≤ |A∩P| ≤ |A|."""
     columns = np.array(rows, dtype=np.int64).reshape(len(rows), 7).T
     sure = columns[0]
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         Counts(hit + more + wrong, sure, hit, hit + more)
         for hit, more, wrong in ((np.minimum(columns[k], sure), columns[k + 1], columns[k + 2]) for k in (1, 4))
     )
@@ -37,7 +33,7 @@ CORPORA = st.lists(SENTENCE, min_size=1, max_size=12).map(corpus)
 FEW = Resampling(200, 3)
 
 
-def synthetic(sentences: int, seed: int = 0, better: float = 0.05) -> tuple[Counts, Counts]:
+def synthetic(sentences, seed=0, better=0.05):
     """Two systems of which the second finds more of the sure links."""
     rng = np.random.default_rng(seed)
     sure = rng.integers(1, 30, sentences)
@@ -49,21 +45,21 @@ def synthetic(sentences: int, seed: int = 0, better: float = 0.05) -> tuple[Coun
     return systems[0], systems[1]
 
 
-def table(counts: Counts) -> Table:
+def table(counts):
     return np.stack(counts.arrays())
 
 
-def statistic(name: str) -> Callable[..., NDArray[np.float64]]:
+def statistic(name):
     """The metric of corpora of the sentences given by their counts, for scipy: four arrays [..., sentences]."""
 
-    def value(*arrays: Table, axis: int = -1) -> NDArray[np.float64]:
+    def value(*arrays, axis=-1):
         return METRICS[name](Counts(*(array.sum(axis=axis) for array in arrays)))
 
     return value
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_intervals_are_those_of_scipy(name: str) -> None:
+def test_intervals_are_those_of_scipy(name):
     counts, _ = synthetic(120)
     ours = confidence(counts, Resampling(2000, 11))[name]
     # scipy draws the same sentences from the same generator
@@ -82,11 +78,11 @@ def test_intervals_are_those_of_scipy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_interval_of_the_difference_is_that_of_scipy(name: str) -> None:
+def test_interval_of_the_difference_is_that_of_scipy(name):
     first, second = synthetic(120)
     ours = compare(first, [second], Resampling(2000, 5))[0][name].interval
 
-    def delta(*arrays: Table, axis: int = -1) -> NDArray[np.float64]:
+    def delta(*arrays, axis=-1):
         return statistic(name)(*arrays[4:], axis=axis) - statistic(name)(*arrays[:4], axis=axis)
 
     theirs = stats.bootstrap(
@@ -103,12 +99,12 @@ def test_interval_of_the_difference_is_that_of_scipy(name: str) -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
-def oracle_compare(name: str, first: Counts, second: Counts, options: Resampling) -> tuple[float, float]:
+def oracle_compare(name, first, second, options):
     """Both p-values, sentence by sentence and resample by resample, from the same draws."""
     a, b = table(first).T, table(second).T
     size = len(a)
 
-    def delta(rows_a: Table, rows_b: Table) -> float:
+    def delta(rows_a, rows_b):
         values = [float(METRICS[name](Counts(*rows.sum(axis=0)))) for rows in (rows_a, rows_b)]
         return values[1] - values[0]
 
@@ -126,7 +122,7 @@ def oracle_compare(name: str, first: Counts, second: Counts, options: Resampling
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_p_values_are_those_of_a_slow_computation(name: str) -> None:
+def test_p_values_are_those_of_a_slow_computation(name):
     first, second = synthetic(15, seed=4, better=0.03)
     result = compare(first, [second], FEW)[0][name]
     assert (result.p_bootstrap, result.p_randomisation) == oracle_compare(name, first, second, FEW)
@@ -134,7 +130,7 @@ def test_p_values_are_those_of_a_slow_computation(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("seed", range(4))
-def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> None:
+def test_randomisation_approaches_exact_enumeration(name, seed):
     first, second = synthetic(9, seed)
     a, b = table(first), table(second)
     delta = [
@@ -149,7 +145,7 @@ def test_randomisation_approaches_exact_enumeration(name: str, seed: int) -> Non
 
 @given(CORPORA)
 @settings(deadline=None)
-def test_a_system_does_not_differ_from_itself(pair: tuple[Counts, Counts]) -> None:
+def test_a_system_does_not_differ_from_itself(pair):
     counts = pair[0]
     for result in compare(counts, [counts], FEW)[0].values():
         if result.baseline is None:
@@ -161,7 +157,7 @@ def test_a_system_does_not_differ_from_itself(pair: tuple[Counts, Counts]) -> No
 
 @given(CORPORA)
 @settings(deadline=None)
-def test_exchanging_the_systems_turns_the_sign(pair: tuple[Counts, Counts]) -> None:
+def test_exchanging_the_systems_turns_the_sign(pair):
     first, second = pair
     there, back = compare(first, [second], FEW)[0], compare(second, [first], FEW)[0]
     for name, result in there.items():
@@ -175,27 +171,27 @@ def test_exchanging_the_systems_turns_the_sign(pair: tuple[Counts, Counts]) -> N
             assert result.interval.high == pytest.approx(-other.interval.low, abs=1e-12)
 
 
-def test_tests_hold_their_level() -> None:
+def test_tests_hold_their_level():
     """Of 300 pairs of equally good systems about 5 % have p ≤ 0.05 (binomial: 3 to 29 with probability 0.9998)."""
     small = [compare(first, [second], FEW)[0]["aer"] for first, second in (synthetic(60, s, 0) for s in range(300))]
     for name in ("p_bootstrap", "p_randomisation"):
         assert 3 <= sum(getattr(result, name) <= 0.05 for result in small) <= 29
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides():
     first, second = synthetic(50)
     assert confidence(first, FEW) == confidence(first, FEW) != confidence(first, Resampling(200, 4))
     assert compare(first, [second], FEW) == compare(first, [second], FEW) != compare(first, [second], Resampling(200))
 
 
-def test_other_systems_change_nothing() -> None:
+def test_other_systems_change_nothing():
     first, second = synthetic(50)
     third = synthetic(50, better=0.1)[1]
     both = compare(first, [second, third], FEW)
     assert both == [compare(first, [second], FEW)[0], compare(first, [third], FEW)[0]]
 
 
-def test_undefined_in_some_resample() -> None:
+def test_undefined_in_some_resample():
     """One of three sentences has hypothesis links: 8 of 27 resamples have none."""
     zero = np.zeros(3, dtype=np.int64)
     some = Counts(np.array([2, 0, 0]), np.array([2, 2, 2]), np.array([1, 0, 0]), np.array([1, 0, 0]))
@@ -212,7 +208,7 @@ def test_undefined_in_some_resample() -> None:
     assert (same.delta, same.interval, same.p_bootstrap) == (0, None, 1)
 
 
-def test_ties_that_rounding_parts() -> None:
+def test_ties_that_rounding_parts():
     """A draw that gives the same difference by other sums is as extreme as what was observed."""
     # differences of the systems: +1, +1, -1 in three equal sentences; |delta| is 1/30, or 3/30 in 2 of 8 exchanges
     sure, first = np.full(3, 10), np.array([4, 4, 5])
@@ -226,12 +222,12 @@ def test_ties_that_rounding_parts() -> None:
 
 
 @pytest.mark.parametrize(("resamples", "seed"), [(99, 0), (200, -1)])
-def test_refused_options(resamples: int, seed: int) -> None:
+def test_refused_options(resamples, seed):
     with pytest.raises(UsageError, match=r"resamples: .* 100 or more|seed -1: .*0 or more"):
         Resampling(resamples, seed)
 
 
-def test_refused_counts() -> None:
+def test_refused_counts():
     first, second = synthetic(5)
     with pytest.raises(InputError, match=facts("different sure links … against the same gold")):
         compare(first, [Counts(second.hypothesis, second.sure + 1, *second.arrays()[2:])], FEW)
@@ -241,7 +237,7 @@ def test_refused_counts() -> None:
         confidence(synthetic(0)[0], FEW)
 
 
-def test_a_large_corpus_is_drawn_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_corpus_is_drawn_in_groups(monkeypatch):
     """As if each group of consecutive sentences were one sentence, the last group with those that are left."""
     baseline, system = synthetic(1001)
     groups = [

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,16 +11,15 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.sweep import COLUMNS, configurations, sweep
 from tests.facts import facts
 
-Factory = Callable[..., SentenceMaps]
 ALL = (["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
 
 
-def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+def corpus(make_sentence):
     """Sentences out of order, one skipped, one without a word; layers 1 and 4."""
     sentences = [
         make_sentence(3, source="<de> a@@ b@@ c d e@@ f </s>", target="x@@ y z . </s>"),
@@ -33,7 +31,7 @@ def corpus(make_sentence: Factory) -> list[SentenceMaps]:
     return [replace(s, layers=(1, 4)) for s in sentences]
 
 
-def random_gold(sentences: list[SentenceMaps], seed: int = 0) -> list[GoldSentence]:
+def random_gold(sentences, seed=0):
     rng = np.random.default_rng(seed)
     gold = {}
     for s in sentences:
@@ -47,7 +45,7 @@ def random_gold(sentences: list[SentenceMaps], seed: int = 0) -> list[GoldSenten
 
 
 @pytest.mark.parametrize("final", [False, True])
-def test_every_row_is_extract_and_score(make_sentence: Factory, final: bool) -> None:
+def test_every_row_is_extract_and_score(make_sentence, final):
     sentences = corpus(make_sentence)
     gold = random_gold(sentences)
     result = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
@@ -69,7 +67,7 @@ def test_every_row_is_extract_and_score(make_sentence: Factory, final: bool) -> 
         assert [row.links, row.sure, row.links_sure, row.links_possible] == counts
 
 
-def test_configurations_of_every_null() -> None:
+def test_configurations_of_every_null():
     made = [(o.kind, o.setting, o.rule, o.null) for o in configurations(["attn_w"], ["awi"], ALL[2])]
     assert made == [
         ("attn_w", "awi", "kobayashi2020", "allow"),
@@ -80,7 +78,7 @@ def test_configurations_of_every_null() -> None:
         configurations(["attn_w"], ["awi"], ["x"])
 
 
-def test_a_head_without_links_has_no_precision(make_side: Callable[..., SentenceSide]) -> None:
+def test_a_head_without_links_has_no_precision(make_side):
     weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
     s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
     gold = [GoldSentence(frozenset({(0, 0)}))]

@@ -19,7 +19,7 @@ PROGRAMS = Path(sys.executable).parent
 LANGUAGES = ("--source-lang", "de", "--target-lang", "en")
 
 
-def run(script: str, *args: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(script, *args, **environment):
     """Run a shell script, or a script of Python in this process."""
     words = [str(SCRIPTS / script), *map(str, args)]
     if script.endswith(".py"):
@@ -40,5 +40,5 @@ def run(script: str, *args: object, **environment: str) -> subprocess.CompletedP
     )
 
 
-def names(directory: Path) -> list[str]:
+def names(directory):
     return sorted(p.name for p in directory.iterdir()) if directory.exists() else []

@@ -24,14 +24,14 @@ def texts(tmp_path):
     return tmp_path
 
 
-def bpe(texts: Path, *options: object, test: str = "", **environment: str):
+def bpe(texts, *options, test="", **environment):
     inputs = ("--train", texts / "train", "--valid", texts / "valid", "--test", test or texts / "test")
     out = texts / "out" / "bpe"
     done = run("prepare_bpe.sh", *inputs, *LANGUAGES, "--merges", 8, "--out", out, *options, **environment)
     return done, out
 
 
-def token_counts(binarised: Path, split: str, language: str) -> list[int]:
+def token_counts(binarised, split, language):
     """Tokens of each sentence of a binarised text, </s> included, as fairseq reads it."""
     from fairseq.data import Dictionary, data_utils
 
@@ -41,7 +41,7 @@ def token_counts(binarised: Path, split: str, language: str) -> list[int]:
     return [len(dataset[i]) for i in range(len(dataset))]
 
 
-def check_split(out: Path, split: str, prefix: Path) -> None:
+def check_split(out, split, prefix):
     """Pieces spell the text's words, line by line, and the binarised text has as many tokens."""
     for language in ("de", "en"):
         pieces = (out / "bpe" / f"{split}.{language}").read_text(encoding="utf-8").splitlines()

@@ -19,7 +19,7 @@ from tests.integration.scripts.preparing import LANGUAGES, SCRIPTS, names, run
 def corpus(tmp_path):
     """Writes a corpus from bytes, prepares it, and returns the process and the paths of the outputs."""
 
-    def prepare(source: bytes, target: bytes, *options: object):
+    def prepare(source, target, *options):
         (tmp_path / "raw.s").write_bytes(source)
         (tmp_path / "raw.t").write_bytes(target)
         files = ("--source", tmp_path / "raw.s", "--target", tmp_path / "raw.t")

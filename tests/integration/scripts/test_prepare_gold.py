@@ -12,7 +12,7 @@ from tests.integration.scripts.preparing import LANGUAGES, names, run
 def gold(tmp_path):
     """Writes a gold set from bytes, prepares it, and returns the process and the output directory."""
 
-    def prepare(source: bytes, target: bytes, alignment: bytes, *options: object):
+    def prepare(source, target, alignment, *options):
         for name, content in (("raw.s", source), ("raw.t", target), ("raw.talp", alignment)):
             (tmp_path / name).write_bytes(content)
         files = ("--source", tmp_path / "raw.s", "--target", tmp_path / "raw.t", "--alignment", tmp_path / "raw.talp")

@@ -111,8 +111,7 @@ def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, ca
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
     from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
-    from fairseq_norm_plugin.capture.attention import norm_attentions
-    from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+    from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 
     path = monitored("mixing", "--aer-mixing", "attn_w,attnres_n,attnresln_n")
     found = logged("test")[-1]

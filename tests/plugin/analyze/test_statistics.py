@@ -13,8 +13,7 @@ from scipy import stats
 
 from fairseq_norm_plugin.analyze import statistics as analysis
 from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, BlockStatistics, TokenTypes, spearman
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms

@@ -7,8 +7,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import NormAttention, norm_attentions, swap_attention
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, NormAttention, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
 

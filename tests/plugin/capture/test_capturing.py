@@ -6,9 +6,15 @@ import time
 import pytest
 import torch
 
-from fairseq_norm_plugin.capture import capturing as module
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, PassEnd, capturing, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture import attention as module
+from fairseq_norm_plugin.capture.attention import (
+    MapCapture,
+    PassEnd,
+    capturing,
+    norm_attentions,
+    one_thread,
+    teacher_forcing,
+)
 from tests.facts import facts
 
 

@@ -8,8 +8,7 @@ import torch
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import KINDS, QUANTITIES
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import (
     BatchMaps,

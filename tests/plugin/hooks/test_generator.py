@@ -11,7 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.capturing import one_thread
+from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.printing import PrintedMap

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.capturing import MapCapture, capturing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.convert.weights import Weights, read_weights
+from fairseq_norm_plugin.convert.files import Weights, read_weights
 from tests.facts import facts
 
 safetensors = pytest.importorskip("safetensors.torch")

@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 
 from alignment_eval.errors import UsageError
 from fairseq_norm_plugin.hooks.options import NormConfig
-from fairseq_norm_plugin.hooks.tasks.norm_mixin import NormMixin
+from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from tests.facts import facts
 
 
