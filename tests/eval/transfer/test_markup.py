@@ -161,6 +161,7 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param(
             "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 1-1 2-4 3-2 4-3", None, id="full stops"
         ),
+        pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
