@@ -159,8 +159,9 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
         pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
         pytest.param(
-            "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 1-1 2-4 3-2 4-3", None, id="full stops"
+            "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 2-1 1-3 4-3", None, id="full stops"
         ),
+        pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
