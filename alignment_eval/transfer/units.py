@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -119,11 +120,11 @@ def cut_both_sides(
         target: the target text.
         target_words: its words, by character.
     """
+    ordered = sorted(tags)
     cut_words = {  # text, length, place of the tag in it
         (unit.text, unit.end - unit.start, tag - unit.start)
         for unit in cut_units(source, source_words)
-        for tag in tags
-        if unit.start < tag < unit.end
+        for tag in ordered[bisect_right(ordered, unit.start) : bisect_left(ordered, unit.end)]
     }
     cuts: list[int] = []
     for unit in cut_units(target, target_words) if cut_words else ():
