@@ -16,17 +16,17 @@ from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import add_output
 from alignment_eval.options.method import (
     MAX_NORM,
-    add_lexicon_arguments,
     add_map_arguments,
     add_reverse_heads,
-    check_lexicon_arguments,
-    given_lexicon,
+    add_word_table_arguments,
+    check_word_table_arguments,
     given_passes,
-    lexicon_fields,
+    given_word_table,
     on_count,
     stated_method,
     states_maps,
-    with_lexicon_options,
+    with_word_table_options,
+    word_table_fields,
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "their word maps",
     )
     add_reverse_heads(group)
-    add_lexicon_arguments(parser, "0 where maps are named, else that of the profile")
+    add_word_table_arguments(parser, "0 where maps are named, else that of the profile")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
     check_usage(args)
     check_new(args.output, args.overwrite)
-    lexicon = given_lexicon(args)
+    word_table = given_word_table(args)
     both = None if args.join is None else BidirectionalOptions(args.join)
     stated = stated_method(args, both, given_passes(args) or 0) if states_maps(args) else None
     records = Records(args.records)
@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> None:
         stated = stated_method(args, both, given_passes(args) or 0, layer)
     if stated is None:
         runs = [records] if reverse is None else [records, reverse]
-        overrides = Overrides(args.rule, args.lexicon, both, args.final_punctuation, args.lexicon_file)
+        overrides = Overrides(args.rule, args.word_table, both, args.final_punctuation, args.word_table_file)
         chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
     else:
         chosen = by_options(stated)
-    method = with_lexicon_options(chosen.method, args)
+    method = with_word_table_options(chosen.method, args)
     if chosen.profile is not None:
         print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
         records=records.info.signature_hash,
         **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
         **method.fields(),
-        **lexicon_fields(args),
+        **word_table_fields(args),
         **({"layer_by": MAX_NORM} if args.heads == MAX_NORM else {}),
         **({} if args.level == "word" else {"level": args.level}),
         **chosen.fields,
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
         pairs = with_words(pairs, words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for pair in align_corpus(shown, method, lexicon, on_count(args, described)):
+    for pair in align_corpus(shown, method, word_table, on_count(args, described)):
         lines[pair.id] = links_line(pair.links, args.confidences)
         if pair.links is None:
             skipped[pair.id] = pair.status
@@ -139,6 +139,6 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--join without --reverse: expected the records of the other direction too")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
-    check_lexicon_arguments(args, args.overwrite)
-    if args.level == "token" and (args.save_lexicon or args.lexicon_file):
-        raise UsageError("--level token with a lexicon file: that is of words: expected --level word")
+    check_word_table_arguments(args, args.overwrite)
+    if args.level == "token" and (args.save_word_table or args.word_table_file):
+        raise UsageError("--level token with a word table file: that is of words: expected --level word")

@@ -1,8 +1,8 @@
 """From word maps to word alignments, shared by recorded maps, raw text and the Python interface.
 
 A sentence pair enters as the word map of one direction, or as those of both (:func:`read_word_map`).  Both become one
-map, a lexicon may reweight it, and a rule makes links of it (:func:`align_pair`).  Only one pair is in memory at a
-time; while a lexicon is counted, also the word maps of the pairs that it is counted on.
+map, a word table may reweight it, and a rule makes links of it (:func:`align_pair`).  Only one pair is in memory at a
+time; while a word table is counted, also the word maps of the pairs that it is counted on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map
-from alignment_eval.extraction.lexicon import SAMPLE, Lexicon, check_match, count_lexicon
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.word_table import SAMPLE, WordTable, check_match, count_word_table
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 
@@ -53,16 +53,16 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap
     return pair_map(sentence, options) if sentence.ok else PairMap(replace(sentence, arrays={}), None)
 
 
-def align_pair(pair: DirectedPair, method: AlignmentMethod, lexicon: Lexicon | None = None) -> AlignedPair:
+def align_pair(pair: DirectedPair, method: AlignmentMethod, word_table: WordTable | None = None) -> AlignedPair:
     """Align one sentence pair.
 
     Raises:
         InputError: the directions differ in the number of words.
     """
     whole = one_map(pair, method)
-    if lexicon is not None and whole.scores is not None:
+    if word_table is not None and whole.scores is not None:
         shares = whole.shares[:, :-1]
-        whole = _reweighted(whole, lexicon.reweight(words_of(whole.sentence), shares, method.lexicon_exponent))
+        whole = _reweighted(whole, word_table.reweight(words_of(whole.sentence), shares, method.word_table_exponent))
     return _aligned(whole, pair, method)
 
 
@@ -147,44 +147,44 @@ def _aligned(whole: PairMap, pair: DirectedPair, method: AlignmentMethod) -> Ali
 class CorpusAligner:
     """Aligns the sentence pairs of a corpus in the order in which they arrive.
 
-    If ``method`` counts a lexicon, it is counted on the first ``lexicon_pairs`` pairs that arrive.  These must be the
-    first of the corpus, in any order, and are held back until then.  The pairs after them are reweighted by that
-    lexicon.
+    If ``method`` counts a word table, it is counted on the first ``word_table_pairs`` pairs that arrive.  These must be
+    the first of the corpus, in any order, and are held back until then.  The pairs after them are reweighted by that
+    word table.
 
     Args:
         method: how links are made.
-        lexicon: a lexicon that reweights all pairs; then none is counted.
-        on_count: called with the counted lexicon before the first alignment.
-        check: check that ``lexicon`` matches the text of the first pairs, which are held back for that.
+        word_table: a word table that reweights all pairs; then none is counted.
+        on_count: called with the counted word table before the first alignment.
+        check: check that ``word_table`` matches the text of the first pairs, which are held back for that.
 
     Raises:
-        UsageError: a lexicon is given, but ``method`` does not read word maps.
+        UsageError: a word table is given, but ``method`` does not read word maps.
     """
 
     def __init__(
         self,
         method: AlignmentMethod,
-        lexicon: Lexicon | None = None,
-        on_count: Callable[[Lexicon], object] = lambda _: None,
+        word_table: WordTable | None = None,
+        on_count: Callable[[WordTable], object] = lambda _: None,
         check: bool = True,
     ) -> None:
-        if lexicon is not None:
-            method.check_lexicon()
+        if word_table is not None:
+            method.check_word_table()
         self._method = method
-        self._lexicon = lexicon
+        self._word_table = word_table
         self._on_count = on_count
-        counted = method.lexicon_pairs if method.lexicon_passes else 0
-        self._wanted = counted if lexicon is None else SAMPLE * check
+        counted = method.word_table_pairs if method.word_table_passes else 0
+        self._wanted = counted if word_table is None else SAMPLE * check
         self._held: list[DirectedPair] = []
 
     def add(self, pair: DirectedPair) -> Sequence[AlignedPair]:
         """Take one pair; returns the pairs that are aligned by now.
 
         Raises:
-            InputError: as :func:`align_pair`, or the lexicon does not match the text.
+            InputError: as :func:`align_pair`, or the word table does not match the text.
         """
         if not self._wanted:
-            return [align_pair(pair, self._method, self._lexicon)]
+            return [align_pair(pair, self._method, self._word_table)]
         self._held.append(pair)
         return self.finish() if len(self._held) == self._wanted else ()
 
@@ -193,23 +193,25 @@ class CorpusAligner:
         if not self._wanted:
             return []
         pairs, self._held, self._wanted = self._held, [], 0
-        if self._lexicon is None:
+        if self._word_table is None:
             return self._counted(pairs)
-        check_match(self._lexicon, (words_of(forward.sentence) for forward, _ in pairs if forward.scores is not None))
-        return [align_pair(pair, self._method, self._lexicon) for pair in pairs]
+        check_match(
+            self._word_table, (words_of(forward.sentence) for forward, _ in pairs if forward.scores is not None)
+        )
+        return [align_pair(pair, self._method, self._word_table) for pair in pairs]
 
     def _counted(self, pairs: Sequence[DirectedPair]) -> list[AlignedPair]:
-        """Count the lexicon on pairs, and align them by their maps as counting has reweighted them."""
+        """Count the word table on pairs, and align them by their maps as counting has reweighted them."""
         method = self._method
         whole = [one_map(pair, method) for pair in pairs]
         # the last digits of a sum depend on the order, so pairs are summed in the order of the corpus
         maps = sorted((pair for pair in whole if pair.scores is not None), key=lambda pair: pair.sentence.id)
-        self._lexicon, reweighted = count_lexicon(
+        self._word_table, reweighted = count_word_table(
             [(words_of(pair.sentence), pair.shares[:, :-1]) for pair in maps],
-            method.lexicon_passes,
-            method.lexicon_exponent,
+            method.word_table_passes,
+            method.word_table_exponent,
         )
-        self._on_count(self._lexicon)
+        self._on_count(self._word_table)
         scores = {pair.sentence.id: _reweighted(pair, new) for pair, new in zip(maps, reweighted)}
         return [_aligned(scores.get(joined.sentence.id, joined), pair, method) for joined, pair in zip(whole, pairs)]
 
@@ -217,11 +219,11 @@ class CorpusAligner:
 def align_corpus(
     pairs: Iterable[DirectedPair],
     method: AlignmentMethod,
-    lexicon: Lexicon | None = None,
-    on_count: Callable[[Lexicon], object] = lambda _: None,
+    word_table: WordTable | None = None,
+    on_count: Callable[[WordTable], object] = lambda _: None,
 ) -> Iterator[AlignedPair]:
     """Align sentence pairs; arguments and errors as for :class:`CorpusAligner`."""
-    aligner = CorpusAligner(method, lexicon, on_count)
+    aligner = CorpusAligner(method, word_table, on_count)
     for pair in pairs:
         yield from aligner.add(pair)
     yield from aligner.finish()

@@ -1,9 +1,9 @@
 """Defaults for what is read from a model; the same for every command.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last two
-layers in AWO is read, with a lexicon of the text.  Two directions are multiplied.  The final punctuation of both sides
-is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Formed models use no
-lexicon, so that a pair is aligned alone exactly as within a corpus.
+layers in AWO is read, with a word table of the text.  Two directions are multiplied.  The final punctuation of both
+sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Formed models use
+no word table, so that a pair is aligned alone exactly as within a corpus.
 
 All figures were chosen on cmu150 (docs/reproduction.md).
 """
@@ -20,11 +20,11 @@ KIND = "attn_n"
 SHARE_ALONE = 0.25
 #: The two-way share for the product of both directions: larger, because a product is sharper.
 SHARE_BOTH = 0.4
-#: What a lexicon adds to the share of one direction, by whether its maps have formed: it makes a map sharper.
-_LEXICON = {True: 0.05, False: 0.1}
-#: Passes over a lexicon: 2 were mostly best.
+#: What a word table adds to the share of one direction, by whether its maps have formed: it makes a map sharper.
+_WORD_TABLE = {True: 0.05, False: 0.1}
+#: Passes over a word_table: 2 were mostly best.
 PASSES = 2
-#: The fewest sentence pairs for a lexicon, and for a choice of maps: on fewer, the choice changes from text to text.
+#: The fewest sentence pairs for a word table, and for a choice of maps: on fewer, the choice changes from text to text.
 FEWEST_PAIRS = 30
 #: How many sentence pairs maps are chosen on: more do not change the choice.
 PAIRS = 100
@@ -32,7 +32,7 @@ PAIRS = 100
 LINKED = 0.3
 #: The alignment of a model has formed from this agreement on: formed models have 0.5 or more, others 0.31 or less.
 FORMED = 0.4
-#: Formed models whose maps agree less gained up to 4 points from a lexicon.
+#: Formed models whose maps agree less gained up to 4 points from a word table.
 WEAK = 0.52
 
 
@@ -90,15 +90,15 @@ def has_formed(maps: ExtractionOptions) -> bool:
     return len({name.setting or maps.setting for name in maps.maps}) > 1
 
 
-def one_direction(maps: ExtractionOptions, lexicon: bool, share: float = SHARE_ALONE) -> AlignmentMethod:
-    """The method for one model's maps, with a lexicon of the text or without; ``share`` is that without."""
-    if lexicon:
-        share = round(share + _LEXICON[has_formed(maps)], 2)
-    return AlignmentMethod(maps.with_rule(single_rule(share)), lexicon_passes=PASSES if lexicon else 0)
+def one_direction(maps: ExtractionOptions, word_table: bool, share: float = SHARE_ALONE) -> AlignmentMethod:
+    """The method for one model's maps, with a word table of the text or without; ``share`` is that without."""
+    if word_table:
+        share = round(share + _WORD_TABLE[has_formed(maps)], 2)
+    return AlignmentMethod(maps.with_rule(single_rule(share)), word_table_passes=PASSES if word_table else 0)
 
 
 def both_directions(
-    forward: ExtractionOptions, reverse: ExtractionOptions, lexicon: bool, share: float = SHARE_BOTH
+    forward: ExtractionOptions, reverse: ExtractionOptions, word_table: bool, share: float = SHARE_BOTH
 ) -> AlignmentMethod:
     """The method for the maps of two models: the product of both word maps."""
     rule = joined_rule(share)
@@ -106,19 +106,19 @@ def both_directions(
         forward.with_rule(rule),
         reverse.with_rule(rule),
         BidirectionalOptions(join="product"),
-        PASSES if lexicon else 0,
+        PASSES if word_table else 0,
     )
 
 
-def with_lexicon(method: AlignmentMethod) -> AlignmentMethod:
-    """The method with a lexicon, if it is one for one direction without: the default rule takes a larger share then."""
+def with_word_table(method: AlignmentMethod) -> AlignmentMethod:
+    """The method with a word table, if it is one for one direction without: its default share is then larger."""
     share = _share(method.forward)
-    if method.lexicon_passes or method.reverse is not None or share is None:
+    if method.word_table_passes or method.reverse is not None or share is None:
         return method
-    return one_direction(method.forward, lexicon=True, share=share)
+    return one_direction(method.forward, word_table=True, share=share)
 
 
-def wants_lexicon(maps: Sequence[ExtractionOptions], pairs: int | None) -> bool:
-    """Whether to count a lexicon on a text of ``pairs`` sentence pairs (None: unknown), by the maps of each model."""
+def wants_word_table(maps: Sequence[ExtractionOptions], pairs: int | None) -> bool:
+    """Whether to count a word table on a text of ``pairs`` sentence pairs (None: unknown), by each model's maps."""
     enough = pairs is not None and pairs >= FEWEST_PAIRS
     return enough and not all(map(has_formed, maps))

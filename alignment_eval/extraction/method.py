@@ -1,4 +1,4 @@
-"""How links are made of maps: which maps are read and by which rule, both directions, a lexicon."""
+"""How links are made of maps: which maps are read and by which rule, both directions, a word table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
 
-#: A lexicon is counted on this number of sentence pairs, the first of the text.
-LEXICON_PAIRS = 10_000
+#: A word table is counted on this number of sentence pairs, the first of the text.
+WORD_TABLE_PAIRS = 10_000
 #: Ways to combine two directions (:func:`alignment_eval.extraction.corpus.join_maps`).
 JOINS = ("mutual", "average", "product")
 
@@ -229,9 +229,9 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
         both: how the two directions are combined.
-        lexicon_passes: how often a lexicon that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.lexicon`); 0: no lexicon.
-        lexicon_pairs: the number of sentence pairs, the first of the text, that it is counted on.
+        word_table_passes: how often a word table that reweights word maps is counted on the text
+            (:mod:`alignment_eval.extraction.word_table`); 0: no word table.
+        word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
 
     Raises:
         UsageError: only one of ``reverse`` and ``both`` is given, or the options do not work together.
@@ -240,21 +240,23 @@ class AlignmentMethod:
     forward: ExtractionOptions
     reverse: Optional[ExtractionOptions] = None
     both: Optional[BidirectionalOptions] = None
-    lexicon_passes: int = 0
-    lexicon_pairs: int = LEXICON_PAIRS
+    word_table_passes: int = 0
+    word_table_pairs: int = WORD_TABLE_PAIRS
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
-        if self.lexicon_passes < 0:
-            raise UsageError(f"lexicon passes {self.lexicon_passes}: the number must be 1 or more, or 0 for no lexicon")
-        if self.lexicon_pairs < 1:
-            raise UsageError(f"lexicon pairs {self.lexicon_pairs}: the number must be 1 or more")
+        if self.word_table_passes < 0:
+            raise UsageError(
+                f"word table passes {self.word_table_passes}: the number must be 1 or more, or 0 for no word table"
+            )
+        if self.word_table_pairs < 1:
+            raise UsageError(f"word table pairs {self.word_table_pairs}: the number must be 1 or more")
         join = None if self.both is None else self.both.join
         if join in ("average", "product"):
             self._check_joined(join)
-        if self.lexicon_passes:
-            self.check_lexicon()
+        if self.word_table_passes:
+            self.check_word_table()
 
     def _check_joined(self, join: str) -> None:
         if rule_of(self.forward.rule).units != "words":
@@ -269,27 +271,28 @@ class AlignmentMethod:
                 "words and null; choose null 'mask'"
             )
 
-    def check_lexicon(self) -> None:
-        """Check that a lexicon, counted on this text or on another, can reweight the word maps.
+    def check_word_table(self) -> None:
+        """Check that a word table, counted on this text or on another, can reweight the word maps.
 
         Raises:
-            UsageError: the rule does not read word maps, null may win, or links are made before the lexicon applies.
+            UsageError: the rule does not read word maps, null may win, or links are made before the word table applies.
         """
         if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
-                f"a lexicon does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it reweights "
-                f"maps between words, without null; choose a rule for words and null 'mask', such as rule two-way=0.3"
+                f"a word table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
+                f"reweights maps between words, without null; choose a rule for words and null 'mask', such as "
+                f"rule two-way=0.3"
             )
         if self.both is not None and not self.both.joins_maps:
             way = "--symmetrize" if self.both.join is None else f"join {self.both.join!r}"
             raise UsageError(
-                f"a lexicon does not work with {way}, which makes links before the lexicon applies; choose join "
+                f"a word table does not work with {way}, which makes links before the word table applies; choose join "
                 f"'average' or 'product'"
             )
 
     @property
-    def lexicon_exponent(self) -> float:
-        """The power of a lexicon's association: 1 / the number of multiplied maps, so that it weighs as much as one."""
+    def word_table_exponent(self) -> float:
+        """The power of a word table's association: 1 / the number of multiplied maps; so it weighs as much as one."""
         multiplied = (len(o.maps) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
 
@@ -302,15 +305,15 @@ class AlignmentMethod:
                 value = getattr(self.reverse, name)
                 if value != getattr(self.forward, name) and (name != "combine" or self.reverse.heads):
                     fields[f"reverse_{name}"] = value
-        if self.lexicon_passes:
-            fields |= {"lexicon": self.lexicon_passes, "lexicon_pairs": self.lexicon_pairs}
+        if self.word_table_passes:
+            fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}
         return fields
 
     def to_dict(self) -> dict[str, Any]:
-        """The method for JSON, without ``lexicon_pairs``, which depends on the text; msgspec reads it."""
+        """The method for JSON, without ``word_table_pairs``, which depends on the text; msgspec reads it."""
         return {
             "forward": self.forward.to_dict(),
             "reverse": None if self.reverse is None else self.reverse.to_dict(),
             "both": None if self.both is None else asdict(self.both),
-            "lexicon_passes": self.lexicon_passes,
+            "word_table_passes": self.word_table_passes,
         }

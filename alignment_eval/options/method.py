@@ -1,4 +1,4 @@
-"""The options that say how links are made: which maps are read, by which rule, and with which lexicon."""
+"""The options that say how links are made: which maps are read, by which rule, and with which word table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.defaults import KIND, default_rule
-from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import (
-    LEXICON_PAIRS,
+    WORD_TABLE_PAIRS,
     AlignmentMethod,
     BidirectionalOptions,
     ExtractionOptions,
@@ -19,12 +18,13 @@ from alignment_eval.extraction.method import (
     MapNames,
 )
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
+from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import STANDARD, check_new, file_hash
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 from alignment_eval.options.common import add_list, positive_integer
 from alignment_eval.profiles.chosen import few_pairs_warning
-from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
+from alignment_eval.records.word_table_file import read_word_table, write_word_table
 from alignment_eval.signature import Value
 
 MAX_NORM = "max-norm"
@@ -112,7 +112,7 @@ def states_maps(args: argparse.Namespace) -> bool:
 def stated_method(
     args: argparse.Namespace, both: BidirectionalOptions | None, passes: int, max_norm: int = 0
 ) -> AlignmentMethod:
-    """The method that the options name, with ``passes`` over a lexicon.
+    """The method that the options name, with ``passes`` over a word table.
 
     ``both`` says how two directions are combined; None: there is one direction.  ``max_norm`` is the layer of
     ``--heads max-norm``.
@@ -130,99 +130,105 @@ def stated_method(
         combine=args.combine or "mean",
     )
     if both is None:
-        return AlignmentMethod(forward, lexicon_passes=passes)
+        return AlignmentMethod(forward, word_table_passes=passes)
     reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
     return AlignmentMethod(forward, reverse, both, passes)
 
 
-def add_lexicon_arguments(parser: argparse.ArgumentParser, default: str) -> None:
-    """Declare the options; ``default`` says what ``--lexicon`` is when it is not given."""
-    group = parser.add_argument_group("lexicon", "reweights word maps by how strongly their words belong together")
+def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare the options; ``default`` says what ``--word-table`` is when it is not given."""
+    group = parser.add_argument_group("word_table", "reweights word maps by how strongly their words belong together")
     group.add_argument(
-        "--lexicon",
+        "--word-table",
         type=int,
         metavar="PASSES",
-        help=f"count a lexicon on the text in PASSES passes (0: none; default: {default})",
+        help=f"count a word table on the text in PASSES passes (0: none; default: {default})",
     )
     group.add_argument(
-        "--lexicon-pairs",
+        "--word-table-pairs",
         type=positive_integer,
         metavar="N",
-        help=f"count it on the first N sentence pairs and use it for all pairs (default: {LEXICON_PAIRS})",
+        help=f"count it on the first N sentence pairs and use it for all pairs (default: {WORD_TABLE_PAIRS})",
     )
-    group.add_argument("--save-lexicon", metavar="FILE", help="write it to FILE (Parquet)")
-    group.add_argument("--lexicon-file", metavar="FILE", help="use the lexicon in FILE instead of counting one")
+    group.add_argument("--save-word-table", metavar="FILE", help="write it to FILE (Parquet)")
+    group.add_argument("--word-table-file", metavar="FILE", help="use the word table in FILE instead of counting one")
 
 
-def check_lexicon_arguments(args: argparse.Namespace, overwrite: bool) -> None:
-    """Check the options among each other; :func:`with_lexicon_options` checks them against the method.
+def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> None:
+    """Check the options among each other; :func:`with_word_table_options` checks them against the method.
 
-    ``overwrite``: ``--save-lexicon`` may replace a file.
+    ``overwrite``: ``--save-word-table`` may replace a file.
 
     Raises:
         UsageError: two contradict each other.
-        InputError: the lexicon cannot be saved there.
+        InputError: the word table cannot be saved there.
     """
-    if args.lexicon is not None and args.lexicon < 0:
-        raise UsageError(f"--lexicon {args.lexicon}: expected a number of passes, 1 or more, or 0 for no lexicon")
-    if args.lexicon_file is not None:
-        for name in ("lexicon", "lexicon_pairs", "save_lexicon"):
+    if args.word_table is not None and args.word_table < 0:
+        raise UsageError(
+            f"--word-table {args.word_table}: expected a number of passes, 1 or more, or 0 for no word table"
+        )
+    if args.word_table_file is not None:
+        for name in ("word_table", "word_table_pairs", "save_word_table"):
             if getattr(args, name):
                 raise UsageError(
-                    f"--{name.replace('_', '-')} together with --lexicon-file, which replaces counting: leave one out"
+                    f"--{name.replace('_', '-')} with --word-table-file, which replaces counting: leave one out"
                 )
-    if args.save_lexicon == STANDARD:
-        raise UsageError("--save-lexicon -: a lexicon is not text: expected the name of a file")
-    if args.save_lexicon is not None:
-        if Path(args.save_lexicon).resolve() == Path(args.output).resolve():
-            raise UsageError(f"--save-lexicon {args.save_lexicon}: is also the output file: expected another file")
-        check_new(args.save_lexicon, overwrite)
+    if args.save_word_table == STANDARD:
+        raise UsageError("--save-word-table -: a word table is not text: expected the name of a file")
+    if args.save_word_table is not None:
+        if Path(args.save_word_table).resolve() == Path(args.output).resolve():
+            raise UsageError(
+                f"--save-word-table {args.save_word_table}: is also the output file: expected another file"
+            )
+        check_new(args.save_word_table, overwrite)
 
 
 def given_passes(args: argparse.Namespace) -> int | None:
-    """Passes over a lexicon of the text, None if not given; 0 with ``--lexicon-file``."""
-    return args.lexicon if args.lexicon_file is None else 0
+    """Passes over a word table of the text, None if not given; 0 with ``--word-table-file``."""
+    return args.word_table if args.word_table_file is None else 0
 
 
-def with_lexicon_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
-    """The method, with ``--lexicon-pairs``.
-
-    Raises:
-        UsageError: ``--lexicon-file`` is given, but the method does not read word maps; or an option of a counted
-            lexicon is given, but none is counted.
-    """
-    if args.lexicon_file is not None:
-        method.check_lexicon()
-    for name in ("lexicon_pairs", "save_lexicon"):
-        if getattr(args, name) is not None and not method.lexicon_passes:
-            raise UsageError(f"--{name.replace('_', '-')}: no lexicon is counted here: expected --lexicon PASSES too")
-    return replace(method, lexicon_pairs=args.lexicon_pairs or LEXICON_PAIRS)
-
-
-def given_lexicon(args: argparse.Namespace) -> Lexicon | None:
-    """The lexicon of ``--lexicon-file``, if one is given.
+def with_word_table_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
+    """The method, with ``--word-table-pairs``.
 
     Raises:
-        InputError: the file cannot be read, or is not a lexicon.
+        UsageError: ``--word-table-file`` is given, but the method does not read word maps; or an option of a counted
+            word table is given, but none is counted.
     """
-    return None if args.lexicon_file is None else read_lexicon(args.lexicon_file)
+    if args.word_table_file is not None:
+        method.check_word_table()
+    for name in ("word_table_pairs", "save_word_table"):
+        if getattr(args, name) is not None and not method.word_table_passes:
+            raise UsageError(
+                f"--{name.replace('_', '-')}: no word table is counted here: expected --word-table PASSES too"
+            )
+    return replace(method, word_table_pairs=args.word_table_pairs or WORD_TABLE_PAIRS)
 
 
-def lexicon_fields(args: argparse.Namespace) -> dict[str, Value]:
-    """Signature fields of ``--lexicon-file``."""
-    return {} if args.lexicon_file is None else {"lexicon_file": file_hash(args.lexicon_file)}
+def given_word_table(args: argparse.Namespace) -> WordTable | None:
+    """The word table of ``--word-table-file``, if one is given.
+
+    Raises:
+        InputError: the file cannot be read, or is not a word table.
+    """
+    return None if args.word_table_file is None else read_word_table(args.word_table_file)
 
 
-def on_count(args: argparse.Namespace, signature: str) -> Callable[[Lexicon], None]:
-    """A function that warns of a lexicon of few pairs and saves it to ``--save-lexicon``.
+def word_table_fields(args: argparse.Namespace) -> dict[str, Value]:
+    """Signature fields of ``--word-table-file``."""
+    return {} if args.word_table_file is None else {"word_table_file": file_hash(args.word_table_file)}
+
+
+def on_count(args: argparse.Namespace, signature: str) -> Callable[[WordTable], None]:
+    """A function that warns of a word table of few pairs and saves it to ``--save-word-table``.
 
     ``signature`` is that of the alignments, written into the file.
     """
 
-    def counted(lexicon: Lexicon) -> None:
-        if warning := few_pairs_warning(lexicon.pairs):
+    def counted(word_table: WordTable) -> None:
+        if warning := few_pairs_warning(word_table.pairs):
             warn_on_stderr(warning)
-        if args.save_lexicon is not None:
-            write_lexicon(args.save_lexicon, lexicon, signature)
+        if args.save_word_table is not None:
+            write_word_table(args.save_word_table, word_table, signature)
 
     return counted

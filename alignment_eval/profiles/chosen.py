@@ -13,7 +13,7 @@ from alignment_eval.extraction.defaults import (
     WEAK,
     both_directions,
     joined,
-    with_lexicon,
+    with_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.maps.sentence import PairWords
@@ -31,32 +31,32 @@ class Overrides:
 
     Attributes:
         rule: an extraction rule.
-        lexicon_passes: passes over a lexicon, 0 for none.
+        word_table_passes: passes over a word table, 0 for none.
         both: how two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only.
-        lexicon_file: the file of a lexicon that is used; the text's own is then not counted.
+        word_table_file: the file of a word table that is used; the text's own is then not counted.
 
     Raises:
-        UsageError: the passes are negative, or a lexicon is to be counted beside the one of a file.
+        UsageError: the passes are negative, or a word table is to be counted beside the one of a file.
     """
 
     rule: str | None = None
-    lexicon_passes: int | None = None
+    word_table_passes: int | None = None
     both: BidirectionalOptions | None = None
     final_punctuation: bool | None = None
-    lexicon_file: str | None = None
+    word_table_file: str | None = None
 
     def __post_init__(self) -> None:
-        passes = self.lexicon_passes
+        passes = self.word_table_passes
         if passes is not None and passes < 0:
-            raise UsageError(f"lexicon {passes}: expected a number of passes, 1 or more, or 0 for no lexicon")
-        if self.lexicon_file is not None:
+            raise UsageError(f"word table {passes}: expected a number of passes, 1 or more, or 0 for no word table")
+        if self.word_table_file is not None:
             if passes:
                 raise UsageError(
-                    f"lexicon {passes} together with lexicon file {self.lexicon_file}: no lexicon is counted then; "
+                    f"word table {passes} with word table file {self.word_table_file}: no word table is counted then; "
                     f"give one of the two"
                 )
-            object.__setattr__(self, "lexicon_passes", 0)
+            object.__setattr__(self, "word_table_passes", 0)
 
 
 #: Nothing is stated.
@@ -142,7 +142,7 @@ def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
     common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
     if common and (forward.estimated or reverse.estimated):
         maps = forward.profile.streamed.forward, reverse.profile.streamed.forward
-        share = rounded(estimated_share(common, both_directions(*maps, lexicon=False)))
+        share = rounded(estimated_share(common, both_directions(*maps, word_table=False)))
     return [together(profile, other, share) for profile, other in (profiles, profiles[::-1])]
 
 
@@ -157,8 +157,8 @@ def chosen_method(
     Raises:
         UsageError: the stated options contradict each other.
     """
-    given = overrides.lexicon_passes
-    wanted = bool(given or overrides.lexicon_file)
+    given = overrides.word_table_passes
+    wanted = bool(given or overrides.word_table_file)
     counted = pairs if given is None else (FEWEST_PAIRS if wanted else None)
     forward, *rest = profiles
     if rest and overrides.both is not None and overrides.both.join != "product":
@@ -167,7 +167,7 @@ def chosen_method(
         method = AlignmentMethod(each[0], each[1], overrides.both)
     else:
         method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
-    method = _overridden(with_lexicon(method) if wanted else method, overrides)
+    method = _overridden(with_word_table(method) if wanted else method, overrides)
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
@@ -175,14 +175,14 @@ def chosen_method(
     if method.reverse is not None and method.reverse.maps != method.forward.maps:
         read.append(f"and, in the other direction, {described(method.reverse)}")
     reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(names))}"
-    remarks = [_remark(profile) for profile in profiles] + [_lexicon(method, pairs, overrides, forward)]
+    remarks = [_remark(profile) for profile in profiles] + [_word_table(method, pairs, overrides, forward)]
     return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields, forward)
 
 
 def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
-    both, passes = overrides.both or method.both, overrides.lexicon_passes
+    both, passes = overrides.both or method.both, overrides.word_table_passes
     if passes is None:
-        passes = method.lexicon_passes if both is None or both.joins_maps else 0
+        passes = method.word_table_passes if both is None or both.joins_maps else 0
     each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
     if overrides.rule is not None:
         each = [options.with_rule(overrides.rule) for options in each]
@@ -202,18 +202,18 @@ def _remark(profile: Profile) -> str:
     return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
 
 
-def _lexicon(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
-    """What a reader should know of the lexicon; empty if there is none and none is missed."""
-    if overrides.lexicon_file is not None:
-        return f"lexicon: {overrides.lexicon_file}"
-    if method.lexicon_passes:
-        return "with a lexicon of the text, so each pair depends on the others (--lexicon 0: not)"
-    if overrides.lexicon_passes is not None or method.both is not None:
+def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
+    """What a reader should know of the word table; empty if there is none and none is missed."""
+    if overrides.word_table_file is not None:
+        return f"word_table: {overrides.word_table_file}"
+    if method.word_table_passes:
+        return "with a word table of the text, so each pair depends on the others (--word-table 0: not)"
+    if overrides.word_table_passes is not None or method.both is not None:
         return ""
-    if pairs is not None and pairs < FEWEST_PAIRS and forward.alone.lexicon_passes:
-        return f"without a lexicon, which needs {FEWEST_PAIRS} pairs, not {pairs}"
+    if pairs is not None and pairs < FEWEST_PAIRS and forward.alone.word_table_passes:
+        return f"without a word table, which needs {FEWEST_PAIRS} pairs, not {pairs}"
     weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < WEAK
-    return "these maps agree little: --lexicon 2 may help" if weak else ""
+    return "these maps agree little: --word-table 2 may help" if weak else ""
 
 
 def described(options: ExtractionOptions) -> str:
@@ -235,8 +235,8 @@ def description(profile: Profile) -> str:
     else:
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
     rules = f"rule {_rule(profile.streamed, SHARE_ALONE)}"
-    if profile.alone.lexicon_passes:
-        rules += f", with a lexicon {profile.alone.forward.rule}"
+    if profile.alone.word_table_passes:
+        rules += f", with a word table {profile.alone.forward.rule}"
     if profile.both is not None:
         rules += f", both models {_rule(profile.both, SHARE_BOTH)}"
     return f"{maps}, {chosen}; {rules}"
@@ -258,12 +258,12 @@ def _rule(method: AlignmentMethod, default: float) -> str:
 
 
 def few_pairs_warning(pairs: int) -> str | None:
-    """What to warn of if a lexicon was counted on ``pairs`` sentence pairs; None: they are enough."""
+    """What to warn of if a word table was counted on ``pairs`` sentence pairs; None: they are enough."""
     if pairs >= FEWEST_PAIRS:
         return None
     return (
-        f"the lexicon was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-lexicon, and give it with --lexicon-file (lexicon_file in Python)"
+        f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
+        f"text with norm-align --save-word-table, and give it with --word-table-file (word_table_file in Python)"
     )
 
 

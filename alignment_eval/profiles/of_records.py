@@ -39,7 +39,7 @@ def method_of_records(
     """The method by the profiles of runs, where no maps are named.
 
     ``named`` is a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
-    With ``pair_by_pair`` no lexicon is counted unless it is stated.
+    With ``pair_by_pair`` no word table is counted unless it is stated.
 
     Raises:
         UsageError: what is stated does not go together; a profile of one direction is named for two; or the maps to
@@ -106,8 +106,8 @@ def directed_pairs(
 ) -> Iterator[tuple[PairMap, PairMap | None]]:
     """What the maps of one run or of two say of each sentence pair.
 
-    The pairs that a lexicon is counted on come first; if there are others, the records are read twice.  Otherwise the
-    order is that of the first run.
+    The pairs that a word table is counted on come first; if there are others, the records are read twice.  Otherwise
+    the order is that of the first run.
 
     Raises:
         InputError: see :func:`best_of_each` and :func:`read_word_map`; those of the second run name it.
@@ -120,7 +120,7 @@ def directed_pairs(
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
-    first = method.lexicon_pairs if method.lexicon_passes else records.info.size
+    first = method.word_table_pairs if method.word_table_passes else records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:

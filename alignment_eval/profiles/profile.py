@@ -24,7 +24,7 @@ from alignment_eval.extraction.defaults import (
     one_direction,
     product_of,
     upper_layers,
-    wants_lexicon,
+    wants_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.files import ContentHash
@@ -77,8 +77,8 @@ class Profile:
 
     Attributes:
         model: hash of the model, as records carry it.
-        alone: the method for this model and texts of enough pairs, with a lexicon of the text or without.
-        streamed: the method for this model without a lexicon, for single pairs and while translating.
+        alone: the method for this model and texts of enough pairs, with a word table of the text or without.
+        streamed: the method for this model without a word table, for single pairs and while translating.
         reverse_model: hash of the model of the other direction that ``both`` was chosen for; None without.
         both: the method for the two models; None without.
         chosen_by: how the maps were chosen.  ``training``: the model was trained to align with them.  ``upper-layers``:
@@ -118,9 +118,9 @@ class Profile:
         """The method of two models: that chosen for the two, else the default for the maps of both."""
         if self.both is not None and self.reverse_model == reverse.model:
             few = pairs is None or pairs < FEWEST_PAIRS
-            return replace(self.both, lexicon_passes=0) if few else self.both
+            return replace(self.both, word_table_passes=0) if few else self.both
         maps = self.streamed.forward, reverse.streamed.forward
-        return both_directions(*maps, wants_lexicon(maps, pairs))
+        return both_directions(*maps, wants_word_table(maps, pairs))
 
     def of_reverse(self, model: str, name: str) -> Profile:
         """The profile of the model of the other direction, as far as this one of two knows it.
@@ -213,13 +213,13 @@ def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
 
 def by_default(maps: ExtractionOptions, share: float = SHARE_ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
     """The default methods for one model's maps: for texts of enough pairs, and for single pairs."""
-    return one_direction(maps, wants_lexicon([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
+    return one_direction(maps, wants_word_table([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
 
 
 def together(forward: Profile, reverse: Profile, share: float = SHARE_BOTH) -> Profile:
     """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
     maps = forward.streamed.forward, reverse.streamed.forward
-    both = both_directions(*maps, wants_lexicon(maps, FEWEST_PAIRS), share)
+    both = both_directions(*maps, wants_word_table(maps, FEWEST_PAIRS), share)
     return replace(forward, reverse_model=reverse.model, both=both)
 
 

@@ -188,7 +188,7 @@ class Alignments(Sequence[Alignment]):
     """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: maps, rule, profile, lexicon; empty if unknown.
+        signature: how they were made: maps, rule, profile, word table; empty if unknown.
     """
 
     def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:

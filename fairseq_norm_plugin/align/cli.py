@@ -21,10 +21,10 @@ from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, check_outputs, exit_status, positive_integer
 from alignment_eval.options.method import (
     MAX_NORM,
-    add_lexicon_arguments,
     add_map_arguments,
     add_reverse_heads,
-    check_lexicon_arguments,
+    add_word_table_arguments,
+    check_word_table_arguments,
     stated_method,
     states_maps,
 )
@@ -42,7 +42,7 @@ from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
-_OF_RAY = ("parquet", "output", "overwrite", "profile", "lexicon_file", "max_tokens", "cpu", "engine", "actors")
+_OF_RAY = ("parquet", "output", "overwrite", "profile", "word_table_file", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         help="mutual links, or the rule on average or product of both word maps (with two-way shares: product)",
     )
     group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
-    add_lexicon_arguments(
+    add_word_table_arguments(
         parser,
         f"{PASSES} where the alignment of a model has not formed and the text has {FEWEST_PAIRS} pairs or more, else 0",
     )
@@ -188,7 +188,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize)
-    check_lexicon_arguments(args, args.overwrite)
+    check_word_table_arguments(args, args.overwrite)
     if args.engine == "ray":
         _check_ray(args)
     elif args.actors is not None:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     options = {
         **model_options(args),
         "profile": args.profile,
-        "lexicon_file": args.lexicon_file,
+        "word_table_file": args.word_table_file,
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }

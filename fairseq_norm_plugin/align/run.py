@@ -20,18 +20,18 @@ from alignment_eval import __version__
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
-from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import BidirectionalOptions
+from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.table import json_line, write_table
 from alignment_eval.options.method import (
-    given_lexicon,
     given_passes,
-    lexicon_fields,
+    given_word_table,
     on_count,
     stated_method,
     states_maps,
-    with_lexicon_options,
+    with_word_table_options,
+    word_table_fields,
 )
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.symmetrize is None
-    lexicon = given_lexicon(args)
+    word_table = given_word_table(args)
     text = read_text(args)
     if args.markup is not None:
         text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.keep_going))
@@ -80,14 +80,16 @@ def run(args: argparse.Namespace) -> None:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
                 stack.enter_context(translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
-            _align(args, text, models, lexicon)
+            _align(args, text, models, word_table)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
         ) from error
 
 
-def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], lexicon: Lexicon | None) -> None:
+def _align(
+    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], word_table: WordTable | None
+) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
@@ -99,7 +101,7 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
             warn_on_stderr(warning)
     fields: dict[str, Value] = {
         **chosen.method.fields(),
-        **lexicon_fields(args),
+        **word_table_fields(args),
         **({"confidences": True} if args.confidences else {}),
         **({"beam": args.translate} if args.translate else {}),
         **({"markup": args.markup} if args.markup else {}),
@@ -107,8 +109,8 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
     described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
-    counted: list[Lexicon] = []
-    aligner = Aligner(chosen.method, directions, args.max_tokens, lexicon, counted.append)
+    counted: list[WordTable] = []
+    aligner = Aligner(chosen.method, directions, args.max_tokens, word_table, counted.append)
     windows = _Windows(args, text, aligner)
     start = time.monotonic()
     if is_stream(args.output):
@@ -142,19 +144,19 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
         stated = BidirectionalOptions(args.join, args.symmetrize)
     if states_maps(args):
         both = (stated or BidirectionalOptions(join="product")) if len(models) > 1 else None
-        return by_options(with_lexicon_options(stated_method(args, both, given_passes(args) or 0), args))
+        return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
     directions, hashes = [model.direction for model in models], [model.identity for model in models]
     profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, args.lexicon, stated, args.final_punctuation, args.lexicon_file)
+    overrides = Overrides(args.rule, args.word_table, stated, args.final_punctuation, args.word_table_file)
     chosen = chosen_method(profiles, names, text.size, overrides)
-    return replace(chosen, method=with_lexicon_options(chosen.method, args))
+    return replace(chosen, method=with_word_table_options(chosen.method, args))
 
 
 class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
     Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexicon is
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a word table is
             counted on.
     """
 
@@ -171,7 +173,7 @@ class _Windows:
     def aligned(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
-        The pairs that a lexicon is counted on are always aligned, so that it is the same after a stop.
+        The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
 
         Raises:
             InputError: the text was changed.

@@ -13,8 +13,8 @@ from fairseq.data.data_utils import batch_by_size
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_word_map
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.lexicon import Lexicon
 from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
@@ -41,13 +41,13 @@ class Aligner:
         method: how links are made from maps.
         directions: the source-target model, and the target-source model if ``method`` reads one.
         max_tokens: tokens of a batch, pads included; on a CPU, batches have 2,000 at most, because these are faster.
-        lexicon: a lexicon that reweights the word maps of all pairs; then none is counted.
-        on_count: called with a counted lexicon, before the first alignment is yielded.
-        check_lexicon: check that ``lexicon`` matches the first pairs; not where they are not the first of the text.
+        word_table: a word table that reweights the word maps of all pairs; then none is counted.
+        on_count: called with a counted word table, before the first alignment is yielded.
+        check_word_table: check that ``word_table`` matches the first pairs; not if they are not the first of the text.
 
     Attributes:
         method, directions: as given.
-        counted_pairs: how many pairs, from the first on, a lexicon is counted on; 0: no lexicon is counted.
+        counted_pairs: how many pairs, from the first on, a word table is counted on; 0: no word table is counted.
         tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
         unknown: how many of them the models do not know.
 
@@ -60,9 +60,9 @@ class Aligner:
         method: AlignmentMethod,
         directions: Sequence[Direction],
         max_tokens: int = 4000,
-        lexicon: Lexicon | None = None,
-        on_count: Callable[[Lexicon], object] = _ignore,
-        check_lexicon: bool = True,
+        word_table: WordTable | None = None,
+        on_count: Callable[[WordTable], object] = _ignore,
+        check_word_table: bool = True,
     ) -> None:
         self._options = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(self._options):
@@ -73,8 +73,8 @@ class Aligner:
         for direction, options in zip(directions, self._options):
             direction.check(options)
         self.method, self.directions = method, directions
-        self.counted_pairs = method.lexicon_pairs if method.lexicon_passes and lexicon is None else 0
-        self._lexicon = lexicon, on_count, check_lexicon
+        self.counted_pairs = method.word_table_pairs if method.word_table_passes and word_table is None else 0
+        self._word_table = word_table, on_count, check_word_table
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.tokens: Counter[str] = Counter()
@@ -88,12 +88,12 @@ class Aligner:
         Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
 
         Args:
-            windows: pairs with their ids; the pairs of a window are sorted by length.  If a lexicon is counted, one
+            windows: pairs with their ids; the pairs of a window are sorted by length.  If a word table is counted, one
                 window must end with the last of the :attr:`counted_pairs`.
-            progress: called with the number of pairs after each batch; with a lexicon, that is long before the first
+            progress: called with the number of pairs after each batch; with a word table, that is long before the first
                 alignment is yielded.
         """
-        corpus = CorpusAligner(self.method, *self._lexicon)
+        corpus = CorpusAligner(self.method, *self._word_table)
         for window in windows:
             for pair in self._word_maps(window, progress):
                 yield from corpus.add(pair)

@@ -18,7 +18,7 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     If they cannot be aligned together, each half is aligned by itself, and so on, until the pairs that fail are found.
 
     Args:
-        aligner: aligns them; it must not count a lexicon.
+        aligner: aligns them; it must not count a word table.
         pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
 
     Raises:

@@ -10,7 +10,7 @@ import torch
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
-from alignment_eval.records.lexicon_file import read_lexicon
+from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.separately import align_separately
@@ -20,7 +20,7 @@ from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_max_tokens
 
 
 class AlignBatch:
-    """Aligns batches of sentence pairs, each pair by itself: by the models' profiles, and a lexicon file if given.
+    """Aligns batches of sentence pairs, each pair by itself: by the models' profiles, and a word table file if given.
 
     An object holds options only and can be pickled.  Each process loads the models when it aligns its first batch.
 
@@ -28,7 +28,7 @@ class AlignBatch:
         path: the checkpoint, as for :func:`fairseq_norm_plugin.load`.
         *args: more arguments of that function: ``data``, ``source_lang``, ``target_lang``, ``bpe_codes``.
         profile: a profile's file; default: the one beside each checkpoint.
-        lexicon_file: a lexicon that ``norm-align --save-lexicon`` wrote.
+        word_table_file: a word table that ``norm-align --save-word-table`` wrote.
         max_tokens: tokens of a batch in the model, pads included.
         device: where the models run; default: a GPU if this process sees one, else the processor.
         columns: the columns of source and target.
@@ -43,7 +43,7 @@ class AlignBatch:
         path: str | Path,
         *args: Any,
         profile: str | Path | None = None,
-        lexicon_file: str | Path | None = None,
+        word_table_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
         device: str | None = None,
         columns: tuple[str, str] = ("source", "target"),
@@ -54,7 +54,7 @@ class AlignBatch:
         check_max_tokens(max_tokens)
         self._model = (path, *args), options
         self._profile = None if profile is None else str(profile)
-        self._overrides = Overrides(lexicon_file=None if lexicon_file is None else str(lexicon_file))
+        self._overrides = Overrides(word_table_file=None if word_table_file is None else str(word_table_file))
         self._max_tokens = max_tokens
         self._device = device
         self._columns = columns
@@ -104,6 +104,6 @@ class AlignBatch:
                 )
         profiles, names = profiles_of(directions, [member.identity for member in model.with_reverse], (), self._profile)
         method = chosen_method(profiles, names, None, self._overrides).method
-        file = self._overrides.lexicon_file
-        lexicon = None if file is None else read_lexicon(file)
-        return Aligner(method, directions, self._max_tokens, lexicon, check_lexicon=False)
+        file = self._overrides.word_table_file
+        word_table = None if file is None else read_word_table(file)
+        return Aligner(method, directions, self._max_tokens, word_table, check_word_table=False)

@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
-from alignment_eval.extraction.lexicon import Lexicon
+from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
 from alignment_eval.profiles.chosen import Overrides, chosen_method, few_pairs_warning
-from alignment_eval.records.lexicon_file import read_lexicon
+from alignment_eval.records.word_table_file import read_word_table
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
@@ -65,13 +65,13 @@ class ProfileAligner:
             words: the words of each source and of each target, if they are given.
 
         Raises:
-            InputError: a sentence is given as token ids, or a profile or lexicon cannot be used.
+            InputError: a sentence is given as token ids, or a profile or word table cannot be used.
             UsageError: a profile of one direction for two models, or ``max_tokens`` is below 1.
         """
         check_max_tokens(max_tokens)
         first = self._directions[0]
         pairs = _line_pairs(given, first, words)
-        lexicon, lexicon_fields = _lexicon(overrides.lexicon_file)
+        word_table, word_table_fields = _word_table(overrides.word_table_file)
         named = None if profile is None else str(profile)
         profiles, names = profiles_of(self._directions, self._models, pairs, named, max_tokens)
         chosen = chosen_method(profiles, names, len(pairs), overrides)
@@ -80,27 +80,27 @@ class ProfileAligner:
             print(f"align: {chosen.reason}", file=sys.stderr)
         if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
             warn_on_stderr(warning)
-        aligner = Aligner(chosen.method, self._directions, max_tokens, lexicon, _warn_of_few)
+        aligner = Aligner(chosen.method, self._directions, max_tokens, word_table, _warn_of_few)
         aligned = _align_all(aligner, pairs, quiet)
-        fields = {**chosen.method.fields(), **lexicon_fields, **chosen.fields}
+        fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
         alignments = (Alignment.of(*pair, links.links, links.status) for pair, links in zip(pairs, aligned))
         return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
 
-def _lexicon(file: str | None) -> tuple[Lexicon | None, dict[str, Value]]:
-    """The lexicon of a file, and what the signature says of it."""
+def _word_table(file: str | None) -> tuple[WordTable | None, dict[str, Value]]:
+    """The word table of a file, and what the signature says of it."""
     if file is None:
         return None, {}
     path = Path(file).resolve()
     state = path.stat() if path.is_file() else None
-    lexicon, hash_ = _read_lexicon(path, state and (state.st_mtime_ns, state.st_size))
-    return lexicon, {"lexicon_file": hash_}
+    word_table, hash_ = _read_word_table(path, state and (state.st_mtime_ns, state.st_size))
+    return word_table, {"word_table_file": hash_}
 
 
-@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the lexicon of a large text
-def _read_lexicon(path: Path, state: object) -> tuple[Lexicon, str]:
-    """The lexicon of a file and the file's hash; ``state`` changes when the file does."""
-    return read_lexicon(path), file_hash(path)
+@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the word table of a large text
+def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
+    """The word table of a file and the file's hash; ``state`` changes when the file does."""
+    return read_word_table(path), file_hash(path)
 
 
 def _line_pairs(
@@ -123,8 +123,8 @@ def _line(pipeline: TextPipeline, sentence: object, name: str, words: Sequence[s
         raise InputError(f"{name}: {error}") from error
 
 
-def _warn_of_few(lexicon: Lexicon) -> None:
-    if warning := few_pairs_warning(lexicon.pairs):
+def _warn_of_few(word_table: WordTable) -> None:
+    if warning := few_pairs_warning(word_table.pairs):
         warn_on_stderr(warning)
 
 

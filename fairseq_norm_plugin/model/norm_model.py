@@ -190,8 +190,8 @@ class NormModel:
         target: str,
         *,
         profile: str | Path | None = ...,
-        lexicon: int | None = ...,
-        lexicon_file: str | Path | None = ...,
+        word_table: int | None = ...,
+        word_table_file: str | Path | None = ...,
         max_tokens: int = ...,
     ) -> Alignment: ...
 
@@ -202,8 +202,8 @@ class NormModel:
         target: Iterable[str],
         *,
         profile: str | Path | None = ...,
-        lexicon: int | None = ...,
-        lexicon_file: str | Path | None = ...,
+        word_table: int | None = ...,
+        word_table_file: str | Path | None = ...,
         max_tokens: int = ...,
         source_words: Iterable[Sequence[str]] | None = ...,
         target_words: Iterable[Sequence[str]] | None = ...,
@@ -215,8 +215,8 @@ class NormModel:
         target: str | Iterable[str],
         *,
         profile: str | Path | None = None,
-        lexicon: int | None = None,
-        lexicon_file: str | Path | None = None,
+        word_table: int | None = None,
+        word_table_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
         source_words: Iterable[Sequence[str]] | None = None,
         target_words: Iterable[Sequence[str]] | None = None,
@@ -231,8 +231,8 @@ class NormModel:
                 :meth:`maps`.
             target: likewise.
             profile: a profile's file; ``none`` ignores those beside the checkpoints.
-            lexicon: how many passes to count a lexicon of the text in, 0 for no lexicon; default: as norm-align does.
-            lexicon_file: a lexicon that ``norm-align --save-lexicon`` wrote; it is used instead of the text's own.
+            word_table: how many passes to count a word table of the text in, 0 for none; default: as norm-align does.
+            word_table_file: one that ``norm-align --save-word-table`` wrote; it is used instead of the text's own.
             max_tokens: tokens of a batch, pads included.
             source_words: for lists: the words of each source, if they are given rather than found.
             target_words: likewise.
@@ -243,11 +243,11 @@ class NormModel:
 
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
-                or a profile or lexicon cannot be used.
-            UsageError: a profile of one direction for two models, ``lexicon`` beside ``lexicon_file``, or a number out
-                of its range.
+                or a profile or word table cannot be used.
+            UsageError: a profile of one direction for two models, ``word_table`` with ``word_table_file``, or a number
+                out of its range.
         """
-        overrides = _overrides(lexicon, lexicon_file)
+        overrides = _overrides(word_table, word_table_file)
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
         if not is_one_pair(source, target):
@@ -268,8 +268,8 @@ class NormModel:
         beam: int = ...,
         max_tokens: int = ...,
         profile: str | Path | None = ...,
-        lexicon: int | None = ...,
-        lexicon_file: str | Path | None = ...,
+        word_table: int | None = ...,
+        word_table_file: str | Path | None = ...,
     ) -> Alignment: ...
 
     @overload
@@ -280,8 +280,8 @@ class NormModel:
         beam: int = ...,
         max_tokens: int = ...,
         profile: str | Path | None = ...,
-        lexicon: int | None = ...,
-        lexicon_file: str | Path | None = ...,
+        word_table: int | None = ...,
+        word_table_file: str | Path | None = ...,
     ) -> Alignments: ...
 
     def translate(
@@ -291,8 +291,8 @@ class NormModel:
         beam: int = 5,
         max_tokens: int = MAX_TOKENS,
         profile: str | Path | None = None,
-        lexicon: int | None = None,
-        lexicon_file: str | Path | None = None,
+        word_table: int | None = None,
+        word_table_file: str | Path | None = None,
     ) -> Alignment | Alignments:
         """Translate one line, or several, by fairseq's beam search, and align the translations.
 
@@ -301,8 +301,8 @@ class NormModel:
             beam: beam size.
             max_tokens: tokens of a batch, pads included.
             profile: as for :meth:`align`.
-            lexicon: likewise.
-            lexicon_file: likewise.
+            word_table: likewise.
+            word_table_file: likewise.
 
         Returns:
             The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
@@ -314,7 +314,7 @@ class NormModel:
         """
         check_beam(beam)
         check_max_tokens(max_tokens)
-        _overrides(lexicon, lexicon_file)  # before the translations, which may take hours
+        _overrides(word_table, word_table_file)  # before the translations, which may take hours
         is_one = isinstance(source, str)
         lines = given_lines([source] if isinstance(source, str) else source, "source")
         translations = self.translator.translate(lines, beam, max_tokens)
@@ -324,8 +324,8 @@ class NormModel:
             lines[0] if is_one else lines,
             translations[0].text if is_one else [one.text for one in translations],
             profile=profile,
-            lexicon=lexicon,
-            lexicon_file=lexicon_file,
+            word_table=word_table,
+            word_table_file=word_table_file,
             max_tokens=max_tokens,
         )
         if isinstance(aligned, Alignment):
@@ -389,6 +389,8 @@ class NormModel:
         return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
 
 
-def _overrides(lexicon: int | None, lexicon_file: str | Path | None) -> Overrides:
+def _overrides(word_table: int | None, word_table_file: str | Path | None) -> Overrides:
     """What a caller states besides the profile; raises UsageError as Overrides."""
-    return Overrides(lexicon_passes=lexicon, lexicon_file=None if lexicon_file is None else str(lexicon_file))
+    return Overrides(
+        word_table_passes=word_table, word_table_file=None if word_table_file is None else str(word_table_file)
+    )

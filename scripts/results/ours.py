@@ -19,7 +19,7 @@ BOTH = "both"
 #: The name of a row of the main table, and its options.
 MAIN: dict[str, Sequence[object]] = {
     "": (),
-    "-lexicon": ("--lexicon", 2),
+    "-word-table": ("--word-table", 2),
     "-2020": ("--kind", "attn_n", "--heads", "0", "--setting", "awi", "--rule", "kobayashi2020", "--null", "allow"),
 }
 _PAPER = ("--rule", "kobayashi2020", "--null")
@@ -33,7 +33,7 @@ READINGS: Sequence[tuple[str, Sequence[str], Sequence[object]]] = (
     ("layer 1, AWO, `</s>` masked", tuple(CHECKPOINTS), ("--heads", "1", "--setting", "awo", *_PAPER, "mask")),
     ("the one head that aligns in AWI", tuple(CHECKPOINTS), ("--heads", "0.0", "--setting", "awi", *_PAPER, "allow")),
     ("two maps, pair by pair", tuple(CHECKPOINTS), _ALONE),
-    ("two maps, lexicon", tuple(CHECKPOINTS), (*_TWO, "--rule", "balanced=0.3", "--lexicon", 2)),
+    ("two maps, word table", tuple(CHECKPOINTS), (*_TWO, "--rule", "balanced=0.3", "--word-table", 2)),
     ("both models, pair by pair", (BOTH,), _JOINED),
 )
 

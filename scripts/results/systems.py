@@ -26,11 +26,11 @@ TOOLS = {"fast_align": "fast_align (sil-thot)", "hmm": "HMM (sil-thot)", "ibm4":
 SIDES = {"forward": "De-En", "reverse": "En-De"}
 OURS = {
     "both": "both models, pair by pair (default)",
-    "both-lexicon": "both models, lexicon of the text",
+    "both-word-table": "both models, word table of the text",
     "de-en": "German-English alone, pair by pair (default)",
-    "de-en-lexicon": "German-English alone, lexicon of the text",
+    "de-en-word-table": "German-English alone, word table of the text",
     "en-de": "English-German alone, pair by pair (default)",
-    "en-de-lexicon": "English-German alone, lexicon of the text",
+    "en-de-word-table": "English-German alone, word table of the text",
     "en-de-2020": "English-German, norms of the best layer (2020)",
     "de-en-2020": "German-English, norms of the best layer (2020)",
 }

@@ -95,7 +95,9 @@ def main() -> None:
     args = parser.parse_args()
     corpus = Corpus(args.data / "markup" / "localization-xml.en-de.jsonl", args.out)
     systems = {
-        f"{BOTH}, --lexicon 2": [corpus.by_models(args.models, source, True, "--lexicon=2") for source in DIRECTIONS],
+        f"{BOTH}, --word-table 2": [
+            corpus.by_models(args.models, source, True, "--word-table=2") for source in DIRECTIONS
+        ],
         BOTH: [corpus.by_models(args.models, source, True) for source in DIRECTIONS],
         "one model": [corpus.by_models(args.models, source, False) for source in DIRECTIONS],
     }

@@ -22,16 +22,16 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.corpus import read_word_map
-from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
 from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.text import RepeatedFile
 from alignment_eval.profiles.profile import read_profile
-from alignment_eval.records.lexicon_file import read_lexicon, write_lexicon
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
+from alignment_eval.records.word_table_file import read_word_table, write_word_table
 from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.codes import read_bpe
@@ -174,8 +174,8 @@ def files(directory):
         content = pq.read_schema(directory / name / PART).metadata[KEY]
         (directory / f"manifest.{name}").write_bytes(content)
     words = Vocabulary.of([["a", "b"], ["a"]])
-    lexicon = Lexicon(words, words, np.arange(4), np.ones(4, np.float32), 2)
-    write_lexicon(directory / "lexicon", lexicon, "signature")
+    word_table = WordTable(words, words, np.arange(4), np.ones(4, np.float32), 2)
+    write_word_table(directory / "word_table", word_table, "signature")
     (directory / "profile").write_text(together(FORWARD, REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
     (directory / "labels").write_text("In\tO\nUnter-\tB-LOC\ntirol\tI-LOC\n\nAnna\tB-PER\n")
@@ -184,7 +184,7 @@ def files(directory):
         "records part": (run / PART, damaged_pages, read_records),
         "alignments manifest": (directory / "manifest.links", damaged_json, with_manifest(read_links)),
         "alignments part": (parts / PART, damaged_pages, read_links),
-        "lexicon": (directory / "lexicon", damaged_pages, read_lexicon),
+        "word_table": (directory / "word_table", damaged_pages, read_word_table),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, read_log),
         "labels": (directory / "labels", damaged_bytes, read_labels),
@@ -207,7 +207,7 @@ READERS = [
         "records part",
         "alignments manifest",
         "alignments part",
-        "lexicon",
+        "word_table",
         "profile",
         "log",
         "labels",

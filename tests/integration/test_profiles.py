@@ -67,10 +67,10 @@ def aligned(demo, out, *options):
     return out.read_text()
 
 
-def test_alignments_are_those_of_norm_align_without_a_lexicon(demo, forced, tmp_path):
+def test_alignments_are_those_of_norm_align_without_a_word_table(demo, forced, tmp_path):
     (line,) = [line for line in forced.splitlines() if line.startswith("--norm-alignments: maps 0.0:awi,2")]
     assert str(demo / "checkpoint.pt.align.json") in line
-    assert (demo / "alignments").read_text() == aligned(demo, tmp_path / "out", "--lexicon", 0)
+    assert (demo / "alignments").read_text() == aligned(demo, tmp_path / "out", "--word-table", 0)
 
 
 def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
@@ -97,7 +97,7 @@ def test_named_maps_win(demo, forced, generate, tmp_path):
 @pytest.mark.slow  # a processor takes long for 16 bits
 def test_the_profile_serves_16_bits(generate, demo, tmp_path, capsys):
     assert "maps 0.0:awi,2" in generate("--norm-alignments", tmp_path / "half", "--fp16")
-    half = aligned(demo, tmp_path / "mine", "--lexicon", 0, "--dtype", "float16")
+    half = aligned(demo, tmp_path / "mine", "--word-table", 0, "--dtype", "float16")
     assert str(demo / "checkpoint.pt.align.json") in capsys.readouterr().err
     assert (tmp_path / "half").read_text() == half
 

@@ -61,11 +61,11 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
 
 @pytest.mark.parametrize("carried", [True, False])
 def test_the_alignment_by_a_profile(tmp_path, make_sentence, make_records, call, carried):
-    """Its links are the lines of ``extract`` without options, a lexicon of the text included; its figure is theirs."""
+    """Its links are the lines of ``extract`` without options, with a word table of the text; its figure is theirs."""
     sentences = [make_sentence(k) for k in range(32)]
     sentences[5] = make_sentence(5, status="too long")
     chosen = calibrated(Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99), (0, 1), "synthetic", "t", 99)
-    profile = replace(chosen, alone=one_direction(chosen.streamed.forward, lexicon=True)).to_json()
+    profile = replace(chosen, alone=one_direction(chosen.streamed.forward, word_table=True)).to_json()
     (tmp_path / "p").write_text(profile)
     records = make_records(tmp_path / "run", sentences, **({"profile": profile} if carried else {}))
     gold, given = tmp_path / "gold", () if carried else ("--profile", tmp_path / "p")
@@ -74,7 +74,7 @@ def test_the_alignment_by_a_profile(tmp_path, make_sentence, make_records, call,
     assert status == 0, messages
     assert "align-eval report: reading head 0.1 (AWI) × layer 1 (AWO)" in messages
     assert "|alignment_heads:0.1:awi,1|alignment_combine:product|" in messages
-    assert "|alignment_lexicon:2|" in messages
+    assert "|alignment_word_table:2|" in messages
     html = (tmp_path / "r").read_text()
     assert call("extract", records, *given, "--output", tmp_path / "h")[0] == 0
     lines = (tmp_path / "h").read_text().splitlines()

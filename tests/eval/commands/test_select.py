@@ -50,7 +50,7 @@ def test_choose_on_one_set_and_use_on_another(files, call):
 
     # what the choice was made on: the figure again, and a warning
     given = ("--profile", files / "choice.json")
-    status, _, messages = call("extract", files / "dev", *given, "-o", files / "dev.hyp", "--lexicon", 0)
+    status, _, messages = call("extract", files / "dev", *given, "-o", files / "dev.hyp", "--word-table", 0)
     assert status == 0
     reason, warning, signature = messages.splitlines()
     assert f"; profile: {files / 'choice.json'}" in reason

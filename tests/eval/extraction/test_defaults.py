@@ -12,8 +12,8 @@ from alignment_eval.extraction.defaults import (
     one_direction,
     product_of,
     upper_layers,
-    wants_lexicon,
-    with_lexicon,
+    wants_word_table,
+    with_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, MapName, parse_maps
 
@@ -41,32 +41,32 @@ def test_the_maps_of_a_formed_model_and_of_another():
         ([UPPER], None, False),
     ],
 )
-def test_a_lexicon_by_text_and_models(maps, pairs, wanted):
-    assert wants_lexicon(maps, pairs) == wanted
+def test_a_word_table_by_text_and_models(maps, pairs, wanted):
+    assert wants_word_table(maps, pairs) == wanted
 
 
 @pytest.mark.parametrize(("maps", "without", "rule"), [(FORMED, 0.25, "balanced=0.3"), (UPPER, 0.25, "balanced=0.35")])
-def test_a_lexicon_takes_a_larger_share(maps, without, rule):
-    with_one = with_lexicon(one_direction(maps, lexicon=False, share=without))
-    assert with_one == one_direction(maps, lexicon=True, share=without)
-    assert (with_one.forward.rule, with_one.forward.maps, with_one.lexicon_passes) == (rule, maps.maps, PASSES)
+def test_a_word_table_takes_a_larger_share(maps, without, rule):
+    with_one = with_word_table(one_direction(maps, word_table=False, share=without))
+    assert with_one == one_direction(maps, word_table=True, share=without)
+    assert (with_one.forward.rule, with_one.forward.maps, with_one.word_table_passes) == (rule, maps.maps, PASSES)
 
 
 @pytest.mark.parametrize(
     "method",
     [
-        one_direction(FORMED, lexicon=True),
-        both_directions(FORMED, FORMED, lexicon=False),
+        one_direction(FORMED, word_table=True),
+        both_directions(FORMED, FORMED, word_table=False),
         AlignmentMethod(FORMED.with_rule("two-way=0.25")),
     ],
 )
-def test_other_shares_stay_with_a_lexicon(method):
-    assert with_lexicon(method) == method
+def test_other_shares_stay_with_a_word_table(method):
+    assert with_word_table(method) == method
 
 
 def test_a_stated_share():
-    assert one_direction(FORMED, lexicon=False, share=0.4).forward.rule == "balanced=0.4"
-    assert one_direction(FORMED, lexicon=True, share=0.4).forward.rule == "balanced=0.45"
-    assert one_direction(FORMED, lexicon=True, share=0.55).forward.rule == "balanced=0.6"  # the sum is not quite 0.6
-    both = both_directions(FORMED, UPPER, lexicon=False, share=0.5)
+    assert one_direction(FORMED, word_table=False, share=0.4).forward.rule == "balanced=0.4"
+    assert one_direction(FORMED, word_table=True, share=0.4).forward.rule == "balanced=0.45"
+    assert one_direction(FORMED, word_table=True, share=0.55).forward.rule == "balanced=0.6"  # the sum is not quite 0.6
+    both = both_directions(FORMED, UPPER, word_table=False, share=0.5)
     assert (both.forward.rule, both.reverse.rule) == ("grow=0.5", "grow=0.5")

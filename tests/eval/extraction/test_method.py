@@ -22,7 +22,7 @@ KOBAYASHI = ExtractionOptions("attn_w", 1, 2)
 PRODUCT = BidirectionalOptions("product")
 METHODS = [
     AlignmentMethod(KOBAYASHI),
-    AlignmentMethod(TWO_WAY, lexicon_passes=2),
+    AlignmentMethod(TWO_WAY, word_table_passes=2),
     AlignmentMethod(TWO_WAY, TWO_WAY.with_maps(parse_maps("2")), PRODUCT, 1),
     AlignmentMethod(KOBAYASHI, KOBAYASHI, BidirectionalOptions(method="grow-diag", variant="lilt")),
 ]
@@ -34,7 +34,7 @@ def test_a_method_survives_json(method):
     assert msgspec.convert(stored, AlignmentMethod, dec_hook=lambda type_, value: type_(value)) == method
 
 
-def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied():
+def test_a_word_table_counts_as_one_of_the_maps_that_are_multiplied():
     mean = ExtractionOptions("attn_n", heads=parse_maps("0,1,2"), setting="awo", rule="two-way=.3")
     single = ExtractionOptions("attn_n", 1, combine="product", setting="awo", rule="two-way=.3")
     for forward, reverse, exponent in (
@@ -47,7 +47,7 @@ def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied():
         (TWO_WAY, mean, 1 / 2),
         (single, TWO_WAY, 1 / 2),
     ):
-        assert AlignmentMethod(forward, reverse, reverse and PRODUCT).lexicon_exponent == exponent
+        assert AlignmentMethod(forward, reverse, reverse and PRODUCT).word_table_exponent == exponent
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_a_lexicon_counts_as_one_of_the_maps_that_are_multiplied():
     [
         ({"reverse": TWO_WAY}, "both or neither"),
         ({"both": PRODUCT}, "both or neither"),
-        ({"lexicon_passes": -1}, "lexicon passes -1"),
-        ({"lexicon_pairs": 0}, "lexicon pairs 0"),
-        ({"forward": KOBAYASHI, "lexicon_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
+        ({"word_table_passes": -1}, "word table passes -1"),
+        ({"word_table_pairs": 0}, "word table pairs 0"),
+        ({"forward": KOBAYASHI, "word_table_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
         ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' … with null 'allow'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "lexicon_passes": 1}, "join 'mutual'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "lexicon_passes": 1}, "--symmetrize"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "word_table_passes": 1}, "join 'mutual'"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "word_table_passes": 1}, "--symmetrize"),
     ],
     ids=str,
 )
@@ -86,10 +86,10 @@ def test_one_known_way_for_two_directions(options, text):
 
 
 def test_fields_say_what_changes_links():
-    single, lexicon, joined, symmetrized = (method.fields() for method in METHODS)
+    single, word_table, joined, symmetrized = (method.fields() for method in METHODS)
     assert single == KOBAYASHI.fields()
-    assert lexicon == {**TWO_WAY.fields(), "lexicon": 2, "lexicon_pairs": 10000}
-    assert list(joined)[-4:] == ["join", "reverse_heads", "lexicon", "lexicon_pairs"]
+    assert word_table == {**TWO_WAY.fields(), "word_table": 2, "word_table_pairs": 10000}
+    assert list(joined)[-4:] == ["join", "reverse_heads", "word_table", "word_table_pairs"]
     assert joined["reverse_heads"] == "2"
     assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
     assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it

@@ -1,4 +1,4 @@
-"""The options of maps, and those of a lexicon as ``extract`` has them."""
+"""The options of maps, and those of a word table as ``extract`` has them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_options_that_are_stated(words, options):
 def test_two_directions():
     method = stated_method(parsed("--heads", "1"), PRODUCT, 2)
     assert (method.forward.rule, method.reverse, method.both) == ("grow=0.4", method.forward, PRODUCT)
-    assert method.lexicon_passes == 2
+    assert method.word_table_passes == 2
     assert stated_method(parsed("--heads", "1"), BidirectionalOptions("average"), 0).forward.rule == "grow=0.25"
     other = stated_method(parsed("--heads", "1", "--reverse-heads", "0.3"), BidirectionalOptions("mutual"), 0).reverse
     assert other is not None
@@ -75,43 +75,49 @@ def pairs(make_sentence):
 
 def of_corpus(pairs, passes, first):
     options = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
-    method = AlignmentMethod(options, lexicon_passes=passes, lexicon_pairs=first)
+    method = AlignmentMethod(options, word_table_passes=passes, word_table_pairs=first)
     found = align_corpus([(read_word_map(s, options), None) for s in sorted(pairs, key=lambda s: s.id)], method)
     return [" ".join(f"{i}-{j}" for i, j in sorted(pair.links.links)) if pair.links else "" for pair in found]
 
 
 @pytest.mark.parametrize("first", [3, 5, 7, 10000])
-def test_a_lexicon(tmp_path, pairs, make_records, call, first):
+def test_a_word_table(tmp_path, pairs, make_records, call, first):
     """Of the first pairs of the corpus, in whatever order the records hold them."""
     directory = make_records(tmp_path / "run", pairs, shards=2)
-    _, out, err = call("extract", directory, *TWO_WAY, "--lexicon", 2, "--lexicon-pairs", first)
+    _, out, err = call("extract", directory, *TWO_WAY, "--word-table", 2, "--word-table-pairs", first)
     assert out.splitlines() == of_corpus(pairs, 2, first)
-    assert f"|lexicon:2|lexicon_pairs:{first}|" in err
+    assert f"|word_table:2|word_table_pairs:{first}|" in err
     assert "warning: 1 of 7 sentences cannot be aligned" in err
-    assert f"the lexicon was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
+    assert f"the word table was counted on {min(first, 7) - (first > 3)} sentence pairs: below 30" in err
 
 
-def test_a_lexicon_of_a_file(tmp_path, pairs, make_records, call):
-    directory, lexicon = make_records(tmp_path / "run", pairs), tmp_path / "lexicon"
-    counted = (*TWO_WAY, "--lexicon", 2, "--lexicon-pairs", 5, "--save-lexicon", lexicon)
+def test_a_word_table_of_a_file(tmp_path, pairs, make_records, call):
+    directory, word_table = make_records(tmp_path / "run", pairs), tmp_path / "word_table"
+    counted = (*TWO_WAY, "--word-table", 2, "--word-table-pairs", 5, "--save-word-table", word_table)
     status, saved, _ = call("extract", directory, *counted)
     assert status == 0
-    _, given, err = call("extract", directory, *TWO_WAY, "--lexicon-file", lexicon)
-    assert "|lexicon_file:" in err
+    _, given, err = call("extract", directory, *TWO_WAY, "--word-table-file", word_table)
+    assert "|word_table_file:" in err
     assert given.splitlines()[5:] == saved.splitlines()[5:]
     status, _, err = call("extract", directory, *counted)
     assert (status, "already exists" in err) == (1, True)
     assert call("extract", directory, *counted, "--overwrite")[0] == 0
     (tmp_path / "broken").write_bytes(b"PAR1")
     for options, message in (
-        (("--lexicon-file", tmp_path / "broken"), "broken: damaged, or not a lexicon file"),
-        (("--lexicon-file", lexicon, "--level", "token"), "--level token with a lexicon file: that is of words"),
-        (("--save-lexicon", tmp_path / "new"), "--save-lexicon: no lexicon is counted here: expected --lexicon"),
-        (("--lexicon", -1), "--lexicon -1: expected a number of passes, 1 or more, or 0 for no lexicon"),
-        (("--lexicon", 1, "--lexicon-pairs", 0), "'0': expected a number, 1 or more"),
+        (("--word-table-file", tmp_path / "broken"), "broken: damaged, or not a word table file"),
+        (
+            ("--word-table-file", word_table, "--level", "token"),
+            "--level token with a word table file: that is of words",
+        ),
+        (
+            ("--save-word-table", tmp_path / "new"),
+            "--save-word-table: no word table is counted here: expected --word-table",
+        ),
+        (("--word-table", -1), "--word-table -1: expected a number of passes, 1 or more, or 0 for no word table"),
+        (("--word-table", 1, "--word-table-pairs", 0), "'0': expected a number, 1 or more"),
     ):
         status, _, err = call("extract", directory, *TWO_WAY, *options)
         assert status in (1, 2)
         assert message in err
-    status, _, err = call("extract", directory, *TWO_WAY[:-1], "kobayashi2020", "--lexicon", 1)
+    status, _, err = call("extract", directory, *TWO_WAY[:-1], "kobayashi2020", "--word-table", 1)
     assert (status, "rule 'kobayashi2020' and null 'allow'" in err) == (2, True)

@@ -22,19 +22,19 @@ BOTH, NAMES = [FORWARD, REVERSE], ["a.json", "b.json"]
     ("profile", "pairs", "overrides", "passes", "rule", "remark"),
     [
         (FORWARD, FEWEST_PAIRS, {}, 0, "balanced=0.25", ""),
-        (FORWARD, 1, {"lexicon_passes": 1}, 1, "balanced=0.3", "with a lexicon of the text"),
-        (FORWARD, 1, {"lexicon_file": "x"}, 0, "balanced=0.3", "lexicon: x"),
-        (YOUNG, FEWEST_PAIRS, {}, PASSES, "balanced=0.35", "with a lexicon of the text"),
+        (FORWARD, 1, {"word_table_passes": 1}, 1, "balanced=0.3", "with a word table of the text"),
+        (FORWARD, 1, {"word_table_file": "x"}, 0, "balanced=0.3", "word_table: x"),
+        (YOUNG, FEWEST_PAIRS, {}, PASSES, "balanced=0.35", "with a word table of the text"),
         (YOUNG, FEWEST_PAIRS - 1, {}, 0, "balanced=0.25", f"needs {FEWEST_PAIRS} pairs, not {FEWEST_PAIRS - 1}"),
         (YOUNG, None, {}, 0, "balanced=0.25", ""),
-        (YOUNG, FEWEST_PAIRS, {"lexicon_passes": 0}, 0, "balanced=0.25", ""),
+        (YOUNG, FEWEST_PAIRS, {"word_table_passes": 0}, 0, "balanced=0.25", ""),
     ],
 )
-def test_the_lexicon(profile, pairs, overrides, passes, rule, remark):
+def test_the_word_table(profile, pairs, overrides, passes, rule, remark):
     chosen = chosen_method([profile], NAMES[:1], pairs, Overrides(**overrides))
-    assert (chosen.method.lexicon_passes, chosen.method.forward.rule) == (passes, rule)
+    assert (chosen.method.word_table_passes, chosen.method.forward.rule) == (passes, rule)
     assert remark in chosen.reason
-    assert ("lexicon" in chosen.reason) == bool(remark)
+    assert ("word_table" in chosen.reason) == bool(remark)
 
 
 def test_the_reason_names_maps_and_profiles():
@@ -47,10 +47,10 @@ def test_the_reason_names_maps_and_profiles():
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
 
 
-def test_a_weak_model_is_told_of_the_lexicon():
+def test_a_weak_model_is_told_of_the_word_table():
     def told(profiles, passes=None):
-        chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(lexicon_passes=passes))
-        return "--lexicon 2 may help" in chosen.reason
+        chosen = chosen_method(profiles, NAMES[: len(profiles)], 100, Overrides(word_table_passes=passes))
+        return "--word-table 2 may help" in chosen.reason
 
     assert told([WEAK])
     assert not any(map(told, ([FORWARD], [YOUNG], [WEAK, WEAK])))
@@ -75,7 +75,7 @@ def test_two_directions():
     assert {"profile", "reverse_profile"} <= chosen.fields.keys()
     assert chosen.profile is FORWARD
     mutual = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("mutual"))).method
-    assert (mutual.both, mutual.lexicon_passes) == (BidirectionalOptions("mutual"), 0)
+    assert (mutual.both, mutual.word_table_passes) == (BidirectionalOptions("mutual"), 0)
     assert mutual.reverse == REVERSE.streamed.forward
     assert mutual.forward.rule == "balanced=0.25"
     average = chosen_method(BOTH, NAMES, FEWEST_PAIRS, Overrides(both=BidirectionalOptions("average"))).method

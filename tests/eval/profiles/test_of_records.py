@@ -1,4 +1,4 @@
-"""Profiles and lexicons that do not fit: every command that reads them says why, in one line, and writes nothing."""
+"""Profiles and word tables that do not fit: every command that reads them says why, in one line, and writes nothing."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def test_what_is_chosen():
 
 
 def test_the_method_by_the_size_of_the_text():
-    assert YOUNG.method(FEWEST_PAIRS).lexicon_passes
+    assert YOUNG.method(FEWEST_PAIRS).word_table_passes
     for few in (None, 1, FEWEST_PAIRS - 1):
-        assert not YOUNG.method(few).lexicon_passes
+        assert not YOUNG.method(few).word_table_passes
     for formed in (FORWARD, GUIDED):
         assert formed.method(FEWEST_PAIRS) == formed.method(None) == formed.streamed
 
@@ -63,9 +63,9 @@ def test_the_method_by_the_size_of_the_text():
 def test_two_models():
     default = FORWARD.method_with(REVERSE, None)
     assert (default.forward.rule, default.both.join) == ("grow=0.4", "product")
-    chosen = replace(together(FORWARD, REVERSE), both=replace(default, lexicon_passes=1))
-    assert chosen.method_with(REVERSE, FEWEST_PAIRS).lexicon_passes == 1
-    assert chosen.method_with(REVERSE, 1).lexicon_passes == 0
+    chosen = replace(together(FORWARD, REVERSE), both=replace(default, word_table_passes=1))
+    assert chosen.method_with(REVERSE, FEWEST_PAIRS).word_table_passes == 1
+    assert chosen.method_with(REVERSE, 1).word_table_passes == 0
     assert chosen.method_with(replace(REVERSE, model="other"), FEWEST_PAIRS) == default  # not the one it is for
 
 
@@ -109,7 +109,7 @@ def forward(**changes):
         ({**without(), "figure": 1.5}, "figure is 1.5: expected float <= 1.0"),
         ({**without(), "pairs": True}, "pairs is True"),
         ({**without(), "reverse_model": "m2"}, "reverse model"),
-        ({**without(), "alone": {**without()["alone"], "lexicon_passes": -1}}, "alone: lexicon passes -1"),
+        ({**without(), "alone": {**without()["alone"], "word_table_passes": -1}}, "alone: word table passes -1"),
         (forward(more=1), "keys are missing or unknown"),
         (forward(heads="x"), "alone.forward.heads: cannot read heads 'x'"),
     ],

@@ -33,8 +33,8 @@ def ids(pairs: list[tuple[PairMap, PairMap | None]]) -> list[int]:
     return [forward.sentence.id for forward, _ in pairs]
 
 
-def test_pairs_of_the_lexicon_come_first(runs: tuple[Records, Records]) -> None:
-    method = AlignmentMethod(OPTIONS, lexicon_passes=1, lexicon_pairs=2)
+def test_pairs_of_the_word_table_come_first(runs: tuple[Records, Records]) -> None:
+    method = AlignmentMethod(OPTIONS, word_table_passes=1, word_table_pairs=2)
     assert ids(list(directed_pairs(runs[0], None, method, "word", None))) == [1, 0, 3, 2]
 
 

@@ -77,7 +77,7 @@ def test_the_estimate_is_that_of_the_maps_that_links_are_read_from():
     cells = np.concatenate([balanced_shares(one).ravel() for one in maps(forward)])
     assert estimated_share([(one, None) for one in forward], FORMED.streamed) == pytest.approx(best_share(cells))
     products = [two_way_shares(one * other.T).ravel() for one, other in zip(maps(forward), maps(back))]
-    both = both_directions(FORMED.streamed.forward, REVERSE.streamed.forward, lexicon=False)
+    both = both_directions(FORMED.streamed.forward, REVERSE.streamed.forward, word_table=False)
     found = estimated_share(zip(forward, back), both)
     assert found == pytest.approx(best_share(np.concatenate(products)))
 
@@ -86,7 +86,7 @@ def test_sharp_maps_get_a_larger_share_than_diffuse_ones():
     sharp, diffuse = (calibration(of).with_share().profile for of in (0.8, 0.15))
     of_sharp, of_diffuse = (float(one.streamed.forward.rule.partition("=")[2]) for one in (sharp, diffuse))
     assert of_sharp >= 0.4 > 0.25 >= of_diffuse
-    assert sharp.alone == sharp.streamed == one_direction(FORMED.streamed.forward, lexicon=False, share=of_sharp)
+    assert sharp.alone == sharp.streamed == one_direction(FORMED.streamed.forward, word_table=False, share=of_sharp)
     middle = calibration(0.2).with_share().profile
     assert middle == FORMED
 
@@ -126,7 +126,7 @@ def test_two_models():
 
 def both_of(one, other, share=0.4):
     maps = one.profile.streamed.forward, other.profile.streamed.forward
-    return both_directions(*maps, lexicon=False, share=share)
+    return both_directions(*maps, word_table=False, share=share)
 
 
 def test_without_word_pairs():

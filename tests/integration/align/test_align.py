@@ -20,7 +20,7 @@ from tests.integration.align.ways import DEFAULT, PAPER
         PAPER,
         ("--kind", "attn_w", "--heads", 1.3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
-        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--lexicon", 0),
+        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--word-table", 0),
         ("--kind", "attn_n_merged", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
         ("--kind", "alti", "--heads", "0,1", "--setting", "awo", "--rule", "kobayashi2020", "--final-punctuation"),
         ("--kind", "alti_rollout", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
@@ -51,7 +51,7 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
     product[product.index("balanced=0.25")] = "grow=0.4"
     assert done.lines == extracted(*product)
-    assert "|lexicon:" not in done.err
+    assert "|word_table:" not in done.err
     single, joined = "balanced=0.25", "grow=0.25"
     for options, rule in (("--join mutual", single), ("--join average", joined), ("--symmetrize union", single)):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
@@ -60,17 +60,17 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--lexicon", 0),
+        ("--word-table", 0),
         ("--rule", "threshold=0.2"),
         ("--reverse-path", "REVERSE", "--symmetrize", "union"),
     ],
     ids=str,
 )
-def test_no_lexicon_unless_the_default_way(run, options, backward):
+def test_no_word_table_unless_the_default_way(run, options, backward):
     done = run(*(backward if option == "REVERSE" else option for option in options))
     assert done.status == 0, done.err
     assert "|heads:0,1|combine:mean|setting:awo|" in done.err
-    assert "|lexicon:" not in done.err
+    assert "|word_table:" not in done.err
 
 
 def test_confidences(run, extracted):
@@ -134,7 +134,7 @@ def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
     done = run("--profile", choice, "--reverse-path", backward, "--join", "mutual")
     assert done.lines == extracted("--profile", choice, "--reverse", records / "reverse", "--join", "mutual")
     assert "|profile:gold|" in done.err
-    assert "|lexicon:" not in done.err
+    assert "|word_table:" not in done.err
     other = choice.read_text().replace('"model": "', '"model": "0')
     choice.write_text(other)
     done = run("--profile", choice, "--overwrite")

@@ -71,8 +71,8 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--lexicon", -1), 2, "--lexicon -1: expected a number of passes"),
-        (("--lexicon", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
+        (("--word-table", -1), 2, "--word-table -1: expected a number of passes"),
+        (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, --text, or"),
         (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),

@@ -127,10 +127,10 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
     assert profile["gold"] in profile["signature"]
     assert profile["both"]["both"]["join"] == "product"
     assert f"chosen by gold on 60 pairs, AER {100 * profile['figure']:.2f} %" in done.out
-    found, messages = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0)
+    found, messages = aer_of(call, capsys, tmp_path / "out", "--word-table", 0)
     assert found == profile["figure"]
     assert "60 of these 60 sentence pairs are among those the maps were chosen on" in messages
-    without, _ = aer_of(call, capsys, tmp_path / "out", "--lexicon", 0, "--profile", DEMO / path.name)
+    without, _ = aer_of(call, capsys, tmp_path / "out", "--word-table", 0, "--profile", DEMO / path.name)
     assert found <= without
     exchanged = json.loads((models / "checkpoint.en-de.pt.align.json").read_text())
     assert (exchanged["chosen_by"], exchanged["reverse_model"]) == ("gold", profile["model"])
@@ -189,7 +189,7 @@ def test_a_profile_of_another_model_is_refused(call, models):
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
-    """deen-small: no AWI map aligns yet, so the upper layers are read with a lexicon."""
+    """deen-small: no AWI map aligns yet, so the upper layers are read with a word table."""
     folder, dev = shared / DEEN_SMALL, shared / "data/gold/cmu150"
     for lang in ("de", "en"):
         (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())

@@ -19,7 +19,7 @@ from fairseq_norm_plugin.align.on_ray import _actors
 from tests.integration.align.ways import PAPER
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
-LEXICON = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexicon", 2, "--lexicon-pairs", 5)
+WORD_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--word-table", 2, "--word-table-pairs", 5)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def corpus(files, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("options", [PAPER, LEXICON], ids=["paper", "lexicon"])
+@pytest.mark.parametrize("options", [PAPER, WORD_TABLE], ids=["paper", "word_table"])
 def test_parquet(run, corpus, tmp_path, options):
     expected = run("--confidences", *options).lines
     assert run("--confidences", *options, "--overwrite", text=[corpus]).lines == expected
@@ -120,7 +120,7 @@ def test_on_ray(ray, tmp_path, capsys):
     assert ray.is_initialized()
     rows = pyarrow.dataset.dataset(tmp_path / "links", format="parquet").to_table().sort_by("id").to_pydict()
     model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    expected = model.align(SOURCES[:10], TARGETS[:10], lexicon=0)
+    expected = model.align(SOURCES[:10], TARGETS[:10], word_table=0)
     assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
     assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
     status, err = run()

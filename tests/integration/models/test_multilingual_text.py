@@ -97,7 +97,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
     assert alone != both
     run(name, *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
     assert f"from {profiles[0]}" in capsys.readouterr().err
-    streamed = links("--reverse-path", "none", "--lexicon", 0, out="streamed")[0].splitlines()
+    streamed = links("--reverse-path", "none", "--word-table", 0, out="streamed")[0].splitlines()
     assert (tmp_path / "generated").read_text().splitlines() == streamed[:9]
     model = fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none")
     assert model.reverse is not None
@@ -110,7 +110,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
 def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, capsys, tmp_path):
     path = variant("mbart")
     assert align.main([str(word) for word in ("calibrate", *words(path))]) == 0
-    assert align.main([str(word) for word in (*words(path), "--lexicon", 0, "-o", tmp_path / "aligned")]) == 0
+    assert align.main([str(word) for word in (*words(path), "--word-table", 0, "-o", tmp_path / "aligned")]) == 0
     run("mbart", *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
     assert capsys.readouterr().err.count(f"{tmp_path}/mbart.pt.xx-yy.align.json") == 2
     assert (tmp_path / "generated").read_text().splitlines() == (tmp_path / "aligned").read_text().splitlines()[:9]

@@ -105,7 +105,7 @@ def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
 
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
-    profile = ("--profile", stub, "--lexicon", 0)
+    profile = ("--profile", stub, "--word-table", 0)
     words = ("--words", "blanks")
     raw = run(*subwords_of(opus), *profile, *words)
     assert len(raw) == 60

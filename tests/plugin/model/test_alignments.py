@@ -51,39 +51,39 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
-def test_lexicons_are_those_of_the_command_line(models, tmp_path, which):
+def test_word_tables_are_those_of_the_command_line(models, tmp_path, which):
     """One counted on the text, in as many passes, and one of a file, with single pairs too."""
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file, texts = tmp_path / "lexicon", (SOURCES[:12], TARGETS[:12])
+    file, texts = tmp_path / "word_table", (SOURCES[:12], TARGETS[:12])
     for option, given in (
-        (["--lexicon", "1", "--save-lexicon", file], {"lexicon": 1}),
-        (["--lexicon-file", file, "--overwrite"], {"lexicon_file": file}),
-        (["--lexicon", "0", "--overwrite"], {"lexicon": 0}),
+        (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
+        (["--word-table-file", file, "--overwrite"], {"word_table_file": file}),
+        (["--word-table", "0", "--overwrite"], {"word_table": 0}),
     ):
         expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option)
         alignments = models[which].align(*texts, **given)
         alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
-        assert ("lexicon:1" in alignments.signature) == (given == {"lexicon": 1})
-        assert ("lexicon_file:" in alignments.signature) == ("lexicon_file" in given)
-    within = models[which].align(*texts, lexicon_file=file)
-    assert models[which].align(SOURCES[0], TARGETS[0], lexicon_file=str(file)).links == within[0].links
+        assert ("word_table:1" in alignments.signature) == (given == {"word_table": 1})
+        assert ("word_table_file:" in alignments.signature) == ("word_table_file" in given)
+    within = models[which].align(*texts, word_table_file=file)
+    assert models[which].align(SOURCES[0], TARGETS[0], word_table_file=str(file)).links == within[0].links
 
 
-def test_a_lexicon_that_cannot_be_used(models, tmp_path, capfd):
-    file = tmp_path / "lexicon"
-    command_line(tmp_path, TARGETS[:20], SOURCES[:20], "--lexicon", "1", "--save-lexicon", file)
-    with pytest.raises(InputError, match=r"lexicon: of the text.* are not in the lexicon"):
-        models[0].align(SOURCES[:20], TARGETS[:20], lexicon_file=file)
-    with pytest.raises(InputError, match=r"demo\.de: .*not a lexicon file"):
-        models[0].align("a", "x", lexicon_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="lexicon 2"):
-        models[0].align("a", "x", lexicon=2, lexicon_file=file)
-    with pytest.raises(UsageError, match="lexicon -1: expected a number of passes"):
-        models[0].align("a", "x", lexicon=-1)
+def test_a_word_table_that_cannot_be_used(models, tmp_path, capfd):
+    file = tmp_path / "word_table"
+    command_line(tmp_path, TARGETS[:20], SOURCES[:20], "--word-table", "1", "--save-word-table", file)
+    with pytest.raises(InputError, match=r"word_table: of the text.* are not in the word table"):
+        models[0].align(SOURCES[:20], TARGETS[:20], word_table_file=file)
+    with pytest.raises(InputError, match=r"demo\.de: .*not a word table file"):
+        models[0].align("a", "x", word_table_file=DEMO / "demo.de")
+    with pytest.raises(UsageError, match="word table 2"):
+        models[0].align("a", "x", word_table=2, word_table_file=file)
+    with pytest.raises(UsageError, match="word table -1: expected a number of passes"):
+        models[0].align("a", "x", word_table=-1)
     capfd.readouterr()
-    models[0].align(SOURCES[:3], TARGETS[:3], lexicon=1)
-    assert "the lexicon was counted on 3 sentence pairs" in capfd.readouterr().err
+    models[0].align(SOURCES[:3], TARGETS[:3], word_table=1)
+    assert "the word table was counted on 3 sentence pairs" in capfd.readouterr().err
 
 
 def test_one_pair(models):

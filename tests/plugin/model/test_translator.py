@@ -30,8 +30,8 @@ def test_one_line_is_translated_as_in_a_list(model):
 
 
 def test_the_alignment_is_that_of_source_and_translation(model):
-    found = model.translate(SOURCES, lexicon=0)
-    aligned = model.align(SOURCES, [pair.target for pair in found], lexicon=0)
+    found = model.translate(SOURCES, word_table=0)
+    aligned = model.align(SOURCES, [pair.target for pair in found], word_table=0)
     assert [{**pair.to_row(), "score": None} for pair in found] == [pair.to_row() for pair in aligned]
     assert found.signature == aligned.signature
 
@@ -81,7 +81,7 @@ def test_bad_options_raise_before_the_work(model, monkeypatch):
     monkeypatch.setattr(Translator, "translate", None)
     for options, text in (
         ({"max_tokens": 0}, "max_tokens 0"),
-        ({"lexicon": -1}, "lexicon -1"),
+        ({"word_table": -1}, "word table -1"),
         ({"beams": 3}, "beams"),
     ):
         with pytest.raises((UsageError, TypeError), match=facts(text)):

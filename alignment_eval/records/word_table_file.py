@@ -1,7 +1,7 @@
-"""Lexicon files: Parquet tables with the columns source word, target word and weight.
+"""Word table files: Parquet tables with the columns source word, target word and weight.
 
-The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.lexicon.Lexicon.sums`).  The
-weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
+The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.word_table.WordTable.sums`).
+The weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.lexicon import Lexicon, Vocabulary
+from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.files import new_file
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
@@ -29,48 +29,48 @@ SCHEMA = pa.schema(
     ]
 )
 _WORDS = ["source", "target"]
-_METADATA = b"alignment_eval.lexicon"
-_ADVICE = "give a file that --save-lexicon wrote"
+_METADATA = b"alignment_eval.word_table"
+_ADVICE = "give a file that --save-word-table wrote"
 
 
-def write_lexicon(path: str | Path, lexicon: Lexicon, signature: str) -> None:
-    """Write a lexicon and its ``signature``: what it was counted on, and how.  If this fails, no file is left behind.
+def write_word_table(path: str | Path, word_table: WordTable, signature: str) -> None:
+    """Write a word table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
 
     Raises:
-        InputError: the lexicon was counted on no pairs, or the file cannot be written.
+        InputError: the word table was counted on no pairs, or the file cannot be written.
     """
-    if not lexicon.pairs:
-        raise InputError(f"{path}: cannot write a lexicon without sentence pairs; no pair has maps")
-    about = {"version": VERSION, "pairs": lexicon.pairs, "signature": signature}
+    if not word_table.pairs:
+        raise InputError(f"{path}: cannot write a word table without sentence pairs; no pair has maps")
+    about = {"version": VERSION, "pairs": word_table.pairs, "signature": signature}
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
     with new_file(path) as temporary:
-        table = _to_table(lexicon, schema)
+        table = _to_table(word_table, schema)
         pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 
 
-def _to_table(lexicon: Lexicon, schema: pa.Schema) -> pa.Table:
-    sides = (lexicon.source, lexicon.target)
-    width = len(lexicon.source.counts)
+def _to_table(word_table: WordTable, schema: pa.Schema) -> pa.Table:
+    sides = (word_table.source, word_table.target)
+    width = len(word_table.source.counts)
     # rows with both words, then those with a source word, then those with a target word; the last number is no word
     none = [len(side.numbers) for side in sides]
-    numbers = [lexicon.cells % width, lexicon.cells // width]
+    numbers = [word_table.cells % width, word_table.cells // width]
     codes = [
         np.concatenate([numbers[0], np.arange(none[0]), np.full(none[1], none[0])]),
         np.concatenate([numbers[1], np.full(none[0], none[1]), np.arange(none[1])]),
     ]
     columns = [pa.array([*side.numbers, ""]).take(pa.array(of)) for side, of in zip(sides, codes)]
-    weights = np.concatenate([lexicon.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
+    weights = np.concatenate([word_table.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
     return pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
 
 
-def read_lexicon(path: str | Path) -> Lexicon:
-    """Read a lexicon file.
+def read_word_table(path: str | Path) -> WordTable:
+    """Read a word table file.
 
     Raises:
         InputError: the file cannot be read, has another form or version, or holds nulls, duplicate rows, weights that
             are NaN, infinite or below 0, or words without a count.
     """
-    file = ForeignFile(str(path), "a lexicon file", _ADVICE)
+    file = ForeignFile(str(path), "a word table file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:
             check_columns(pq.ParquetFile(opened).schema_arrow, SCHEMA, file)
@@ -92,15 +92,15 @@ def read_lexicon(path: str | Path) -> Lexicon:
 
 
 class _Header(msgspec.Struct):
-    """What the metadata of a lexicon file hold."""
+    """What the metadata of a word table file hold."""
 
     version: int
     pairs: Count
     signature: str
 
 
-def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
-    """The lexicon of a table.
+def _from_table(table: pa.Table, pairs: int, name: str) -> WordTable:
+    """The word table of a table.
 
     Raises:
         ValueError: it has no rows, duplicate rows, or words without a count.
@@ -116,7 +116,7 @@ def _from_table(table: pa.Table, pairs: int, name: str) -> Lexicon:
     no_source, no_target = source == len(sources), target == len(targets)
     cells = ~(no_source | no_target)
     order = np.argsort(rows[cells])
-    return Lexicon(
+    return WordTable(
         Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources))),
         Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets))),
         rows[cells][order],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexicon import LEAST_SUM, POWER, PRIOR, Lexicon, check_match, count_lexicon
+from alignment_eval.extraction.word_table import LEAST_SUM, POWER, PRIOR, WordTable, check_match, count_word_table
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
@@ -51,7 +51,7 @@ def slow_association(pairs, shares, left_out, u, v):
     return (total + 0.03) / math.sqrt(source_count * target_count)
 
 
-def slow_lexicon(pairs, passes, exponent):
+def slow_word_table(pairs, passes, exponent):
     """The shares that are counted last, and the reweighted maps."""
     words = [of_pair for of_pair, _ in pairs]
     weighed = [scores for _, scores in pairs]
@@ -82,9 +82,9 @@ TEXTS = given(seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 3), exponent
 @TEXTS
 def test_counted_pairs_as_by_hand(seed, passes, exponent):
     pairs = random_text(seed)
-    _, expected = slow_lexicon(pairs, passes, exponent)
-    lexicon, found = count_lexicon(pairs, passes, exponent)
-    assert lexicon.pairs == sum(scores.size > 0 for _, scores in pairs)
+    _, expected = slow_word_table(pairs, passes, exponent)
+    word_table, found = count_word_table(pairs, passes, exponent)
+    assert word_table.pairs == sum(scores.size > 0 for _, scores in pairs)
     for mine, wanted in zip(found, expected):
         np.testing.assert_allclose(mine, wanted, rtol=1e-9)
 
@@ -93,12 +93,12 @@ def test_counted_pairs_as_by_hand(seed, passes, exponent):
 def test_other_pairs_as_by_hand(seed, passes, exponent):
     """By the totals: also pairs that were counted, if they come as others."""
     pairs = random_text(seed)
-    lexicon, _ = count_lexicon(pairs, passes, exponent)
-    shares, _ = slow_lexicon(pairs, passes, exponent)
+    word_table, _ = count_word_table(pairs, passes, exponent)
+    shares, _ = slow_word_table(pairs, passes, exponent)
     words = [of_pair for of_pair, _ in pairs]
-    assert (np.diff(lexicon.cells) > 0).all()
+    assert (np.diff(word_table.cells) > 0).all()
     for (source, target), scores in [*pairs, *random_text(seed + 1), ((["a", "new"], ["x", "newer"]), np.ones((2, 2)))]:
-        found = lexicon.reweight((source, target), scores, exponent)
+        found = word_table.reweight((source, target), scores, exponent)
         for t, s in np.ndindex(*scores.shape):
             weight = slow_association(words, shares, (-1, -1, -1), source[s], target[t])
             # float32, and sums below the least one are 0
@@ -109,34 +109,34 @@ def test_other_pairs_as_by_hand(seed, passes, exponent):
 def test_a_pair_of_words_that_meets_again_wins():
     """Two maps that are unsure, and a third that says that a is x."""
     pairs = [((["a"], ["x"]), np.array([[1.0]])), ((["a", "b"], ["x"]), np.array([[0.25, 0.25]]))]
-    lexicon, (sure, unsure) = count_lexicon(pairs, 1, 1)
+    word_table, (sure, unsure) = count_word_table(pairs, 1, 1)
     share = math.sqrt(0.5) ** POWER  # half of the row, all of the column
     assert unsure[0, 0] == pytest.approx(0.25 * (1 + PRIOR) / 3)  # the sure pair; a and x stand twice each
     assert unsure[0, 1] == pytest.approx(0.25 * PRIOR / math.sqrt(6))
     # what a cell says of itself does not count
     assert sure[0, 0] == pytest.approx((share + PRIOR) / 3)
-    # it does where the lexicon is used for a pair that it does not know to have counted
-    assert lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1)[0, 0] == pytest.approx((1 + share + PRIOR) / 3)
-    unknown = lexicon.reweight((["a", "?"], ["!", "x"]), np.ones((2, 2)), 0.5)
+    # it does where the word table is used for a pair that it does not know to have counted
+    assert word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1)[0, 0] == pytest.approx((1 + share + PRIOR) / 3)
+    unknown = word_table.reweight((["a", "?"], ["!", "x"]), np.ones((2, 2)), 0.5)
     assert unknown[0] == pytest.approx([math.sqrt(PRIOR / math.sqrt(3)), math.sqrt(PRIOR)])
     assert unknown[1, 1] == pytest.approx(math.sqrt(PRIOR / math.sqrt(3)))
 
 
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
-def test_a_text_of_nothing_has_a_lexicon(pairs):
-    lexicon, found = count_lexicon(pairs, 2, 1)
-    assert isinstance(lexicon, Lexicon)
-    assert (lexicon.pairs, len(lexicon.cells)) == (0, 0)
+def test_a_text_of_nothing_has_a_word_table(pairs):
+    word_table, found = count_word_table(pairs, 2, 1)
+    assert isinstance(word_table, WordTable)
+    assert (word_table.pairs, len(word_table.cells)) == (0, 0)
     assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
-    np.testing.assert_allclose(lexicon.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
-    assert lexicon.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
+    np.testing.assert_allclose(word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
+    assert word_table.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
 
 
 def test_sums_below_a_thousandth_are_dropped():
     """The share of a row of one target word is the square of its two-way share."""
     for share, kept in ((0.98e-4, 1), (1.02e-4, 2)):
-        lexicon, _ = count_lexicon([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
-        assert len(lexicon.cells) == kept
+        word_table, _ = count_word_table([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
+        assert len(word_table.cells) == kept
 
 
 GERMAN = [f"wort{number}" for number in range(50)]
@@ -146,8 +146,8 @@ TEXT: list[PairWords] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 
 @pytest.fixture(scope="module")
-def lexicon():
-    return count_lexicon([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
+def word_table():
+    return count_word_table([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
 
 
 def changed(words, count, to="{}?"):
@@ -159,28 +159,28 @@ def changed(words, count, to="{}?"):
     [
         (
             (changed(GERMAN, 26), ENGLISH),
-            "of the text's 100 source words, 52 (52%) are not in the lexicon",
+            "of the text's 100 source words, 52 (52%) are not in the word table",
         ),
         ((GERMAN, changed(ENGLISH, 40)), "of the text's 100 target words, 80 (80%) are not"),
-        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the lexicon … of the same languages"),
+        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the word table … of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
-            "the lexicon: of … 100 target words, 6 (6%) are in the lexicon in another case only",
+            "the word_table: of … 100 target words, 6 (6%) are in the word table in another case only",
         ),
     ],
     ids=["source", "target", "languages exchanged", "case"],
 )
-def test_other_text(lexicon, pair, message):
+def test_other_text(word_table, pair, message):
     with pytest.raises(InputError, match=facts(message)):
-        check_match(lexicon, [pair, pair])
+        check_match(word_table, [pair, pair])
 
 
-def test_text_like_its_own(lexicon):
-    check_match(lexicon, TEXT)
-    check_match(lexicon, iter([]))
+def test_text_like_its_own(word_table):
+    check_match(word_table, TEXT)
+    check_match(word_table, iter([]))
     half = (changed(GERMAN, 25), changed(ENGLISH, 25))
-    check_match(lexicon, [half, half])
+    check_match(word_table, [half, half])
     # known in upper case only: up to 5 %
-    check_match(lexicon, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
+    check_match(word_table, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
     few = ([word.upper() for word in GERMAN[:2]], [word.upper() for word in ENGLISH[:5]])
-    check_match(lexicon, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])
+    check_match(word_table, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])

@@ -1,8 +1,8 @@
-"""A lexicon: how strongly two words are associated, estimated from the word maps of a text.
+"""A word_table: how strongly two words are associated, estimated from the word maps of a text.
 
 The map of one sentence pair is uncertain.  The same two words occur together in other pairs too, and their shares of
 each other there show which cells are right here.  This needs no gold and no other resource: like a statistical aligner,
-the lexicon learns from the text that is aligned, or from any other text in the two languages.
+the word table learns from the text that is aligned, or from any other text in the two languages.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LEAST_SUM = 0.001
 SAMPLE = 1000
 #: A side with fewer running words is not checked.
 FEW_WORDS = 100
-#: The largest share of running words that may be unknown.  Of other Europarl text a lexicon of 20,000 pairs does not
+#: The largest share of running words that may be unknown.  Of other Europarl text a word table of 20,000 pairs does not
 #: know 6 %, one of 100 pairs 40 %, and one with source and target exchanged 45 to 62 %.
 MOST_UNKNOWN = 0.5
-#: The largest share that may be known in another case only.  Of cased text it is 10 to 22 % for a lowercased lexicon.
+#: The largest share that may be known in another case only.  Of cased text it is 10 to 22 % for a lowercased table.
 MOST_OTHER_CASE = 0.05
 
 
@@ -64,7 +64,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class WordTable:
     """The two-way shares of each pair of words, summed over a text.
 
     Attributes:
@@ -82,7 +82,7 @@ class Lexicon:
     cells: NDArray[np.int64]
     sums: NDArray[np.float32]
     pairs: int
-    name: str = "the lexicon"
+    name: str = "the word table"
 
     def reweight(self, words: PairWords, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
         """Multiply the word map of a sentence pair that was not counted by the association of its words.
@@ -115,14 +115,14 @@ def _scale(source_counts: NDArray[np.int64], target_counts: NDArray[np.int64]) -
     return scale
 
 
-def count_lexicon(
+def count_word_table(
     pairs: Sequence[tuple[PairWords, NDArray[np.float64]]], passes: int, exponent: float
-) -> tuple[Lexicon, list[NDArray[np.float64]]]:
-    """Count the lexicon of sentence pairs, and reweight their word maps by it.
+) -> tuple[WordTable, list[NDArray[np.float64]]]:
+    """Count the word table of sentence pairs, and reweight their word maps by it.
 
     The first pass counts the original maps, each further pass the maps that the pass before has reweighted.  Every
     pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
-    :meth:`Lexicon.reweight`) is subtracted when it is reweighted.
+    :meth:`WordTable.reweight`) is subtracted when it is reweighted.
 
     Word maps are [target words, source words]; they are multiplied by the association to the power ``exponent``.
 
@@ -130,7 +130,7 @@ def count_lexicon(
         UsageError: ``passes`` is less than 1.
     """
     if passes < 1:
-        raise UsageError(f"lexicon passes {passes}: the number must be 1 or more")
+        raise UsageError(f"word table passes {passes}: the number must be 1 or more")
     words = [sides for sides, scores in pairs if scores.size]
     source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
     numbered = [cell_numbers(source.lookup(s), target.lookup(t), source).ravel() for s, t in words]
@@ -148,27 +148,27 @@ def count_lexicon(
         association = ((np.maximum(sums[entries] - added, 0) + PRIOR) * scale) ** exponent
         weighed = [scores * of.reshape(scores.shape) for scores, of in zip(plain, np.split(association, ends))]
     kept = sums >= LEAST_SUM
-    return Lexicon(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
+    return WordTable(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
 
 
-def check_match(lexicon: Lexicon, pairs: Iterable[PairWords]) -> None:
-    """Check that a lexicon has the languages and the preprocessing of a text.
+def check_match(word_table: WordTable, pairs: Iterable[PairWords]) -> None:
+    """Check that a word table has the languages and the preprocessing of a text.
 
     A side with fewer than :data:`FEW_WORDS` running words is not checked.
 
     Raises:
         InputError: it has not.
     """
-    for name, known, words in zip(("source", "target"), (lexicon.source, lexicon.target), zip(*pairs)):
+    for name, known, words in zip(("source", "target"), (word_table.source, word_table.target), zip(*pairs)):
         counts = Counter(itertools.chain.from_iterable(words))
         total = sum(counts.values())
         if total >= FEW_WORDS and (problem := _problem(counts, known, total)):
             raise InputError(
-                f"{lexicon.name}: of the text's {total} {name} words, {problem}; give a lexicon that was counted on "
+                f"{word_table.name}: of the text's {total} {name} words, {problem}; give one that was counted on "
                 f"text of the same languages, tokenisation and case"
             )
 
@@ -176,8 +176,8 @@ def check_match(lexicon: Lexicon, pairs: Iterable[PairWords]) -> None:
 def _problem(words: Counter[str], known: Vocabulary, total: int) -> str | None:
     unknown = {word: count for word, count in words.items() if word not in known.numbers}
     if (count := sum(unknown.values())) > MOST_UNKNOWN * total:
-        return f"{count} ({count / total:.0%}) are not in the lexicon"
+        return f"{count} ({count / total:.0%}) are not in the word table"
     folded = {word.casefold() for word in known.numbers}
     if (count := sum(n for word, n in unknown.items() if word.casefold() in folded)) > MOST_OTHER_CASE * total:
-        return f"{count} ({count / total:.0%}) are in the lexicon in another case only"
+        return f"{count} ({count / total:.0%}) are in the word table in another case only"
     return None

@@ -1,0 +1,117 @@
+"""``python -m fairseq_norm_plugin.align`` with a word_table: counted on the first pairs, saved, given, after a stop."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pyarrow.parquet as pq
+import pytest
+
+from fairseq_norm_plugin.align import cli as align
+
+TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--word-table", 2)
+#: Half of the text is counted, in windows that do not divide it.
+HALF = (*TWO_WAY, "--word-table-pairs", 6)
+
+
+@pytest.fixture(scope="module")
+def half(data, checkpoint, files, tmp_path_factory):
+    """What HALF gives: its lines and its word table."""
+    directory = tmp_path_factory.mktemp("half")
+    words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
+    words += ["--bpe", "none", "--cpu", *HALF, "--save-word-table", directory / "word_table", "-o", directory / "out"]
+    assert align.main([str(word) for word in words]) == 0
+    return SimpleNamespace(lines=(directory / "out").read_text().splitlines(), word_table=directory / "word_table")
+
+
+def test_links_are_those_of_the_long_way(run, extracted, records, backward):
+    done = run(*TWO_WAY)
+    assert done.lines == extracted(*TWO_WAY)
+    assert "|word_table:2|word_table_pairs:10000|" in done.err
+    half = run(*HALF, "--overwrite").lines
+    assert half == extracted(*HALF) != done.lines
+    both = (*HALF, "--join", "product")
+    found = run(*both, "--reverse-path", backward, "--overwrite").lines
+    assert found == extracted(*both, "--reverse", records / "reverse") != half
+
+
+@pytest.mark.parametrize(
+    "batching", [("--max-tokens", 40), ("--window", 1), ("--window", 5, "--max-tokens", 30)], ids=str
+)
+def test_windows_and_batches_change_nothing(run, batching, half):
+    assert run(*HALF, *batching).lines == half.lines
+
+
+def test_a_word_table_is_saved_and_given(run, half):
+    given = run(*TWO_WAY[:-2], "--word-table-file", half.word_table, "--overwrite")
+    # the later pairs are the same; the first ones now speak for themselves
+    assert given.lines[6:] == half.lines[6:]
+    assert given.lines[:6] != half.lines[:6]
+    assert "|word_table:" not in given.err
+    assert "|word_table_file:" in given.err
+    about = pq.read_table(half.word_table).schema.metadata[b"alignment_eval.word_table"].decode()
+    assert '"pairs": 6' in about
+    assert "|rule:two-way=0.3|null:mask|final_punctuation:no|word_table:2|word_table_pairs:6|" in about
+
+
+def test_a_given_word_table_by_default(run, backward, half):
+    """Maps and rule are those that go with a word table, for a text that is too short for one of its own."""
+    one = run("--word-table-file", half.word_table, "--overwrite").err
+    assert "|rule:balanced=0.35|" in one
+    both = run("--word-table-file", half.word_table, "--reverse-path", backward, "--overwrite").err
+    assert "|rule:grow=0.4|" in both
+    assert "|word_table_file:" in both
+
+
+@pytest.mark.parametrize("exchange", [str.upper, lambda line: line[::-1]], ids=["case", "other words"])
+def test_a_word_table_of_other_text(run, files, tmp_path, exchange):
+    word_table = tmp_path / "word_table.parquet"
+    run(*TWO_WAY, "--save-word-table", word_table).out.unlink()
+    pairs = zip(*(file.read_text().splitlines() for file in files))
+    (tmp_path / "text").write_text("".join(f"{source} ||| {exchange(target)}\n" * 5 for source, target in pairs))
+    for options in ((), ("--resume",)):
+        done = run(*TWO_WAY[:-2], "--word-table-file", word_table, "--window", 2, *options, text=[tmp_path / "text"])
+        assert done.status == 1
+        assert " target words, " in done.err
+        assert "in the word table" in done.err
+        assert not list(tmp_path.glob("*out*[!n]"))
+
+
+def test_few_pairs(run):
+    few = "the word table was counted on 6 sentence pairs: below 30 it says little"
+    assert few in run(*HALF).err
+    assert "the word table was" not in run(*HALF[:-4], "--word-table", 0, "--overwrite").err
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (("--word-table", 2, "--word-table-file", "WORD_TABLE"), 2, "--word-table together with --word-table-file"),
+        (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no word table is counted here"),
+        (
+            ("--save-word-table", "WORD_TABLE"),
+            1,
+            "word_table.parquet: already exists; choose another path or pass --overwrite",
+        ),
+        (("--save-word-table", "none/new"), 1, "none/new: the directory"),
+        (("--word-table-file", "DAMAGED"), 1, "damaged: damaged, or not a word table file"),
+    ],
+    ids=str,
+)
+def test_bad_usage(run, tmp_path, options, status, text, half):
+    shutil.copy(half.word_table, tmp_path / "word_table.parquet")
+    (tmp_path / "damaged").write_bytes((tmp_path / "word_table.parquet").read_bytes()[:-20])
+    names = {"WORD_TABLE": tmp_path / "word_table.parquet", "DAMAGED": tmp_path / "damaged", "new": tmp_path / "new"}
+    done = run(*(names.get(option, option) for option in options))
+    assert (done.status, done.err.count("\n")) == (status, 1), done.err
+    assert text in done.err
+    assert not list(tmp_path.glob("*out*[!n]"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_word_table_of_a_text_without_pairs(run, tmp_path):
+    (tmp_path / "text").write_text(" ||| \n")
+    done = run(*TWO_WAY, "--save-word-table", tmp_path / "word_table", text=[tmp_path / "text"])
+    assert done.status == 1
+    assert "word_table: cannot write a word table without sentence pairs" in done.err
