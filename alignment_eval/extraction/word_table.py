@@ -1,4 +1,4 @@
-"""A word_table: how strongly two words are associated, estimated from the word maps of a text.
+"""A word table: how strongly two words are associated, estimated from the word maps of a text.
 
 The map of one sentence pair is uncertain.  The same two words occur together in other pairs too, and their shares of
 each other there show which cells are right here.  This needs no gold and no other resource: like a statistical aligner,

@@ -137,7 +137,7 @@ def stated_method(
 
 def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare the options; ``default`` says what ``--word-table`` is when it is not given."""
-    group = parser.add_argument_group("word_table", "reweights word maps by how strongly their words belong together")
+    group = parser.add_argument_group("word table", "reweights word maps by how strongly their words belong together")
     group.add_argument(
         "--word-table",
         type=int,

@@ -165,7 +165,7 @@ def changed(words, count, to="{}?"):
         ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the word table … of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
-            "the word_table: of … 100 target words, 6 (6%) are in the word table in another case only",
+            "the word table: of … 100 target words, 6 (6%) are in the word table in another case only",
         ),
     ],
     ids=["source", "target", "languages exchanged", "case"],

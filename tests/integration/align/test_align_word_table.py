@@ -1,4 +1,4 @@
-"""``python -m fairseq_norm_plugin.align`` with a word_table: counted on the first pairs, saved, given, after a stop."""
+"""``python -m fairseq_norm_plugin.align`` with a word table: counted on the first pairs, saved, given, after a stop."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_few_pairs(run):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--word-table", 2, "--word-table-file", "WORD_TABLE"), 2, "--word-table together with --word-table-file"),
+        (("--word-table", 2, "--word-table-file", "WORD_TABLE"), 2, "--word-table with --word-table-file"),
         (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no word table is counted here"),
         (
             ("--save-word-table", "WORD_TABLE"),
