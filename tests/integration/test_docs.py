@@ -176,7 +176,7 @@ def test_page(page, bash, update):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md"]
+    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md", "docs/scores.md"]
 )
 def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)
