@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
-from alignment_eval.signature import Value
+from alignment_eval.scoring.tables import Table
+from alignment_eval.signature import Value, joined
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
@@ -133,6 +137,26 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     if warning := direction_warning(hypothesis, gold):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
+
+
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """What tables and pages call files: without directories, unless two are the same."""
+    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
+    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+
+
+def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
+    """Print a table in one of :data:`alignment_eval.scoring.tables.FORMATS`, and below it one signature of its rows.
+
+    In LaTeX the signature is a comment; that of a TSV goes to stderr.
+    """
+    signed = joined(signatures)
+    lines = list(table.lines(format))
+    if format != "tsv":
+        lines += {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"]}[format]
+    print("\n".join(lines))
+    if format == "tsv":
+        print(signed, file=sys.stderr)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
