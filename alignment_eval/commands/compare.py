@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare every two systems, then print all results."""
     paths = [args.baseline, *args.systems]
-    check_standard_input([args.gold, *paths, args.source, args.target])
+    check_standard_input([args.gold, *paths, args.source, args.target, args.text])
     resampling = resampling_of(args)
     texts = texts_of(args)
     gold = gold_of(args, texts)

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
-    check_standard_input([args.gold, *args.hypotheses, args.source, args.target])
+    check_standard_input([args.gold, *args.hypotheses, args.source, args.target, args.text])
     resampling = _resampling(args)
     words = _differing_words(args)
     texts = texts_of(args)
