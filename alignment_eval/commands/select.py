@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the choice; write the profile."""
     check_usage(args)
-    check_standard_input([args.gold, args.source, args.target])
+    check_standard_input([args.gold, args.source, args.target, args.text])
     runs = [forced_records(args.records)]
     if args.reverse is not None:
         runs.append(open_reverse(args.reverse, runs[0]))
