@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
         print(line)
     if args.format in ("tsv", "sentences"):
         for result in results:
-            print(f"{printable(result['hypothesis'])}: {result['signature']}", file=sys.stderr)
+            say(f"{printable(result['hypothesis'])}: {result['signature']}")
 
 
 def _differing_words(args: argparse.Namespace) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.errors import say
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
         write_result(result, signed, records, directory)
         save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
     print(report(result.table, records.info.size))
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
