@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from alignment_eval.errors import warn_on_stderr
+from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
@@ -122,7 +121,7 @@ def run(args: argparse.Namespace) -> None:
     if (size := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / size))
         warn_on_stderr(f"{args.output}: {size / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def _by_profile(named: str | None, records: Records, reverse: Records | None) -> ChosenMethod | None:
@@ -130,7 +129,7 @@ def _by_profile(named: str | None, records: Records, reverse: Records | None) ->
     if named == NO_PROFILE or (named is None and reverse is None and records.info.profile is None):
         return None
     chosen = method_of_records([records] if reverse is None else [records, reverse], named)
-    print(f"align-eval report: {chosen.reason}", file=sys.stderr)
+    say(f"align-eval report: {chosen.reason}")
     return chosen
 
 
