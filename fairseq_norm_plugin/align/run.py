@@ -141,7 +141,7 @@ def _align(
             save()
             _write(args, text, unfinished.rows())
     if windows.without_tags:
-        warn_on_stderr(f"lines whose markup is damaged: {windows.without_tags}, written without tags")
+        warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
     say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
@@ -179,6 +179,7 @@ class _Windows:
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
         self._args = args
         self.without_tags = 0
+        self.first_without = (text.size, "")  # number of the pair, and why
         self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
         self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
         self._text = text
@@ -226,10 +227,11 @@ class _Windows:
             return json_line(alignment.to_row())
         try:
             return with_markup(lines[0].given, alignment, self._args.markup, f"{self._text.name}:{pair.id + 1}")
-        except InputError:
+        except InputError as error:
             if not self._args.keep_going:
                 raise
             self.without_tags += 1
+            self.first_without = min(self.first_without, (pair.id, str(error)))
             return escape(lines[1].text, quote=False)
 
 
