@@ -98,8 +98,8 @@ def load(
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if path == DEMO:
-        path, reverse = demo_checkpoints()
-        reverse_path = reverse_path or reverse
+        path, demo_reverse = demo_checkpoints()
+        reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
