@@ -2,7 +2,7 @@
 
 ``torch.load(weights_only=True)`` keeps a checkpoint from running code while it is read.  But it lets strings pass, and
 fairseq calls ``eval`` on some of them (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the
-options are checked before fairseq sees them.  docs/reliability.md lists every ``eval`` that a checkpoint could reach.
+options are checked before fairseq sees them, and those that name other files are set to None.
 """
 
 from __future__ import annotations
