@@ -8,7 +8,6 @@ from tests.integration.align.ways import PAPER
 from tests.integration.conftest import SYLLABLES
 
 
-
 def codes_of(syllables, *more):
     """Codes that make each syllable, inside a word and at its end, and what ``more`` lines make."""
     return "\n".join(["#version: 0.2", *(f"{a} {b}{end}" for a, b in syllables for end in ("", "</w>")), *more, ""])

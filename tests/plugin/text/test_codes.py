@@ -82,6 +82,6 @@ def test_codes_are_compared_with_the_dictionaries(tmp_path):
     first = WordPieces(tmp_path / "first")
     unmade = {entry for entry in dictionaries[0].symbols if first.cut(entry.removesuffix("@@"), "").tokens != [entry]}
     assert first.unmade(dictionaries[0].symbols) <= unmade
-    with pytest.raises(InputError, match="first: no line of the codes makes 99[0-9] of the 8276 entries"):
+    with pytest.raises(InputError, match=r"first: no line of the codes makes 99[0-9] of the 8276 entries"):
         check_codes({"first": first}, dictionaries)
     check_codes({"first": first, "all": WordPieces(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side
