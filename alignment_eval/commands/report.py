@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
@@ -152,7 +151,7 @@ def run(args: argparse.Namespace) -> None:
     if (bytes_ := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
         warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -175,7 +174,7 @@ def _by_profile(named: str | None, records: Records, reverse: Records | None) ->
     if named == NO_PROFILE or (named is None and reverse is None and records.info.profile is None):
         return None
     chosen = method_of_records([records] if reverse is None else [records, reverse], named)
-    print(f"align-eval report: {chosen.reason}", file=sys.stderr)
+    say(f"align-eval report: {chosen.reason}")
     return chosen
 
 

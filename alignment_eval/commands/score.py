@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.files import STANDARD
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
@@ -110,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
     elif args.format == "sentences":
         for line in _per_sentence(args.hypotheses, scores):
             print(line)
-        print(joined(signatures), file=sys.stderr)
+        say(joined(signatures))
     else:
         for result in results:
             print(json.dumps(result) if args.format == "json" else _text(result))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.errors import say
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
     for table in report(result.table, records.info.size):
         print(*table.lines(args.format), "", sep="\n")
     print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:

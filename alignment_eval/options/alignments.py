@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
@@ -165,7 +164,7 @@ def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
         lines += {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"]}[format]
     print("\n".join(lines))
     if format == "tsv":
-        print(signed, file=sys.stderr)
+        say(signed)
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
