@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.options.common import CommandParser, check_outputs, exit_status
+from alignment_eval.options.common import CommandParser, exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
@@ -37,12 +37,7 @@ DESCRIPTION = "Word alignments from recorded attention maps, and word alignments
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return exit_status("align-eval", lambda: _parser(words).parse_args(words), _run)
-
-
-def _run(args: argparse.Namespace) -> None:
-    check_outputs(args)
-    args.run(args)
+    return exit_status("align-eval", lambda: _parser(words).parse_args(words), lambda args: args.run(args))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

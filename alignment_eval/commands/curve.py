@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
     print(extremes(metrics))
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def _check_usage(args: argparse.Namespace) -> None:

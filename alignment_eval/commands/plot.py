@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
@@ -113,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
         **({} if gold is None else reading_fields("gold", gold)),
     )
     save_figure(draw(picture, look), args.output, signed, look.dpi)
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def check_usage(args: argparse.Namespace, kinds: list[str]) -> tuple[MapNames, ExtractionOptions]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-from alignment_eval.errors import warn_on_stderr
+from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
-from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.maps.sentence import PairWords
@@ -21,6 +18,7 @@ from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_text_arguments,
     check_standard_input,
+    distinct_names,
     reading_fields,
     resampling_fields,
     warn_of_few,
@@ -123,13 +121,7 @@ def run(args: argparse.Namespace) -> None:
     if (size := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / size))
         warn_on_stderr(f"{args.output}: {size / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
-    print(signed, file=sys.stderr)
-
-
-def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Names of files on the page: without directories, unless two are the same."""
-    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
-    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+    say(signed)
 
 
 def _by_profile(named: str | None, records: Records, reverse: Records | None) -> ChosenMethod | None:
@@ -137,7 +129,7 @@ def _by_profile(named: str | None, records: Records, reverse: Records | None) ->
     if named == NO_PROFILE or (named is None and reverse is None and records.info.profile is None):
         return None
     chosen = method_of_records([records] if reverse is None else [records, reverse], named)
-    print(f"align-eval report: {chosen.reason}", file=sys.stderr)
+    say(f"align-eval report: {chosen.reason}")
     return chosen
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.corpus import check_same_size, check_same_text
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
@@ -75,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the choice; write the profile."""
     check_usage(args)
-    check_standard_input([args.gold, args.source, args.target])
+    check_standard_input([args.gold, args.source, args.target, args.text])
     runs = [forced_records(args.records)]
     if args.reverse is not None:
         runs.append(open_reverse(args.reverse, runs[0]))
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
     if args.output is not None:
         write_lines(args.output, [profile.to_json()])
     print(f"Choice: {description(profile)}")
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def check_usage(args: argparse.Namespace) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.common import CommandParser, add_output, exit_status
+from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import description, profiles_together
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import exchanged_gold
@@ -85,6 +84,8 @@ def run(args: argparse.Namespace) -> None:
     directions = [model.direction for model in models]
     beside = directions[0].profile if args.output is None else args.output
     files = [beside, *(direction.profile for direction in directions[1:])]
+    of_text = (file for model in models for file in model.text.files)
+    check_outputs(vars(args), of_text, map(str, files[args.output is not None :]))
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
         named = signature(pairs=profile.pairs, **fields, **profile.fields())
         signed = replace(profile, signature=named, text_recipe=recipe)
         write_lines(file, [signed.to_json()])
-        print(f"{file}: {description(signed)}")
+        print(f"{printable(str(file))}: {description(signed)}")
         _remark(signed, calibration.enough_words)
 
 
@@ -151,14 +152,12 @@ def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: arg
 def _remark(profile: Profile, enough_words: bool) -> None:
     """Print what keeps the model from better links."""
     if not enough_words:
-        print(
+        say(
             f"norm-align calibrate: the default share, because the pairs have fewer than {FEWEST_WORDS} words of both "
-            f"sides to estimate it on",
-            file=sys.stderr,
+            f"sides to estimate it on"
         )
     if profile.chosen_by == "upper-layers":
-        print(
+        say(
             f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
-            f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead",
-            file=sys.stderr,
+            f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead"
         )

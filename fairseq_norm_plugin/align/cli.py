@@ -35,8 +35,9 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
-    dictionaries_and_text,
+    other_inputs,
 )
+from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.process import silence_libraries
 
@@ -188,7 +189,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize)
-    check_word_table_arguments(args, args.overwrite)
+    check_word_table_arguments(args, args.overwrite or args.resume)
     if args.engine == "ray":
         _check_ray(args)
     elif args.actors is not None:
@@ -201,7 +202,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--keep-going without --markup: give that too")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
         raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
-    check_outputs(args, dictionaries_and_text(args), [f"{args.output}.partial"])
+    check_outputs(vars(args), other_inputs(args), begun_with(args.output))
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

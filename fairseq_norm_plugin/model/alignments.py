@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
@@ -77,7 +77,7 @@ class ProfileAligner:
         chosen = chosen_method(profiles, names, len(pairs), overrides)
         if chosen.reason != self._said:
             self._said = chosen.reason
-            print(f"align: {chosen.reason}", file=sys.stderr)
+            say(f"align: {chosen.reason}")
         if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
             warn_on_stderr(warning)
         aligner = Aligner(chosen.method, self._directions, max_tokens, word_table, _warn_of_few)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import torch
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
@@ -99,8 +98,8 @@ def load(
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     if path == DEMO:
-        path, reverse = demo_checkpoints()
-        reverse_path = reverse_path or reverse
+        path, demo_reverse = demo_checkpoints()
+        reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
@@ -184,7 +183,7 @@ def _load_direction(
         )
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
-        print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
+        say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)

@@ -15,7 +15,7 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces, check_codes
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -192,6 +192,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
         by_codes = {file: WordPieces(file, name, separator) for file in codes}
+        check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
