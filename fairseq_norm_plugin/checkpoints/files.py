@@ -109,7 +109,8 @@ def _checkpoints(directory: Path) -> list[list[str]]:
         return [[str(directory / names[0])]]
     raise InputError(
         f"{directory}: {', '.join(names) or 'no checkpoint (.pt), and no config.json'}: expected one checkpoint, "
-        f"{_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name the checkpoint (--path) and the directory of its dictionaries (--data)"
+        f"{_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name the checkpoint (--path) and the directory "
+        "of its dictionaries (--data)"
     )
 
 

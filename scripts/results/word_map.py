@@ -28,7 +28,9 @@ def main(sentence: int, out: str) -> None:
     """Draw one sentence of the demo."""
     model = fairseq_norm_plugin.load("demo", tokenizer="none")
     method = read_profile(DEMO / "checkpoint.pt.align.json").both
-    assert method is not None and method.reverse is not None and model.reverse is not None
+    assert method is not None
+    assert method.reverse is not None
+    assert model.reverse is not None
     source, target = ((DEMO / f"demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
     forward = pair_map(model.maps(source, target), method.forward)
     pair = forward, pair_map(model.reverse.maps(target, source), method.reverse)
