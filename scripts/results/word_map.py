@@ -39,7 +39,9 @@ def main(sentence: int, out: str) -> None:
     columns, rows = (
         SentenceSide(tuple(line.split()), np.arange(len(line.split()), dtype=np.int32)) for line in (source, target)
     )
-    panel = Panel("", two_way_shares(one_map(pair, method).scores[:, :-1]), links.links)
+    scores = one_map(pair, method).scores
+    assert scores is not None
+    panel = Panel("", two_way_shares(scores[:, :-1]), links.links)
     gold = read_gold(DEMO / "demo.talp", base=1)[sentence]
     save_figure(draw(Picture("", columns, rows, ((panel,),), gold)), out)
 
