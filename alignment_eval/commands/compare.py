@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from alignment_eval.errors import printable
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_base,
@@ -111,7 +112,8 @@ def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
     for result in results:
         rows = [_HEADER, *(_row(label, result[name]) for name, label in METRIC_LABELS.items())]
         widths = [max(map(len, column)) for column in zip(*rows)]
-        yield f"{result['system']} against {result['baseline']}, {result['sentences']} sentences"
+        names = [printable(str(result[name])) for name in ("system", "baseline")]
+        yield f"{names[0]} against {names[1]}, {result['sentences']} sentences"
         for row in rows:
             yield "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
         yield f"  {result['signature']}"
