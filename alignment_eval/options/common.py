@@ -28,6 +28,15 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
+        found, others = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            if action.dest != "title" and value != action.default and "" in _texts(value):
+                self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
+        return found, others
+
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""
         self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
