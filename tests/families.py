@@ -155,7 +155,11 @@ def save(directory: Path, name: str, seed: int = 1, **options: Any) -> Any:
     large = 1.5 * small if name in ("marian", "fsmt") else small  # states grow where layer norms come first
     for entry, parameter in model.named_parameters():
         embedding = "embed" in entry or "shared" in entry or "output_projection" in entry
-        std = (small if made.scale_embedding else 1.0) if embedding else large
+        std = (0.5 * small if made.scale_embedding else 0.5) if embedding else large
+        if "encoder_attn.v_proj" in entry or "encoder_attn.out_proj" in entry:
+            std *= 1.5  # what is translated depends on it
+        if entry.endswith("bias"):
+            std *= 0.2
         if "norm" in entry:
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.15 + float("weight" in entry))
         elif "embed_positions" not in entry or name == "mbart":
@@ -163,7 +167,7 @@ def save(directory: Path, name: str, seed: int = 1, **options: Any) -> Any:
     eos = model.get_output_embeddings().weight[made.eos_token_id]
     decoder = model.model.decoder
     norm = decoder.layers[-1].final_layer_norm if name in ("marian", "fsmt") else decoder.layer_norm
-    norm.bias += eos * ((torch.tensor(100.0).log() + 1) / eos.square().sum())
+    norm.bias += eos * (4.0 / eos.square().sum())
     if name == "marian":
         if not made.share_encoder_decoder_embeddings:
             tokens = list(json.loads((directory / "vocab.json").read_text(encoding="utf-8")))
