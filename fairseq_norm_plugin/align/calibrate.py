@@ -109,7 +109,7 @@ def _by_agreement(
     from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
 
     pairs = usable_pairs(text, directions)
-    _check_text(text, len(pairs), directions[0], args)
+    _check_text(text, len(pairs), directions, args)
     own = [pairs, [(target, source) for source, target in pairs]]
     return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
 
@@ -124,7 +124,7 @@ def _by_gold(
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
     different = len(set(map(words_of_pair, pairs.values())))
-    _check_text(text, different, directions[0], args)
+    _check_text(text, different, directions, args)
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
@@ -137,17 +137,17 @@ def _by_gold(
     return profiles, reading_fields("dev_gold", gold)
 
 
-def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
+def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+    from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
-        warn_on_stderr(warning)
+    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+        warn_on_stderr(mismatch.message)
 
 
 def _remark(profile: Profile) -> None:

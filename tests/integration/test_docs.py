@@ -176,7 +176,16 @@ def test_page(page, bash, update):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md"]
+    "page",
+    [
+        "README.md",
+        "docs/get-started.md",
+        "docs/align.md",
+        "docs/analysis.md",
+        "docs/profiles.md",
+        "docs/text.md",
+        "docs/use.md",
+    ],
 )
 def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)
