@@ -4,7 +4,9 @@ In a decoder whose alignment has formed, a low layer finds the source word of th
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
 draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
-Every AWI map is compared with every AWO map of a higher layer.  In a young model no two maps agree well
+Every AWI map is compared with every AWO map of a higher layer.  Agreement differs from text to text, and so does which
+of some close pairs has most of it.  Of those, the place in the model says which is better: alignment forms in one head
+of a low layer in AWI, and in all of the top layer in AWO.  In a young model no two maps agree well
 (:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
 docs/reproduction.md has the measurements.
 """
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedPair, align_corpus
-from alignment_eval.extraction.defaults import FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.extraction.defaults import CLOSE, FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
@@ -106,6 +108,11 @@ class _Pairs:
         layers = np.array([name.layer for name in names])
         return cls(names, *np.nonzero(layers[:, None] > layers))
 
+    def order(self, pair: int) -> tuple[int, bool, int, bool]:
+        """Its place among pairs that agree equally well: AWI of a low layer, of a head; AWO of a high one, whole."""
+        awi, awo = self.maps(pair)
+        return awi.layer, awi.head is None, -awo.layer, awo.head is not None
+
     def maps(self, pair: int) -> tuple[MapName, MapName]:
         """The two maps of a pair, each with its setting, the AWI map first."""
         awi, awo = self.names[self.awi[pair]], self.names[self.awo[pair]]
@@ -143,7 +150,9 @@ def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tup
 def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
     """The AWI map and the AWO map of a higher layer whose links agree most: the Dice coefficient over all sentences.
 
-    Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
+    Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
+    lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
+    heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
 
     ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
@@ -162,7 +171,8 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
     dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0)
     if not dice.any():
         return None
-    best = int(dice.argmax())
+    close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
+    best = min(close, key=lambda pair: (compared.order(pair), -dice[pair]))
     return Agreement(*compared.maps(best), float(dice[best]), number)
 
 

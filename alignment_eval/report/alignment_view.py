@@ -154,7 +154,7 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        source, target = map(_side, (self.source_words, self.target_words))
+        source, target = map(SentenceSide.of_words, (self.source_words, self.target_words))
         bar = "confidence" if self.confidences else None
         return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
 
@@ -178,10 +178,6 @@ class Alignment:
         for link in self.links:
             texts[link[1]][link[0]] = f"{100 * self.confidences[link]:.0f}" if link in self.confidences else "●"
         return heat_table(self.source_words, self.target_words, strengths.tolist(), texts)
-
-
-def _side(words: tuple[str, ...]) -> SentenceSide:
-    return SentenceSide(words, np.arange(len(words), dtype=np.int32))
 
 
 class Alignments(Sequence[Alignment]):

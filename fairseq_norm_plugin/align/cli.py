@@ -128,6 +128,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("SOURCE", "TARGET"),
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
     )
+    group.add_argument(
+        "--force", action="store_true", help="align lines that do not look like translations of each other"
+    )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
     group = add_speed_arguments(parser)

@@ -13,6 +13,9 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
+from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+
+# isort: split
 import torch
 
 from alignment_eval import __version__
@@ -49,7 +52,7 @@ from fairseq_norm_plugin.align.unfinished import (
 )
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
@@ -67,7 +70,8 @@ def run(args: argparse.Namespace) -> None:
 
     Raises:
         UsageError: options that contradict each other, or a layer or head that the model lacks.
-        InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
+        InputError: a file cannot be used, the output already exists, the lines are no translations of each other, or a
+            batch is too large for the GPU.
     """
     keep_few_programs()
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
@@ -101,8 +105,10 @@ def _align(
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
-        warn_on_stderr(warning)
+    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+        if mismatch.kind == "unrelated" and not args.force:
+            raise InputError(f"{mismatch.message}; give --force to align them all the same")
+        warn_on_stderr(mismatch.message)
     chosen = _choose_method(args, models, text)
     if chosen.profile is not None:
         say(f"norm-align: {chosen.reason}")

@@ -22,7 +22,7 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
@@ -78,8 +78,9 @@ class ProfileAligner:
         if chosen.reason != self._said:
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
-            warn_on_stderr(warning)
+        checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
+        if mismatch := find_mismatch(checked, self._directions, max_tokens):
+            warn_on_stderr(mismatch.message)
         aligner = Aligner(chosen.method, self._directions, max_tokens, word_table, _warn_of_few)
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}

@@ -28,7 +28,9 @@ def main(sentence: int, out: str) -> None:
     """Draw one sentence of the demo."""
     model = fairseq_norm_plugin.load("demo", tokenizer="none")
     method = read_profile(DEMO / "checkpoint.pt.align.json").both
-    assert method is not None and method.reverse is not None and model.reverse is not None
+    assert method is not None
+    assert method.reverse is not None
+    assert model.reverse is not None
     source, target = ((DEMO / f"demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
     forward = pair_map(model.maps(source, target), method.forward)
     pair = forward, pair_map(model.reverse.maps(target, source), method.reverse)
@@ -37,7 +39,9 @@ def main(sentence: int, out: str) -> None:
     columns, rows = (
         SentenceSide(tuple(line.split()), np.arange(len(line.split()), dtype=np.int32)) for line in (source, target)
     )
-    panel = Panel("", two_way_shares(one_map(pair, method).scores[:, :-1]), links.links)
+    scores = one_map(pair, method).scores
+    assert scores is not None
+    panel = Panel("", two_way_shares(scores[:, :-1]), links.links)
     gold = read_gold(DEMO / "demo.talp", base=1)[sentence]
     save_figure(draw(Picture("", columns, rows, ((panel,),), gold)), out)
 

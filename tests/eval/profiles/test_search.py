@@ -79,14 +79,21 @@ def test_the_two_maps_that_align_agree(make_sentence, awi, awo):
     assert choice.dice == pytest.approx(1)
 
 
+def slow_order(pair):
+    """Which of two pairs of maps that agree equally well is read."""
+    awi, awo = pair
+    return awi.layer, awi.head is None, -awo.layer, awo.head is not None
+
+
 @pytest.mark.parametrize("kind", ["attn_n", "attn_w"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_agreement_is_that_of_the_slow_loop(make_sentence, kind, seed):
+def test_the_choice_by_agreement_is_that_of_the_slow_loop(make_sentence, kind, seed):
     sentences = [make_sentence(10 * seed + k, *text, layers=3) for k, text in enumerate(TEXTS)]
-    pairs = pairs_of(sentences[0], kind)
-    figures = [slow_dice(sentences, kind, pair) for pair in pairs]
+    figures = {pair: slow_dice(sentences, kind, pair) for pair in pairs_of(sentences[0], kind)}
+    close = [pair for pair, dice in figures.items() if dice >= max(figures.values()) - 0.05]
+    best = sorted(close, key=lambda pair: (*slow_order(pair), -figures[pair]))[0]
     choice = choose_by_agreement(sentences, kind)
-    assert (choice.dice, choice.maps) == (max(figures), pairs[figures.index(max(figures))])
+    assert (choice.maps, choice.dice) == (best, figures[best])
 
 
 def test_an_alignment_has_formed_from_an_agreement_of_0_4_on():

@@ -59,7 +59,7 @@ def transformers(name):
 def both(directory, config):
     """A random model in Transformers, and its conversion in fairseq, with the id in fairseq of each of Marian's."""
     marian.save(directory / "model", config)
-    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
     ours = fairseq_norm_plugin.load(directory / "out" / "checkpoint.pt", directory / "out", "de", "en")
     reference = transformers("MarianMTModel").from_pretrained(directory / "model", attn_implementation="eager").eval()
     ids = []
