@@ -1,4 +1,4 @@
-"""The examples of docs/ and of each command's --help, run; docs/commands/README.md has the rules."""
+"""The examples of docs/ and of each command's --help, run; CONTRIBUTING.md has the rules."""
 
 from __future__ import annotations
 
