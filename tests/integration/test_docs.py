@@ -185,6 +185,7 @@ def test_page(page, bash, update):
         "docs/profiles.md",
         "docs/text.md",
         "docs/use.md",
+        "docs/scores.md",
     ],
 )
 def test_other_page(page, bash, update):
