@@ -7,12 +7,14 @@ F of the one model, or √(F ∘ Rᵀ) with the row shares R of the reverse mode
 knows the surprise of source words; without one it is 1/2.
 
     of a word:      new = surprise · (1 - support)
-    unsupported:    1 / (1 + exp(-SLOPE (x - UNSUPPORTED))), x = mean of surprise · (1 - support / 2) over both sides
-    omitted:        1 / (1 + exp(-SLOPE (y - OMITTED))), y = mean new of source words - mean new of target words
+    of a pair:      x = mean of surprise · (1 - support / 2) over both sides
+                    y = mean new of target words - mean new of source words
+    unsupported:    answer(max(x - DOUBTFUL, y - MORE)): neither side explains the other, or the target says more
+    omitted:        answer(-y - MORE): the source says more
 
-Means leave out punctuation; that over both sides is the mean of two means.  In y, free words of both sides cancel out;
-without a reverse model, all surprises in it are 1/2, or its two means could not be compared.  docs/scores.md has the
-measurements.
+answer(z) is 1 / (1 + exp(-:data:`SLOPE` z)).  Means leave out punctuation; that over both sides is the mean of two
+means.  In y, free words of both sides cancel out; without a reverse model, all surprises in it are 1/2, or its two
+means could not be compared.  docs/scores.md has the measurements.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ from alignment_eval.maps.subwords import is_punctuation
 
 Floats = NDArray[np.float64]
 
-#: -log p of a subword that surprises by half, the slope of both answers, and where they are 1/2.  They were chosen on
-#: every second translation of Guerreiro et al. (2022).
-HALF, SLOPE, UNSUPPORTED, OMITTED = 3.0, 20.0, 0.45, 0.2
+#: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
+#: were chosen on every second translation of Guerreiro et al. (2022).
+HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
 #: Decimals of scores: those after these depend on the order of sums.
 _DECIMALS = 6
 
@@ -100,7 +102,7 @@ def score_pair(forward: PairMap, reverse: PairMap | None, links: SentenceLinks) 
     missing = new if reverse is not None else [0.5 * (1 - own) for own in supports]
     weak = [surprise * (1 - own / 2) for surprise, own in zip(surprises, supports)]
     x = sum(_mean(values, words) for values, words in zip(weak, counted)) / 2
-    y = _mean(missing[0], counted[0]) - _mean(missing[1], counted[1])
+    y = _mean(missing[1], counted[1]) - _mean(missing[0], counted[0])
     unlinked = [links.linked.sum(axis=axis) == 0 for axis in (1, 0)]
     shares = None if links.shares is None else links.shares[:, :-1].T[links.linked]
     return PairScores(
@@ -110,11 +112,15 @@ def score_pair(forward: PairMap, reverse: PairMap | None, links: SentenceLinks) 
         unlinked_source=_rounded(_mean(unlinked[0], counted[0])),
         unlinked_target=_rounded(_mean(unlinked[1], counted[1])),
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
-        unsupported=_rounded(1 / (1 + math.exp(-SLOPE * (x - UNSUPPORTED)))),
-        omitted=_rounded(1 / (1 + math.exp(-SLOPE * (y - OMITTED)))),
+        unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
+        omitted=_answer(-y - MORE),
         unsupported_words=list(map(_rounded, new[1])),
         omitted_words=list(map(_rounded, new[0])),
     )
+
+
+def _answer(z: float) -> float:
+    return _rounded(1 / (1 + math.exp(-SLOPE * z)))
 
 
 def _surprise(pair: PairMap) -> Floats:

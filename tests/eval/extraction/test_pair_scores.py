@@ -53,10 +53,10 @@ def slow(forward: PairMap, reverse: PairMap | None, linked: np.ndarray) -> dict[
     new = [[s * (1 - g) for s, g in zip(*side)] for side in zip(surprises, supports)]
     x = sum(sum(surprises[k][w] * (1 - supports[k][w] / 2) for w in counted[k]) / len(counted[k]) for k in (0, 1)) / 2
     missing = new if reverse is not None else [[0.5 * (1 - g) for g in side] for side in supports]
-    y = np.mean([missing[0][w] for w in counted[0]]) - np.mean([missing[1][w] for w in counted[1]])
+    y = float(np.mean([missing[1][w] for w in counted[1]]) - np.mean([missing[0][w] for w in counted[0]]))
     return {
-        "unsupported": 1 / (1 + math.exp(-20 * (x - 0.45))),
-        "omitted": float(1 / (1 + np.exp(-20 * (y - 0.2)))),
+        "unsupported": 1 / (1 + math.exp(-20 * max(x - 0.45, y - 0.25))),
+        "omitted": 1 / (1 + math.exp(-20 * (-y - 0.25))),
         "unsupported_words": new[1],
         "omitted_words": new[0],
         "unlinked_source": np.mean([not linked[w].any() for w in counted[0]]),
