@@ -29,6 +29,12 @@ from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, wo
 from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
+#: Two maps agree by more than chance if they share at least this many links a word more than maps that spread as many
+#: links evenly over the sentence would,
+BEYOND_CHANCE = 0.15
+#: and by more than position if at least this share of the links they share is not on the diagonal.
+OFF_DIAGONAL = 0.1
+
 #: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
 Counts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
 
@@ -143,12 +149,15 @@ def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tup
 def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
     """The AWI map and the AWO map of a higher layer whose links agree most: the Dice coefficient over all sentences.
 
+    Maps that agree only by chance or position do not count: near-uniform maps link all words of short sentences and
+    none of long ones, and others follow the order of the words only.
+
     Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
 
     ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
     Returns:
-        None if the model has one layer only, or if no two maps share a link.
+        None if the model has one layer only, or if no two maps agree by more than chance and position.
 
     Raises:
         UsageError: ``pairs`` is less than 1.
@@ -158,8 +167,9 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
-    common, sizes = total.reshape(-1, 2).T
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0)
+    common, sizes, chance, straight, words = total.reshape(-1, 5).T
+    counts = (common - chance >= BEYOND_CHANCE * words) & (common - straight >= OFF_DIAGONAL * common) & (sizes > 0)
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
     if not dice.any():
         return None
     best = int(dice.argmax())
@@ -167,14 +177,24 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-    """How many links the two maps of each pair share, and how many they have in all, [P, 2]; exact in float64."""
+    """What the links of the two maps of each pair have in common, [P, 5]; exact in float64, but for the third.
+
+    They are: how many links they share, how many they have in all, how many they would share by chance, how many of the
+    shared ones are on the diagonal, and the mean number of words of both sides.
+    """
     linked = []
     for setting in ("awo", "awi"):
         scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
+    height, width = scores.shape[-2:]
     awo, awi = linked
-    sizes = awo.sum(axis=1)[pairs.awo] + awi.sum(axis=1)[pairs.awi]
-    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi], sizes], axis=-1)
+    targets = np.arange(height)
+    diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
+    first, second = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]
+    shared = (awo @ awi.T)[pairs.awo, pairs.awi]
+    straight = (awo[:, diagonal] @ awi[:, diagonal].T)[pairs.awo, pairs.awi]
+    words = np.full(len(shared), (height + width) / 2)
+    return np.stack([shared, first + second, first * second / (height * width), straight, words], axis=-1)
 
 
 def choose_by_gold(

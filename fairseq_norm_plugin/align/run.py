@@ -130,6 +130,8 @@ def _align(
             _write(args, text, unfinished.rows())
     if windows.without_tags:
         warn_on_stderr(f"lines whose markup is damaged: {windows.without_tags}, written without tags")
+    if warning := aligner.links_warning():
+        warn_on_stderr(warning)
     for made in counted:
         on_count(args, described)(made)
     seconds, done = time.monotonic() - start, text.size - kept

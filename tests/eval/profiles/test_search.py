@@ -63,12 +63,16 @@ def pairs_of(sentence, kind):
 
 
 def slow_dice(sentences, kind, pair):
-    """2 |A ∩ B| / (|A| + |B|) of the links that the extraction itself gives."""
-    common = size = 0
+    """2 |A ∩ B| / (|A| + |B|) of the links that the extraction itself gives; 0 if it is due to chance or position."""
+    common = size = chance = straight = words = 0
     for sentence in sentences:
         a, b = (extract(sentence, ExtractionOptions(kind, heads=MapNames([name]), rule="two-way=0.3")) for name in pair)
+        height, width = sentence.target.word_count, sentence.source.word_count
         common, size = common + len(a & b), size + len(a) + len(b)
-    return 2 * common / size if size else 0
+        chance, words = chance + len(a) * len(b) / (height * width), words + (height + width) / 2
+        straight += sum(i == int((j + 0.5) / height * width) for i, j in a & b)
+    counts = common - chance >= 0.15 * words and straight <= 0.9 * common
+    return 2 * common / size if size and counts else 0
 
 
 @pytest.mark.parametrize(("awi", "awo"), [((0, 1), (1, None)), ((0, 2), (1, 0)), ((0, None), (1, 2))])
@@ -87,6 +91,19 @@ def test_the_agreement_is_that_of_the_slow_loop(make_sentence, kind, seed):
     figures = [slow_dice(sentences, kind, pair) for pair in pairs]
     choice = choose_by_agreement(sentences, kind)
     assert (choice.dice, choice.maps) == (max(figures), pairs[figures.index(max(figures))])
+
+
+@pytest.mark.parametrize("shown", [np.ones((4, 4)), np.eye(4)], ids=["uniform", "by position"])
+def test_maps_that_agree_by_chance_or_position_do_not_count(make_sentence, shown):
+    """All words of three are linked to all by uniform maps: their agreement is 1, and says nothing."""
+    sentences = []
+    for id_ in range(3):
+        sentence = make_sentence(id_, "a b c </s>", "x y z </s>")
+        arrays = {name: np.zeros_like(array, dtype=np.float64) for name, array in sentence.arrays.items()}
+        arrays["layer_attn_n"][:] = np.where(np.arange(4)[:, None] < 3, shown, 0)  # AWO
+        arrays["layer_attn_n"][0] = np.roll(arrays["layer_attn_n"][0], 1, axis=0)  # the same in AWI
+        sentences.append(replace(sentence, arrays=arrays))
+    assert choose_by_agreement(sentences) is None
 
 
 def test_an_alignment_has_formed_from_an_agreement_of_0_4_on():
