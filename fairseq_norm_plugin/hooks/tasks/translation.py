@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import NO_PROFILE
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -161,7 +160,7 @@ class NormMixin:
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
         if maps is not None and options.output.extraction == maps:
-            print(f"--norm-alignments: maps {maps.map_names} from {path}", file=sys.stderr)
+            say(f"--norm-alignments: maps {maps.map_names} from {path}")
         content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)

@@ -164,7 +164,7 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     source, target = direction.pipelines
     pairs = [(source.read(german), target.read(english)) for german, english in zip(*dev)]
     pairs = [pair for pair in pairs if can_align(pair, [untrained])]
-    assert calibrate(untrained, pairs, "hash").profile.chosen_by == "upper-layers"
+    assert calibrate(untrained, pairs, "hash").chosen_by == "upper-layers"
     method = one_direction(product_of([MapName(1, None, "awi"), MapName(4, 7, "awo")]), word_table=False)
     aligner = Aligner(method, [untrained])
     assert len(list(aligner.align([enumerate(pairs)]))) == len(pairs)
