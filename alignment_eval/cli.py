@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval import __version__
-from alignment_eval.options.common import CommandParser, check_outputs, exit_status
+from alignment_eval.options.common import CommandParser, exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
@@ -21,6 +21,7 @@ COMMANDS = {
     "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
+    "filter": "leave out the lines of parallel texts whose pairs have bad scores",
     "lexicon": "make a bilingual lexicon of the links of a text",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
     "plot": "draw the maps of one sentence, with gold and predicted links",
@@ -37,12 +38,7 @@ DESCRIPTION = "Word alignments from recorded attention maps, and word alignments
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return exit_status("align-eval", lambda: _parser(words).parse_args(words), _run)
-
-
-def _run(args: argparse.Namespace) -> None:
-    check_outputs(args)
-    args.run(args)
+    return exit_status("align-eval", lambda: _parser(words).parse_args(words), lambda args: args.run(args))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

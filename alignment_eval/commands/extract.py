@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.extract import links_line, max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         chosen = by_options(stated)
     method = with_word_table_options(chosen.method, args)
     if chosen.profile is not None:
-        print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
+        say(f"align-eval extract: {chosen.reason}")
 
     described = signature(
         records=records.info.signature_hash,
@@ -124,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
         )
     if warning := seen_warning(chosen.profile, (forward for forward, _ in words.values()), len(words)):
         warn_on_stderr(warning)
-    print(described, file=sys.stderr)
+    say(described)
 
 
 def check_usage(args: argparse.Namespace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.defaults import KIND, default_rule
@@ -176,10 +175,6 @@ def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> Non
     if args.save_word_table == STANDARD:
         raise UsageError("--save-word-table -: a word table is not text: expected the name of a file")
     if args.save_word_table is not None:
-        if Path(args.save_word_table).resolve() == Path(args.output).resolve():
-            raise UsageError(
-                f"--save-word-table {args.save_word_table}: is also the output file: expected another file"
-            )
         check_new(args.save_word_table, overwrite)
 
 
@@ -229,6 +224,6 @@ def on_count(args: argparse.Namespace, signature: str) -> Callable[[WordTable], 
         if warning := few_pairs_warning(word_table.pairs):
             warn_on_stderr(warning)
         if args.save_word_table is not None:
-            write_word_table(args.save_word_table, word_table, signature)
+            write_word_table(args.save_word_table, word_table, signature, getattr(args, "resume", False))
 
     return counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,13 +179,20 @@ def check_input(args: argparse.Namespace) -> None:
     _model_options(args)
 
 
-def dictionaries_and_text(args: argparse.Namespace) -> Iterator[str]:
-    """The files that ``norm-align`` reads and that no option names by themselves."""
-    for directory in (args.path, args.data, args.reverse_path):
-        if directory is not None:
-            yield from map(str, Path(directory).glob("dict.*"))
+def other_inputs(args: argparse.Namespace) -> Iterator[str]:
+    """The files and directories that are read and that no option names by themselves."""
+    for path in filter(None, (args.path, args.reverse_path)):
+        if args.data is None and not Path(path).is_dir():
+            yield str(Path(path.split(":")[0]).parent)
     if args.parquet is not None:
         yield from glob.glob(args.parquet)  # noqa: PTH207  # a pattern
+
+
+def model_inputs(models: Sequence[NormModel]) -> Iterator[str]:
+    """The files of text and the profiles that models were loaded with."""
+    for model in models:
+        yield from model.text.files
+        yield str(model.direction.profile)
 
 
 def check_directions(args: argparse.Namespace, directions: int) -> None:

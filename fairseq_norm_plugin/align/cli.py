@@ -35,8 +35,9 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
-    dictionaries_and_text,
+    other_inputs,
 )
+from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.process import silence_libraries
 
@@ -122,10 +123,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
+        "--scores",
+        dest="scores_out",
+        nargs="?",
+        const="",
+        metavar="FILE.tsv",
+        help="score each pair: what the target says and the source does not, and the other way round; without FILE.tsv "
+        "only in -o FILE.jsonl or .parquet, where words are scored, too",
+    )
+    group.add_argument(
+        "--source-contribution",
+        action="store_true",
+        help="with --scores: also the share of the source in the prediction (ALTI+), which takes longer",
+    )
+    group.add_argument(
         "--tokens-out",
         nargs=2,
         metavar=("SOURCE", "TARGET"),
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
+    )
+    group.add_argument(
+        "--force", action="store_true", help="align lines that do not look like translations of each other"
     )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
@@ -188,7 +206,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize)
-    check_word_table_arguments(args, args.overwrite)
+    check_word_table_arguments(args, args.overwrite or args.resume)
     if args.engine == "ray":
         _check_ray(args)
     elif args.actors is not None:
@@ -201,7 +219,11 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--keep-going without --markup: give that too")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
         raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
-    check_outputs(args, dictionaries_and_text(args), [f"{args.output}.partial"])
+    if args.scores_out == "" and not args.output.endswith((".jsonl", ".parquet")):
+        raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
+    if args.source_contribution and args.scores_out is None:
+        raise UsageError("--source-contribution without --scores: give that too")
+    check_outputs(vars(args), other_inputs(args), begun_with(args.output))
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

@@ -19,6 +19,8 @@ _CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "sentence.bpe.model", "spm.model", "spm*.model", "*spm.model", "*.model")
 #: One SentencePiece model a side, as Marian's converted models have.
 _SIDES = ("source.spm", "target.spm")
+#: The name of the bundled models, German-English and English-German.
+DEMO = "demo"
 #: A dictionary of all languages.
 _JOINT = ("dict.txt", "dictionary.txt", "model_dict*.txt")
 _NUMBERED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)\.pt")
@@ -52,6 +54,14 @@ class ModelFiles:
     def checkpoints(self) -> list[str]:
         """The first file of each model."""
         return [parts[0] for parts in self.members]
+
+
+def demo_checkpoints() -> tuple[Path, Path]:
+    """The bundled models: the installed package has them in ``demo``, a clone in ``data/demo``."""
+    package = Path(__file__).parents[1]
+    installed = package / "demo"
+    directory = installed if installed.is_dir() else package.with_name("data") / "demo"
+    return directory / "checkpoint.pt", directory / "checkpoint.en-de.pt"
 
 
 def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:

@@ -37,7 +37,7 @@ from torch.overrides import TorchFunctionMode
 from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoints.foreign import StoredParameters
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
-from fairseq_norm_plugin.checkpoints.options import check_options
+from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
 
 Pair = tuple[str, str]
@@ -163,6 +163,8 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     """
     with explained(path):
         state = _check(path)
+    for group in ("args", "cfg"):
+        forget_paths(state.get(group), LOOKED_UP)
     if state.get("cfg") is not None:
         state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
@@ -227,10 +229,12 @@ def explained(path: str) -> Iterator[None]:
 
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
+    def load_checkpoint_to_cpu(path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
         with explained(path):
             _check(str(PathManager.get_local_path(path)))
-            state = load(path, *args, **kwargs)
+            state = load(path, arg_overrides, *args, **kwargs)
+        for group in ("args", "cfg"):
+            forget_paths(state.get(group), arg_overrides or ())
         _remove_copies(state)
         return state
 

@@ -91,7 +91,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     _check_direction(options, languages)
     _check_order(options, args)
     args.langtoks = {**(args.langtoks or {})}
-    args.lang_dict = _language_file(args.lang_dict, languages.data)
+    args.lang_dict = _language_file(args.lang_dict, languages.stated.get("lang_dict"), languages.data)
     if not (args.langs or args.lang_dict):
         args.langs = _trained_languages(options) or None
     args.lang_pairs = args.lang_pairs or [languages.pair]
@@ -168,14 +168,15 @@ def _check_order(options: Any, args: Namespace) -> None:
         )
 
 
-def _language_file(named: str | None, data: Path) -> str | None:
-    """The list of languages that a checkpoint names by the path of its training."""
-    if named is None or Path(named).is_file():
+def _language_file(named: str | None, stated: str | None, data: Path) -> str | None:
+    """The list of languages: as stated, or the file next to the dictionaries that a checkpoint names by its path."""
+    if named is None or stated is not None:
         return named
     beside = data / Path(named).name
     if not beside.is_file():
         raise InputError(
-            f"{named}: no such file, and no {beside}: the order of the languages decides their tags; give the list of "
-            f"the model's languages with --model-option lang_dict=FILE, or langs=LANG,LANG,…"
+            f"{beside}: no such file, but the checkpoint was trained with {shown(named)}, and the order of the "
+            f"languages decides their tags; give the list of the model's languages with --model-option lang_dict=FILE, "
+            f"or langs=LANG,LANG,…"
         )
     return str(beside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any
 
 import torch
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.read import (
     build_model,
     direction_warning,
@@ -60,7 +59,8 @@ def load(
 
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
-            checkpoint, dictionaries and subwords, by fairseq or in the format of Transformers (docs/models.md).
+            checkpoint, dictionaries and subwords, by fairseq or in the format of Transformers (docs/models.md); or
+            ``demo``, the bundled German-English model, which comes with its ``reverse_path``.
         data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, or the directory of the
             checkpoint if it has dictionaries.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
@@ -99,6 +99,9 @@ def load(
     """
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
+    if path == DEMO:
+        path, demo_reverse = demo_checkpoints()
+        reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
@@ -198,7 +201,7 @@ def _direction(
         )
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
-        print(f"{files.name}: dictionaries in {files.data}, {settings.described}", file=sys.stderr)
+        say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)

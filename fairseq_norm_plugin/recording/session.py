@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.records.merge import AlignmentRun
@@ -159,9 +158,7 @@ class RecordingSession:
         plan, seconds = self._plan, time.monotonic() - self._start
         kept = f", {plan.kept} kept from before" if plan.kept else ""
         rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""
-        print(
-            f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}", file=sys.stderr
-        )
+        say(f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}")
         self._unknown.warn()
 
     def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
