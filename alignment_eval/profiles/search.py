@@ -173,12 +173,18 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
     common, sizes = total.reshape(-1, 2).T
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0).clip(min=0)
-    if not dice.any():
+    if not (common > 0).any():
         return None
+    best, dice = best_of(compared, common, sizes)
+    return Agreement(*compared.maps(best), dice, number)
+
+
+def best_of(pairs: _Pairs, common: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[int, float]:
+    """The pair of maps to read, and its agreement, by the links in common and in all (:func:`_links_in_common`)."""
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0).clip(min=0)
     close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
-    best = min(close, key=lambda pair: (compared.order(pair), -dice[pair]))
-    return Agreement(*compared.maps(best), float(dice[best]), number)
+    best = min(close, key=lambda pair: (pairs.order(pair), -dice[pair]))
+    return best, float(dice[best])
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
