@@ -1,4 +1,4 @@
-"""The examples of docs/ and of each command's --help, run; docs/commands/README.md has the rules."""
+"""The examples of docs/ and of each command's --help, run; CONTRIBUTING.md has the rules."""
 
 from __future__ import annotations
 
@@ -186,6 +186,7 @@ def test_page(page, bash, update):
         "docs/profiles.md",
         "docs/text.md",
         "docs/use.md",
+        "docs/scores.md",
     ],
 )
 def test_other_page(page, bash, update):
