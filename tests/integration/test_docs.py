@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -259,3 +260,13 @@ def test_output_is_compared(expected, found, same):
 def test_what_is_printed_now_is_cut_as_before(old, found, new):
     assert cut_alike(old, found) == new
     assert pattern(new).fullmatch(found)
+
+
+@pytest.mark.parametrize(("page", "table"), [("README.md", "readme"), ("docs/reproduction.md", "main")])
+def test_tables_of_results_are_those_of_the_figures(monkeypatch, page, table):
+    """``python scripts/results/systems.py page`` makes them."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/results"))
+    import systems
+
+    made = systems.page(argparse.Namespace(name=table, csv=ROOT / "docs/figures/systems.csv"))
+    assert made in (ROOT / page).read_text(encoding="utf-8")
