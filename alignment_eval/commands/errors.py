@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, printable, warn_on_stderr
 from alignment_eval.files import STANDARD, file_hash
 from alignment_eval.links.read import ReadOptions, read_hypothesis
 from alignment_eval.links.text import token_lines
@@ -134,7 +134,8 @@ def _json(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(result: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{result['hypothesis']}: {result['sentences']} sentences"
+    names = {name: printable(str(result[name])) for name in ("hypothesis", "against")}
+    yield f"{names['hypothesis']}: {result['sentences']} sentences"
     in_training = {"frequency": "frequency of the word in the training texts"}
     titles = TITLES | (in_training if result["frequency"] == "training" else {})
     for by, rows in result["classes"].groupby("by", sort=False):
@@ -145,7 +146,7 @@ def _text(result: Mapping[str, Any]) -> Iterator[str]:
             shown[title] = values
         yield shown.to_string(index=False)
     if result["confusion"] is not None:
-        yield f"\nLinks of {result['hypothesis']} and {result['against']}, by what the gold says of them"
+        yield f"\nLinks of {names['hypothesis']} and {names['against']}, by what the gold says of them"
         table = result["confusion"].rename(columns=lambda name: name.replace("_", " "))
         yield table.astype(object).where(table.notna(), "-").to_string(index=False)
     yield f"\n{result['signature']}"

@@ -34,7 +34,7 @@ PAIRS = 100
 CLOSE = 0.05
 #: Two words are linked in the comparison of maps from this two-way share on: 0.2 to 0.35 give the same choice.
 LINKED = 0.3
-#: The alignment of a model has formed from this agreement on: formed models have 0.5 or more, others 0.31 or less.
+#: The alignment of a model has formed from this agreement on: formed models have 0.5 or more, others 0.36 or less.
 FORMED = 0.4
 #: Formed models whose maps agree less gained up to 4 points from a word table.
 WEAK = 0.52

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -128,9 +129,12 @@ class Direction:
 
     @torch.no_grad()
     def maps(
-        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName]
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName], log_probs: bool = False
     ) -> dict[int, SentenceMaps]:
-        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer."""
+        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer.
+
+        ``log_probs``: the pass goes on to the log probabilities of the target tokens.
+        """
         recorded = self.recorded(pairs, kinds, [name.layer for name in names])
         recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
@@ -139,13 +143,17 @@ class Direction:
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
         pad = self._dictionaries[1].pad()
         with enough_threads(self._models, count_tokens(pairs)):
-            ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
-        arrays = batch.sentences(
-            real_positions(src_tokens, pad), [slice(len(pairs[id_][1].side.tokens)) for id_ in ids]
-        )
+            ((_, batch),) = forced_maps(
+                self._models, sample, hypotheses, recorded, pad, self.frames.first, log_probs=log_probs
+            )
+        lengths = [len(pairs[id_][1].ids) for id_ in ids]
+        arrays = batch.sentences(real_positions(src_tokens, pad), list(map(slice, lengths)))
+        probs = batch.log_probs(lengths) if log_probs else itertools.repeat(None)
         return {
-            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair)
-            for id_, of_pair in zip(ids, arrays)
+            id_: SentenceMaps(
+                id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair, log_probs=of_tokens
+            )
+            for id_, of_pair, of_tokens in zip(ids, arrays, probs)
         }
 
     def recorded(

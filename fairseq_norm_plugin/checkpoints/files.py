@@ -107,10 +107,10 @@ def _checkpoints(directory: Path) -> list[list[str]]:
         return [[str(directory / numbered[number])] for number in sorted(numbered)]
     if len(names) == 1:
         return [[str(directory / names[0])]]
+    found = ", ".join(names) or "no checkpoint (.pt), and no config.json of a model in the format of Transformers"
     raise InputError(
-        f"{directory}: {', '.join(names) or 'no checkpoint (.pt), and no config.json'}: expected one checkpoint, "
-        f"{_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name the checkpoint (--path) and the directory "
-        "of its dictionaries (--data)"
+        f"{directory}: {found}: expected one checkpoint, {_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name "
+        f"the checkpoint (--path) and the directory of its dictionaries (--data)"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,13 @@ NEVER = -1e4
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 #: Rows of embeddings without a token: they make their number a multiple of one up to this.
 _SPARE = 128
+#: The languages of M2M-100 and of its models for WMT21, in the order of their ids: their files need not name them.
+_M2M_CODES = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy "
+    "id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru "
+    "sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+)
+_WMT21_CODES = "en ha is ja cs ru zh de"
 _SENTENCEPIECE = "sentencepiece.bpe.model"
 _LANGUAGE = re.compile(r"[\w-]+")
 #: A token that names a language: ``__de__``, ``deu_Latn``, ``de_DE``.
@@ -199,7 +206,12 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
     names = ["dict.txt"] if joint else [f"dict.{language}.txt" for language in text.languages]
     for file, tokens in zip(names, text.tokens):
         write_dictionary(place / file, (token for token in tokens if token not in SPECIALS))
-    cfg = {**plain(FairseqConfig()), "model": _options(family, config), "task": text.task, "tokenizer": text.tokenizer}
+    cfg = {
+        **plain(FairseqConfig()),
+        "model": _options(family, config, text.tokens),
+        "task": text.task,
+        "tokenizer": text.tokenizer,
+    }
     return Release(cfg, parameters, text.languages, text.subwords)
 
 
@@ -256,7 +268,7 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], token
         )
 
 
-def _options(family: Family, config: Mapping[str, Any]) -> Namespace:
+def _options(family: Family, config: Mapping[str, Any], tokens: tuple[list[str], list[str]]) -> Namespace:
     stacks = {
         f"{stack}_{ours}": config[f"{stack}_{theirs}"]
         for stack in _STACKS
@@ -269,7 +281,7 @@ def _options(family: Family, config: Mapping[str, Any]) -> Namespace:
         **stacks,
         activation_fn=ACTIVATIONS[config["activation_function"]],
         no_scale_embedding=not config["scale_embedding"],
-        share_all_embeddings=_is_one_matrix(config),
+        share_all_embeddings=_is_one_matrix(config) and tokens[0] == tokens[1],
         share_decoder_input_output_embed=config["tie_word_embeddings"],
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],
@@ -438,7 +450,7 @@ def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Seque
     else:
         path = model
         tokens = dict(enumerate([*SPECIALS, *SentencePieces(model).pieces[3:]]))
-    for number, token in _added_tokens(directory, len(tokens), path == model):
+    for number, token in _added_tokens(directory, len(tokens), path != model):
         if tokens.setdefault(number, token) != token:
             raise InputError(
                 f"{directory}: {shown(token)} has the id {number}, but {path.name} has {shown(tokens[number])} there; "
@@ -485,28 +497,27 @@ def _starts_with_tag(directory: Path, config: Mapping[str, Any]) -> bool:
     return not any(str(of.get("tokenizer_class")).startswith("MBart50") for of in named)
 
 
-def _added_tokens(directory: Path, count: int, masks: bool) -> Iterator[tuple[int, str]]:
-    """The tokens that come after the ``count`` of the vocabulary, and their ids; ``masks``: ``<mask>`` is the last."""
-    settings = _optional(directory / "tokenizer_config.json")
-    if isinstance(by_id := settings.get("added_tokens_decoder"), dict):
-        yield from ((int(number), str(token["content"])) for number, token in by_id.items())
-        return
-    if numbers := _optional(directory / "added_tokens.json"):
-        yield from ((int(number), token) for token, number in numbers.items())
-        return
-    for of in (_optional(directory / "special_tokens_map.json"), settings):
-        for name in ("additional_special_tokens", "extra_special_tokens"):
-            if isinstance(listed := of.get(name), list) and listed:
-                names = [str(token["content"] if isinstance(token, dict) else token) for token in listed]
-                yield from enumerate([*names, *(["<mask>"] if masks else [])], count)
-                return
-    added = _optional(directory / "tokenizer.json").get("added_tokens")
-    if not added:
+def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[int, str]]:
+    """The tokens that come after the ``count`` of the vocabulary, and their ids.
+
+    ``own_ids``: M2M-100, where vocab.json has the ids; the others have ``<mask>`` at the end.
+    """
+    settings, special = (_optional(directory / f"{name}.json") for name in ("tokenizer_config", "special_tokens_map"))
+    if own_ids:
+        codes = _WMT21_CODES if settings.get("language_codes") == "wmt21" else _M2M_CODES
+        return enumerate((f"__{code}__" for code in codes.split()), count)
+    if by_id := settings.get("added_tokens_decoder"):
+        return [(int(number), token["content"]) for number, token in by_id.items()]
+    if listed := _optional(directory / "tokenizer.json").get("added_tokens"):
+        return [(token["id"], token["content"]) for token in listed]
+    named = special.get("additional_special_tokens") or settings.get("additional_special_tokens")
+    if not named:
         raise InputError(
             f"{directory}: no file names the codes of the languages; expected special_tokens_map.json, "
             f"tokenizer_config.json or tokenizer.json as the model was saved with"
         )
-    yield from ((int(token["id"]), str(token["content"])) for token in added)
+    codes = [token["content"] if isinstance(token, dict) else token for token in named]
+    return enumerate([*codes, "<mask>"], count)
 
 
 def _vocabulary(path: Path, size: int | None = None) -> list[str]:

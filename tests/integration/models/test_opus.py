@@ -16,7 +16,7 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
 from tests import marian
 from tests.facts import says
-from tests.integration.models.test_marian import transformers
+from tests.families import transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")
