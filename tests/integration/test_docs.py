@@ -16,6 +16,12 @@ from alignment_eval.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
+#: Pages of no one command, if they have examples.
+OTHER_PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 #: Columns of a wide terminal: argparse breaks the lines of --help by it.
@@ -176,21 +182,9 @@ def test_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/get-started.md",
-        "docs/align.md",
-        "docs/analysis.md",
-        "docs/profiles.md",
-        "docs/text.md",
-        "docs/use.md",
-        "docs/scores.md",
-    ],
-)
+@pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
 def test_other_page(page, bash, update):
-    check_examples(ROOT / page, bash, update)
+    check_examples(page, bash, update)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
