@@ -182,7 +182,7 @@ def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/use.md"])
 def test_page_of_python(page, bash, update):
     check_python_examples(ROOT / page, bash, update)
 
