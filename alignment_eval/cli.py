@@ -21,6 +21,7 @@ COMMANDS = {
     "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
     "extract": "turn recorded maps into word alignments",
+    "filter": "leave out the lines of parallel texts whose pairs have bad scores",
     "lexicon": "make a bilingual lexicon of the links of a text",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
     "plot": "draw the maps of one sentence, with gold and predicted links",

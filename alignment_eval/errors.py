@@ -40,7 +40,7 @@ def shown(value: Any) -> str:
 def printable(text: str, longest: int | None = None) -> str:
     """A text from a file, for a message: control characters escaped, and cut to ``longest`` characters."""
     safe = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:longest])
-    return safe if longest is None or len(safe) == len(text) <= longest else f"{safe[:longest]}…"
+    return safe if longest is None or max(len(safe), len(text)) <= longest else f"{safe[:longest]}…"
 
 
 def warn_on_stderr(message: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from alignment_eval.errors import printable
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_base,
@@ -115,7 +116,8 @@ def _result(
 
 
 def _text(result: dict[str, Any]) -> Iterator[str]:
-    yield f"{result['system']} against {result['baseline']}, {result['sentences']} sentences"
+    names = [printable(str(result[name])) for name in ("system", "baseline")]
+    yield f"{names[0]} against {names[1]}, {result['sentences']} sentences"
     rows = [_row(label, result[name]) for name, label in METRIC_LABELS.items()]
     yield from (f"  {line}" for line in Table("", _HEADER, rows).lines())
     yield f"  {result['signature']}"

@@ -30,7 +30,7 @@ from alignment_eval.options.alignments import (
 from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
-from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, diagonal_warning, differing_words, direction_warning
+from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, differing_words, direction_warning, doubtful_warning
 from alignment_eval.scoring.significance import Interval, Resampling, confidence
 from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
@@ -150,7 +150,7 @@ def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis 
         raise InputError(f"{error} The links fit best if you {' and '.join(diagnosis.explanation.changes)}") from None
     warning = direction_warning(hypothesis, gold)
     if warning is None and diagnosis is None:
-        warning = diagonal_warning(hypothesis, gold)
+        warning = doubtful_warning(hypothesis, gold)
     if warning is not None:
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)

@@ -12,6 +12,8 @@ from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
+from alignment_eval.links.text import joined_tokens, token_lines
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
@@ -216,3 +218,17 @@ def warn_of_few(sentences: int) -> None:
     """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
         warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")
+
+
+def words_of(args: argparse.Namespace) -> list[PairWords] | None:
+    """The words of each sentence pair of the texts that :func:`texts_of` checks; None if none are given.
+
+    Raises:
+        UsageError: a text is the standard input, which cannot be read twice.
+    """
+    if STANDARD in (args.source, args.target, args.text):
+        raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
+    if args.text is None and None in (args.source, args.target):
+        return None
+    texts = zip(token_lines(args.source), token_lines(args.target)) if args.text is None else joined_tokens(args.text)
+    return [([w.decode() for w in source], [w.decode() for w in target]) for source, target in texts]

@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
 
 #: Options that name files to be written.
-_OUTPUTS = ("output", "out", "save_word_table", "tokens_out")
+_OUTPUTS = ("output", "out", "save_word_table", "tokens_out", "scores_out")
 #: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 #: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
@@ -27,6 +27,15 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
+        found, others = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            if action.dest != "title" and value != action.default and "" in _texts(value):
+                self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
+        return found, others
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""

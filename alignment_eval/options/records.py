@@ -20,9 +20,11 @@ def add_kinds(parser: argparse._ActionsContainer) -> None:
     add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
 
 
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """Declare RECORDS."""
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Declare RECORDS; None stands for none if they are ``optional``."""
+    count, only = ("?", ", if maps are to be shown") if optional else (None, "")
+    help_ = f"records directory of a run (--norm-records){only}"
+    parser.add_argument("records", nargs=count, metavar="RECORDS", help=help_)
 
 
 def forced_records(directory: str) -> Records:

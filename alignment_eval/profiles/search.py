@@ -4,7 +4,10 @@ In a decoder whose alignment has formed, a low layer finds the source word of th
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
 draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
-Every AWI map is compared with every AWO map of a higher layer.  In a young model no two maps agree well
+Every AWI map is compared with every AWO map of a higher layer.  Near-uniform maps of a short sentence pair share most
+links by chance, so agreement counts above chance only.  It differs from text to text, and so does which
+of some close pairs has most of it.  Of those, the place in the model says which is better: alignment forms in one head
+of a low layer in AWI, and in all of the top layer in AWO.  In a young model no two maps agree well
 (:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
 docs/reproduction.md has the measurements.
 """
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedPair, align_corpus
-from alignment_eval.extraction.defaults import FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.extraction.defaults import CLOSE, FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
@@ -40,7 +43,7 @@ class Agreement:
     Attributes:
         awi: the map to read in AWI, of a lower layer than ``awo``.
         awo: the map to read in AWO.
-        dice: Dice coefficient of their links, a fraction.
+        dice: Dice coefficient of their links above chance, a fraction.
         pairs: how many sentence pairs were compared.
     """
 
@@ -106,6 +109,11 @@ class _Pairs:
         layers = np.array([name.layer for name in names])
         return cls(names, *np.nonzero(layers[:, None] > layers))
 
+    def order(self, pair: int) -> tuple[int, bool, int, bool]:
+        """Its place among pairs that agree equally well: AWI of a low layer, of a head; AWO of a high one, whole."""
+        awi, awo = self.maps(pair)
+        return awi.layer, awi.head is None, -awo.layer, awo.head is not None
+
     def maps(self, pair: int) -> tuple[MapName, MapName]:
         """The two maps of a pair, each with its setting, the AWI map first."""
         awi, awo = self.names[self.awi[pair]], self.names[self.awo[pair]]
@@ -141,14 +149,20 @@ def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tup
 
 
 def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
-    """The AWI map and the AWO map of a higher layer whose links agree most: the Dice coefficient over all sentences.
+    """The AWI map and the AWO map of a higher layer whose links agree most above chance.
 
-    Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
+    With c links in common, a and b in each map, and a b / n of them in common by chance in a sentence pair of n cells,
+    the agreement is (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in
+    numerator and denominator, as Cohen's kappa has it for cells.
+
+    Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
+    lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
+    heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
 
     ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
     Returns:
-        None if the model has one layer only, or if no two maps share a link.
+        None if the model has one layer only, or if no two maps agree more than by chance.
 
     Raises:
         UsageError: ``pairs`` is less than 1.
@@ -159,22 +173,24 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
     common, sizes = total.reshape(-1, 2).T
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0)
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0).clip(min=0)
     if not dice.any():
         return None
-    best = int(dice.argmax())
+    close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
+    best = min(close, key=lambda pair: (compared.order(pair), -dice[pair]))
     return Agreement(*compared.maps(best), float(dice[best]), number)
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-    """How many links the two maps of each pair share, and how many they have in all, [P, 2]; exact in float64."""
+    """How many links the two maps of each pair share, and how many they have in all, both above chance, [P, 2]."""
     linked = []
     for setting in ("awo", "awi"):
         scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
     awo, awi = linked
-    sizes = awo.sum(axis=1)[pairs.awo] + awi.sum(axis=1)[pairs.awi]
-    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi], sizes], axis=-1)
+    sizes = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]
+    chance = sizes[0] * sizes[1] / max(awo.shape[1], 1)
+    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi] - chance, sizes[0] + sizes[1] - 2 * chance], axis=-1)
 
 
 def choose_by_gold(

@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> None:
         if not connected:
             ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
         with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-            pairs = ray.data.read_parquet([str(Path(path).resolve()) for path in paths])
+            verified = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+            files = [str(Path(path).resolve()) for path in paths]
+            pairs = ray.data.read_parquet(files, fragment_scan_options=verified)
             links = pairs.select_columns(["id", "source", "target"]).map_batches(
                 AlignBatch,
                 fn_constructor_kwargs=options,

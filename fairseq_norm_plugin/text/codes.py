@@ -107,9 +107,14 @@ def made_by(bpe: Any, separator: str = "@@") -> set[str]:
 
 
 def kind_of_codes(text: str) -> str:
-    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``."""
+    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``.
+
+    Transformers leaves out the counts (``merges.txt``).  subword-nmt's codes without a version have ``</w>`` alone.
+    """
     columns = text.partition("\n")[0].rstrip("\r").split(" ")
-    return "fastbpe" if len(columns) == 3 and columns[2].isdecimal() else "subword_nmt"
+    counted = len(columns) == 3 and columns[2].isdecimal()
+    uncounted = columns[0] != "#version:" and len(columns) == 2 and "</w>\n" in text and " </w>\n" not in text
+    return "fastbpe" if counted or uncounted else "subword_nmt"
 
 
 def _is_dictionary(text: str) -> bool:
@@ -119,8 +124,9 @@ def _is_dictionary(text: str) -> bool:
 
 
 def _without_counts(text: str, path: str | Path) -> Iterator[str]:
-    for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
-        columns = line.rstrip("\r").split(" ")
-        if len(columns) != 3 or not columns[2].isdecimal():
-            raise InputError(f"{path}:{number}: {shown(line)}: expected two subwords and a count, as fastBPE writes")
+    lines = [line.rstrip("\r").split(" ") for line in text.rstrip("\n").split("\n")]
+    for number, columns in enumerate(lines, 1):
+        if len(columns) != len(lines[0]) or not all(count.isdecimal() for count in columns[2:]):
+            said = shown(" ".join(columns))
+            raise InputError(f"{path}:{number}: {said}: expected two subwords and a count, as fastBPE writes")
         yield f"{columns[0]} {columns[1]}\n"

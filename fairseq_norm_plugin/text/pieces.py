@@ -224,6 +224,11 @@ class SentencePieces(Splitter):
         cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
         return CutText(cut["pieces"], cut["offsets"])
 
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces by id."""
+        return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
+
     def joined(self, tokens: Sequence[str]) -> str:
         """The text, with blanks where pieces have their mark."""
         return "".join(tokens).replace("▁", " ").strip()

@@ -1,4 +1,4 @@
-"""The examples of docs/ and of each command's --help, run; docs/commands/README.md has the rules."""
+"""The examples of docs/ and of each command's --help, run; CONTRIBUTING.md has the rules."""
 
 from __future__ import annotations
 
@@ -176,7 +176,17 @@ def test_page(page, bash, update):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/get-started.md", "docs/align.md", "docs/analysis.md", "docs/use.md"]
+    "page",
+    [
+        "README.md",
+        "docs/get-started.md",
+        "docs/align.md",
+        "docs/analysis.md",
+        "docs/profiles.md",
+        "docs/text.md",
+        "docs/use.md",
+        "docs/scores.md",
+    ],
 )
 def test_other_page(page, bash, update):
     check_examples(ROOT / page, bash, update)

@@ -62,37 +62,42 @@ def test_the_alignment_by_a_profile_stands_beside_every_map(browser: Browser, pa
         gold = [*entry["sure"], *entry["possible"]]
         right = sum(link in gold for link in aligned)
         wrong = len(aligned) - right
-        assert f". By the profile: {right} right, {wrong} wrong links. By hyp: " in browser.text("#summary")
+        assert f". the profile: {right} right, {wrong} wrong links. hyp: " in browser.text("#summary")
         rows = browser.run(
             "return [...document.querySelectorAll('#links tbody tr')].map((r) => r.cells[5].textContent)"
         )
         assert rows.count("yes") == len(aligned)
-    assert "linked by the profile" in " ".join(browser.texts(".legend li"))
-    check_the_pair(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
+    check_side_by_side(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
     check_order_by_difference(browser, page)
     assert browser.driven.get_log("browser") == []
 
 
-def check_the_pair(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
-    """Two alignments beside each other, their differences in frames and in a table; by the keyboard alone."""
-    marked = """return [...document.querySelectorAll(`#${arguments[0]}-links tbody tr`)].flatMap((row, j) =>
+def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
+    """Alignments side by side, their differences in frames and in a table; the map joins them on request."""
+    marked = """return [...document.querySelectorAll('#beside table')[arguments[0]].tBodies[0].rows].flatMap((row, j) =>
         [...row.querySelectorAll('td')].flatMap((cell, i) => cell.matches(arguments[1]) ? [[i, j]] : []))"""
 
-    def shown(side: str, classes: str) -> set[tuple[int, int]]:
-        return {tuple(place) for place in browser.run(marked, side, classes)}
+    def shown(place: int, classes: str) -> set[tuple[int, int]]:
+        return {tuple(place) for place in browser.run(marked, place, classes)}
 
-    for side, links, others in (("first", ours, theirs), ("second", theirs, ours)):
-        assert shown(side, ".right, .wrong") == links
-        assert shown(side, ".only") == links - others
+    assert browser.texts("#beside caption") == ["the profile", "hyp"]
+    for place, links, others in ((0, ours, theirs), (1, theirs, ours)):
+        assert shown(place, ".right, .wrong") == links
+        assert shown(place, ".only") == links - others
     only = [len(ours - theirs), len(theirs - ours)]
-    counts = f"{len(ours & theirs)} links in both, {only[0]} only in the profile, {only[1]} only in hyp."
+    counts = (
+        f"{len(ours & theirs)} links in all, {sum(only)} in some: {only[0]} only in the profile, {only[1]} only in hyp."
+    )
     assert browser.text("#difference") == counts
     assert len(browser.texts("#differences tbody tr")) == sum(only)
-    browser.run("document.getElementById('second').focus()")
-    browser.press("\ue010")  # end
-    browser.until(lambda: browser.text("#second-caption") == "the map above")
-    browser.run("document.getElementById('second').focus()")
-    browser.press("\ue013")  # arrow up
+    boxes = "#shown input"
+    for _ in range(2):  # the map, on and off
+        browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
+        browser.until(lambda: browser.text("#difference") != "")
+    browser.until(lambda: browser.text("#difference") == counts)
+    browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
+    browser.until(lambda: browser.texts("#beside caption") == ["the profile", "hyp", "the map above"])
+    browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
     browser.until(lambda: browser.text("#difference") == counts)
 
 

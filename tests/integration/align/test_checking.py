@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import torch
 
 import fairseq_norm_plugin as fnp
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import judge_pairs, mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import find_mismatch, judge_pairs, sampled
 from fairseq_norm_plugin.text.pairs import ParallelText
-from fairseq_norm_plugin.text.pieces import WordPieces
+from fairseq_norm_plugin.text.pieces import MarkedPieces, WordPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -21,9 +22,12 @@ DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
 def direction_of(folder, checkpoint, source, target):
     model = fnp.load(folder / checkpoint, folder, source, target)
-    pipeline = TextPipeline(WordPieces(folder / "codes.bpe"))
-    dictionaries = model.task.source_dictionary, model.task.target_dictionary
-    return Direction(model.models, dictionaries, (pipeline, pipeline), checkpoint)
+    return with_pieces(model, WordPieces(folder / "codes.bpe"), checkpoint)
+
+
+def with_pieces(model, splitter, name):
+    pipeline = TextPipeline(splitter)
+    return Direction(model.models, (model.task.source_dictionary, model.task.target_dictionary), (pipeline,) * 2, name)
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +39,13 @@ def direction():
 def warned(direction, tmp_path):
     """The warning about two lists of lines."""
 
-    def warned(source, target, direction=direction):
+    def warned(source, target, *directions):
         paths = [tmp_path / "source", tmp_path / "target"]
         for path, lines in zip(paths, (source, target)):
             path.write_text("".join(f"{line}\n" for line in lines))
         text = ParallelText([str(path) for path in paths])
-        return mismatch_warning(text, text.size, direction)
+        found = find_mismatch(sampled(text, text.size), directions or [direction])
+        return found and found.message
 
     return warned
 
@@ -76,7 +81,7 @@ def test_exchanged_texts(warned):
 def test_a_model_that_was_told_to_be_of_the_other_direction_is_no_fault_of_the_texts(warned, direction):
     used_backwards = copy(direction)
     used_backwards.trained = ("de", "en")
-    assert warned(lines("en"), lines("de"), direction=used_backwards) is None
+    assert warned(lines("en"), lines("de"), used_backwards) is None
 
 
 def test_shifted_from_a_line_on(warned):
@@ -85,9 +90,54 @@ def test_shifted_from_a_line_on(warned):
     assert "missing or extra line" in found
 
 
-def test_too_short_to_tell(warned):
-    assert warned(lines("en")[:5], lines("de")[:5]) is None
+def test_exchanged_texts_of_few_lines(warned):
+    assert "source and target look exchanged" in warned(lines("en")[:3], lines("de")[:3])
+    assert warned(lines("de")[:3], lines("en")[:3]) is None
+    assert warned(lines("de")[:3], lines("en")[3:6]) is None  # too few to tell that they are unrelated
     assert warned([""], [""]) is None
+
+
+@pytest.fixture(scope="module")
+def dev(shared):
+    """Source and target of real sentence pairs, tokenised and in lower case."""
+    return [(shared / f"data/gold/cmu150/dev.{lang}").read_text().lower().splitlines()[:60] for lang in ("de", "en")]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("change", "target_only", "named"),
+    [
+        (lambda line: re.sub(r" ([.,;:?!])", r"\1", line), False, "punctuation attached to words"),
+        (lambda line: line[:1].upper() + line[1:], False, "seems to read lower case"),
+        (lambda line: " ".join(line.split()[:6]), True, "targets look cut off"),
+    ],
+)
+def test_text_unlike_that_of_the_training(warned, dev, change, target_only, named):
+    source, target = dev
+    assert named in warned(source if target_only else list(map(change, source)), list(map(change, target)))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("kept", [1000, 6000, 8000])
+def test_text_cut_by_other_codes(warned, dev, tmp_path, kept):
+    """All pieces are known to the model, so that nothing else shows it."""
+    codes = (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1]
+    (tmp_path / "codes").write_text("".join(f"{line}\n" for line in codes))
+    splitter = WordPieces(tmp_path / "codes")
+    pieces = [[" ".join(splitter.cut(line, line).tokens) for line in side] for side in dev]
+    model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
+    found = warned(*pieces, with_pieces(model, MarkedPieces("@@"), "checkpoint.pt"))
+    assert found is None if kept == 8000 else "cut by other BPE codes" in found
+
+
+def test_models_of_other_directions(warned, direction):
+    """Without names of languages only the scores show it."""
+    reverse = direction_of(DEMO, "checkpoint.en-de.pt", "en", "de")
+    texts = lines("de"), lines("en")
+    assert warned(*texts, direction, reverse) is None
+    assert "exchange the two texts, or the two models" in warned(*texts, reverse, direction)
+    assert "checkpoint.pt: looks like a model of the other direction" in warned(*texts, direction, direction)
+    assert "checkpoint.en-de.pt: looks like a model of the other direction" in warned(*texts, reverse, reverse)
 
 
 def test_scores_are_those_of_forced_scoring(direction):
@@ -98,7 +148,7 @@ def test_scores_are_those_of_forced_scoring(direction):
     found = direction.scores(encoded)
     for id_, (source, target) in enumerate(pairs):
         score = model.maps(source.text, target.text).score
-        assert found[id_] / len(encoded[id_][1].ids) == pytest.approx(score, rel=1e-5)
+        assert found[id_].mean() == pytest.approx(score, rel=1e-5)
 
 
 def test_an_undertrained_model_tells_too(shared, warned):
@@ -106,9 +156,9 @@ def test_an_undertrained_model_tells_too(shared, warned):
     folder = shared / "models/deen-small"
     small = direction_of(folder, "checkpoint.pt", "de", "en")
     texts = [(shared / f"data/gold/cmu150/dev.{lang}").read_text().lower().splitlines()[:60] for lang in ("de", "en")]
-    assert warned(*texts, direction=small) is None
-    assert "look exchanged" in warned(*texts[::-1], direction=small)
-    assert "do not look like translations" in warned(texts[0][1:], texts[1][:-1], direction=small)
+    assert warned(*texts, small) is None
+    assert "look exchanged" in warned(*texts[::-1], small)
+    assert "do not look like translations" in warned(texts[0][1:], texts[1][:-1], small)
 
 
 def test_the_order_of_batches_changes_nothing(direction):

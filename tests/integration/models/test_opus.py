@@ -16,7 +16,7 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
 from tests import marian
 from tests.facts import says
-from tests.integration.models.test_marian import transformers
+from tests.families import transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")
@@ -52,7 +52,7 @@ def make(directory):
     )
     for side in SIDES:
         (directory / f"{side}.spm").rename(directory / "model" / f"{side}.spm")
-    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
     for language in SIDES.values():
         name = f"dict.{language}.txt"
         (directory / "data" / name).write_bytes((directory / "out" / name).read_bytes())
@@ -125,7 +125,7 @@ def tagged(opus, tmp_path_factory):
     ids = json.loads(path.read_text())
     tokens = [*list(ids)[:-3], ">>fra<<", ">>spa<<", "<pad>"]
     path.write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
-    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
     return directory
 
 

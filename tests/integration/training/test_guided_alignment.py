@@ -133,4 +133,5 @@ def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(tr
     assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in capsys.readouterr().err
     assert cli.main([str(word) for word in [*model, "-o", tmp_path / "links"]]) == 0  # on the text itself
     assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
+    assert "|rule:balanced=0.35|" in said
     assert "|profile:training|" in said

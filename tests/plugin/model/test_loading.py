@@ -75,7 +75,8 @@ def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
     [
         (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters do not fit .*fc1"),
         (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters do not fit .*more"),
-        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 7), "AssertionError"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", -4), "heads is -4: expected 1 head"),
         (lambda state: state["cfg"].update(bpe="${x}"), "cannot read its options of tokenizer and subwords"),
     ],
 )
