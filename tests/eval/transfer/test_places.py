@@ -57,10 +57,10 @@ def test_an_element_takes_the_best_of_all_intervals(source, target, data):
     weights = data.draw(st.dictionaries(pairs, st.floats(0, 1), max_size=8))
     element = spans[0][a][0], spans[0][b - 1][1]
     ((_, found),) = element_places(texts[0], [element], [None], spans[0], texts[1], spans[1], weights)
-    units = [cut_units(text, of_text) for text, of_text in zip(texts, spans)]
-    links = unit_links(*units, weights)
+    units, there = (cut_units(text, of_text) for text, of_text in zip(texts, spans))
+    links = unit_links(units, there, weights)
     scores = {
-        (units[1][start].start, units[1][end - 1].end): slow_score(*units, links, (a, b), (start, end))
+        (there[start].start, there[end - 1].end): slow_score(units, there, links, (a, b), (start, end))
         for start in range(len(target))
         for end in range(start + 1, len(target) + 1)
     }
@@ -75,7 +75,7 @@ def test_combining_and_invisible_characters_belong_to_the_word_around_them():
 def linked(source, target, links, tags=()):
     """The source units and the target unit of each link."""
     sides = cut_both_sides(source, words(source), tags, target, words(target))
-    return sorted((link.sources, link.target) for link in unit_links(*sides, links))
+    return sorted((link.sources, link.target) for link in unit_links(sides[0], sides[1], links))
 
 
 def test_words_equal_on_both_sides_are_linked_if_both_have_them_equally_often():
