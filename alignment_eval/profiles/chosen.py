@@ -230,7 +230,7 @@ def few_pairs_warning(pairs: int) -> str | None:
         return None
     return (
         f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-word-table, and give it with --word-table-file (word_table_file in Python)"
+        f"text with norm-align --save-word-table, and give it as --word-table FILE (word_table_file in Python)"
     )
 
 

@@ -187,7 +187,7 @@ def test_other_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/use.md"])
 def test_page_of_python(page, bash, update):
     check_python_examples(ROOT / page, bash, update)
 
