@@ -173,8 +173,8 @@ def _remark(profile: Profile) -> str:
         return (
             f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
         )
-    figure = profile.figure or 0
-    return f"the alignment of this model has not formed: its maps agree in {100 * figure:.0f} % of their links above chance"
+    agreement = f"{100 * (profile.figure or 0):.0f} %"
+    return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
 def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
