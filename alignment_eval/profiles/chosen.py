@@ -218,7 +218,7 @@ def description(profile: Profile) -> str:
 
 def _figure(profile: Profile) -> str:
     if profile.figure is None:
-        return "no two maps could be compared"
+        return "no two maps agree by more than chance"
     if profile.chosen_by == "gold":
         return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
     return f"{100 * profile.figure:.1f} % agreement"
@@ -230,7 +230,7 @@ def few_pairs_warning(pairs: int) -> str | None:
         return None
     return (
         f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-word-table, and give it with --word-table-file (word_table_file in Python)"
+        f"text with norm-align --save-word-table, and give it as --word-table FILE (word_table_file in Python)"
     )
 
 

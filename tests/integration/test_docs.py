@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -186,7 +187,7 @@ def test_other_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/use.md"])
 def test_page_of_python(page, bash, update):
     check_python_examples(ROOT / page, bash, update)
 
@@ -253,3 +254,13 @@ def test_output_is_compared(expected, found, same):
 def test_what_is_printed_now_is_cut_as_before(old, found, new):
     assert cut_alike(old, found) == new
     assert pattern(new).fullmatch(found)
+
+
+@pytest.mark.parametrize(("page", "table"), [("README.md", "readme"), ("docs/reproduction.md", "main")])
+def test_tables_of_results_are_those_of_the_figures(monkeypatch, page, table):
+    """``python scripts/results/systems.py page`` makes them."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/results"))
+    import systems
+
+    made = systems.page(argparse.Namespace(name=table, csv=ROOT / "docs/figures/systems.csv"))
+    assert made in (ROOT / page).read_text(encoding="utf-8")
