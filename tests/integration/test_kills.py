@@ -64,7 +64,7 @@ def content(directory):
 
 
 def names(directory):
-    """What a training leaves: its files and updates; its numbers are not those of a run that was not stopped (fairseq)."""
+    """What a training leaves; after a stop, fairseq does not go on with the same numbers."""
     last = torch.load(directory / "checkpoint_last.pt", weights_only=False)
     return sorted(path.name for path in directory.iterdir()), last["optimizer_history"][-1]["num_updates"]
 
