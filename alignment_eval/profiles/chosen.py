@@ -218,7 +218,7 @@ def description(profile: Profile) -> str:
 
 def _figure(profile: Profile) -> str:
     if profile.figure is None:
-        return "no two maps could be compared"
+        return "no two maps agree by more than chance"
     if profile.chosen_by == "gold":
         return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
     return f"{100 * profile.figure:.1f} % agreement"

@@ -160,6 +160,8 @@ def _align(
             _write(args, text, unfinished.rows())
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
+    if warning := aligner.links_warning():
+        warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
     say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
