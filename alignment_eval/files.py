@@ -7,6 +7,8 @@ renamed at the end, so it appears complete or not at all.  Nothing is replaced u
 from __future__ import annotations
 
 import contextlib
+import filecmp
+import glob
 import hashlib
 import io
 import json
@@ -22,10 +24,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 
 #: Stands for standard input or output instead of a path.
 STANDARD = "-"
+#: What commands read of a directory: records, text, checkpoints, dictionaries, subwords, binarised data.
+_READ = ("*.parquet", "*.pt", "*dict*.txt", "*code*", "*.model", "*.spm", "*.idx", "*.bin")
 _BLOCK_BYTES = 2**20
 
 
@@ -60,6 +64,48 @@ def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", pa
             _check_place(path, target, parents)
 
 
+def check_distinct(outputs: Iterable[str], inputs: Iterable[str]) -> None:
+    """Check, before the work, that no output of a command is one of its inputs or another output, or holds one.
+
+    Links and other names of a file are followed.  Of an input that is a directory, its files count.
+
+    Raises:
+        UsageError: one is.
+    """
+    read = {_identity(place) for name in inputs for file in _files_read(name) for place in (file, *file.parents)}
+    written: set[Any] = set()
+    for name in outputs:
+        path = _real_path(name, "/dev/stdout")
+        places = [_identity(place) for place in (path, *path.parents)]
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device
+            continue
+        if places[0] in read or written & {*places}:
+            what = "an input of this command" if places[0] in read else "another output of this command"
+            raise UsageError(f"{name}: is also {what}, or holds it, which would be lost; name another output")
+        if name != STANDARD:
+            written.add(places[0])
+
+
+def _real_path(name: str, standard: str) -> Path:
+    return Path(os.path.realpath(standard if name == STANDARD else name))
+
+
+def _files_read(name: str) -> Iterator[Path]:
+    path = _real_path(name, "/dev/stdin")
+    yield path
+    if path.is_dir():
+        yield from (Path(os.path.realpath(file)) for pattern in _READ for file in path.glob(pattern))
+
+
+def _identity(path: Path) -> Any:
+    """The same for all names of a file, also where case makes no difference to names."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None if path.parent == path else (_identity(path.parent), path.name.casefold())
+    return status.st_dev, status.st_ino
+
+
 class NewFile:
     """A temporary file at :attr:`path` that is renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
 
@@ -79,13 +125,19 @@ class NewFile:
             self._target = real
             self.path = _temporary_name(real)
             self.path.touch(exist_ok=False)
-            if real.is_file():
-                self.path.chmod(stat.S_IMODE(real.stat().st_mode))
+            self._mode = stat.S_IMODE((real if real.is_file() else self.path).stat().st_mode)
+            self.path.chmod(self._mode | 0o600)  # as long as it is written, whatever the umask is
 
-    def keep(self) -> None:
-        """Rename the file to its final name; if this is not possible, remove it and raise InputError."""
+    def keep(self, resumed: bool = False) -> None:
+        """Rename the file to its final name; if this is not possible, remove it and raise InputError.
+
+        ``resumed``: a file that has this name may only be that of a stopped run, with the same content.
+        """
         try:
             with writing_errors(self._shown):
+                if resumed and self._target.exists() and not filecmp.cmp(self.path, self._target, shallow=False):
+                    raise InputError(f"{self._shown}: already exists, with other content; move it, and resume again")
+                self.path.chmod(self._mode)
                 self.path.replace(self._target)
         finally:
             self.drop()
@@ -97,11 +149,11 @@ class NewFile:
 
 
 @contextlib.contextmanager
-def new_file(path: str | Path) -> Iterator[Path]:
+def new_file(path: str | Path, resumed: bool = False) -> Iterator[Path]:
     """A temporary path to write to, which becomes the file ``path`` if the block succeeds.
 
-    If the block raises, ``path`` does not change.  If ``path`` is standard output, a pipe or a device, the content is
-    copied there at the end.
+    If the block raises, ``path`` does not change.  ``resumed``: as for :meth:`NewFile.keep`.  If ``path`` is standard
+    output, a pipe or a device, the content is copied there at the end.
 
     Raises:
         InputError: the file cannot be written there, or the block raises an OSError.
@@ -117,14 +169,14 @@ def new_file(path: str | Path) -> Iterator[Path]:
         file = NewFile(path)
         try:
             yield file.path
-            file.keep()
+            file.keep(resumed)
         finally:
             file.drop()
 
 
-def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` (without line ends) as UTF-8; as :func:`write_bytes`."""
-    _write(path, (f"{line}\n".encode() for line in lines))
+def write_lines(path: str | Path, lines: Iterable[str], resumed: bool = False) -> None:
+    """Write ``lines`` (without line ends) as UTF-8; as :func:`write_bytes`, or :meth:`NewFile.keep` if ``resumed``."""
+    _write(path, (f"{line}\n".encode() for line in lines), resumed)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -132,12 +184,12 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     _write(path, [content])
 
 
-def _write(path: str | Path, content: Iterable[bytes]) -> None:
+def _write(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
     with writing_errors(path):
         if _to_replace(path) is None:
             _write_through(path, content)
             return
-    with new_file(path) as temporary, temporary.open("wb") as file:
+    with new_file(path, resumed) as temporary, temporary.open("wb") as file:
         file.writelines(content)
 
 
@@ -202,7 +254,9 @@ def writing_errors(path: str | Path) -> Iterator[None]:
 
 
 def _temporary_name(target: Path) -> Path:
-    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``."""
+    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``; what killed runs left there goes."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
@@ -252,11 +306,13 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
     new, old = _temporary_name(target), _temporary_name(target)
     try:
         new.mkdir(parents=True)
+        mode = stat.S_IMODE((target if target.exists() else new).stat().st_mode)
+        new.chmod(mode | 0o700)
         try:
             yield new
             check_directory(out, overwrite, own)
+            new.chmod(mode)
             if target.exists():
-                new.chmod(stat.S_IMODE(target.stat().st_mode))
                 target.rename(old)
             new.rename(target)
         finally:

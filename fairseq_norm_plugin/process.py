@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, say
 
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
@@ -127,7 +127,7 @@ def set_up_command(program: str) -> None:
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, InputError):
             sys.stdout.flush()
-            print(f"{path.stem}: {error}", file=sys.stderr)
+            say(f"{path.stem}: {error}")
         else:
             former(kind, error, traceback)
 

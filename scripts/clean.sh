@@ -5,6 +5,7 @@ set -euo pipefail
 while [[ $# -ge 2 ]]; do
     directory=$1 mark=$2
     shift 2
+    while [[ $directory == *?/ ]]; do directory=${directory%/}; done  # link/ is what the link leads to
     if [[ ! -e $directory && ! -L $directory ]]; then
         continue
     elif [[ -L $directory || ! -f $directory/$mark ]]; then

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-out/demo}
-OUT=${OUT%/}
+while [[ $OUT == *?/ ]]; do OUT=${OUT%/}; done  # link/ is what the link leads to
 DEMO=data/demo
 MARK=.made-by-demo.sh
 # on a busy machine OpenMP's threads hold each other up unless those that wait sleep; norm-align sets this itself

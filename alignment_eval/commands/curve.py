@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
     print(extremes(metrics))
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def _check_usage(args: argparse.Namespace) -> None:
@@ -129,7 +128,10 @@ def extremes(table: pd.DataFrame) -> str:
         number = "{:.2%}" if is_share(str(key[2])) else "{:g}"
         shown = group.iloc[[int(group["value"].argmin()), int(group["value"].argmax()), -1]]
         rows.append(
-            [*key, *(cell for v, at in zip(shown["value"], shown["update"]) for cell in (number.format(v), at))]
+            [
+                *(printable(str(name)) for name in key),
+                *(cell for v, at in zip(shown["value"], shown["update"]) for cell in (number.format(v), at)),
+            ]
         )
     columns = ["run", "subset", "metric", "lowest", "update", "highest", "update", "last", "update"]
     return str(pd.DataFrame(rows, columns=columns).to_string(index=False))

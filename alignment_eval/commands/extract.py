@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.extract import links_line, max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
@@ -27,6 +26,7 @@ from alignment_eval.options.method import (
     states_maps,
     with_word_table_options,
     word_table_fields,
+    word_table_file,
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
@@ -86,13 +86,13 @@ def run(args: argparse.Namespace) -> None:
         stated = stated_method(args, both, given_passes(args) or 0, layer)
     if stated is None:
         runs = [records] if reverse is None else [records, reverse]
-        overrides = Overrides(args.rule, args.word_table, both, args.final_punctuation, args.word_table_file)
+        overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, word_table_file(args))
         chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
     else:
         chosen = by_options(stated)
     method = with_word_table_options(chosen.method, args)
     if chosen.profile is not None:
-        print(f"align-eval extract: {chosen.reason}", file=sys.stderr)
+        say(f"align-eval extract: {chosen.reason}")
 
     described = signature(
         records=records.info.signature_hash,
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> None:
         )
     if warning := seen_warning(chosen.profile, (forward for forward, _ in words.values()), len(words)):
         warn_on_stderr(warning)
-    print(described, file=sys.stderr)
+    say(described)
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -140,5 +140,5 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
     check_word_table_arguments(args, args.overwrite)
-    if args.level == "token" and (args.save_word_table or args.word_table_file):
+    if args.level == "token" and (args.save_word_table or word_table_file(args)):
         raise UsageError("--level token with a word table file: that is of words: expected --level word")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, say
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.links.read import ReadOptions, read_hypothesis, read_texts
 from alignment_eval.links.text import token_lines
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
         min_count=args.min_count,
         entries=len(entries),
     )
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def _words(path: str) -> Iterator[list[str]]:

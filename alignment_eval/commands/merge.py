@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import msgspec
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     write_lines(args.output, progress_bar(alignments, size, "sentences"))
     if alignments.skipped:
         warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")
-    print(signature(**fields), file=sys.stderr)
+    say(signature(**fields))
 
 
 class _Signature(msgspec.Struct):

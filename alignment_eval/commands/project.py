@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
         spans=projection.spans,
         projected=projection.spans - projection.lost,
     )
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 @dataclass

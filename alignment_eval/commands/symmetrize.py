@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import islice
 
-from alignment_eval.errors import warn_on_stderr
+from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import transpose
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         **reading_fields("forward", forward),
         **reading_fields("reverse", reverse),
     )
-    print(signed, file=sys.stderr)
+    say(signed)
 
 
 def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | None:

@@ -79,6 +79,11 @@ class SentenceSide:
     spans: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
 
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> SentenceSide:
+        """Words without subwords and special tokens."""
+        return cls(tuple(words), np.arange(len(words), dtype=np.int32))
+
     @cached_property
     def special(self) -> NDArray[np.bool_]:
         """True at tokens that belong to no word (``</s>``, language tags)."""

@@ -6,16 +6,16 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.files import STANDARD
+from alignment_eval.errors import InputError, UsageError, one_line, say
+from alignment_eval.files import STANDARD, check_distinct
 
 #: Options that name files to be written.
-_OUTPUTS = ("output", "save_word_table", "tokens_out", "scores_out")
+_OUTPUTS = ("output", "out", "save_word_table", "tokens_out", "scores_out")
 #: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 #: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
@@ -28,9 +28,18 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
+        found, others = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            if action.dest != "title" and value != action.default and "" in _texts(value):
+                self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
+        return found, others
+
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
 
 def add_list(
@@ -98,61 +107,58 @@ def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> Non
     group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")
 
 
-def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-    """Check that no output of a command is one of its inputs, or another output; links and ``..`` are followed.
+def check_outputs(options: Mapping[str, object], inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+    """Check that no output of a command is one of its inputs, or another output (files.check_distinct).
 
-    A value of ``args`` that is the name of a file is an input, unless the option names an output; ``inputs`` and
-    ``outputs`` are more files.
+    The values of ``options`` that name a file are inputs, unless the option names an output; ``inputs`` and ``outputs``
+    are more files.
 
     Raises:
         UsageError: one is.
     """
-    read = {os.path.realpath(name) for name in (*_files(args), *inputs)}
-    written: set[str] = set()
-    for name in (*(name for option in _OUTPUTS for name in _texts(getattr(args, option, None))), *outputs):
-        real = os.path.realpath(name)
-        if name != STANDARD and (real in read or real in written):
-            what = "an input of this command" if real in read else "another output of this command"
-            raise UsageError(f"{name}: is also {what}, which would be lost; name another output")
-        written.add(real)
+    named = [text for option in _OUTPUTS for text in _texts(options.get(option))]
+    check_distinct([*named, *outputs], [*_files(options), *inputs])
 
 
-def _files(args: argparse.Namespace) -> Iterator[str]:
-    """The files that options name, also in an ensemble, ``A:B``, or in ``KEY=VALUE``."""
-    for option, value in vars(args).items():
-        if option not in _OUTPUTS:
-            for text in _texts(value):
-                yield from (name for name in (text, *text.split(":"), text.partition("=")[2]) if _is_file(name))
+def _files(options: Mapping[str, object]) -> Iterator[str]:
+    """The files and directories that options name, also in an ensemble, ``A:B``, or in ``KEY=VALUE,KEY=VALUE``."""
+    for option, value in options.items():
+        for text in () if option in _OUTPUTS else _texts(value):
+            parts = [part.partition("=")[2] for part in text.split(",")]
+            yield from (name for name in (text, *text.split(":"), *parts) if name == STANDARD or _exists(name))
 
 
-def _is_file(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
-        return Path(name).is_file()
+        return bool(name) and Path(name).exists()
     except (OSError, ValueError):  # a text that is too long for a name, or has a NUL
         return False
 
 
 def _texts(value: object) -> list[str]:
-    return [text for text in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(text, str)]
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    return [str(entry) for entry in entries if isinstance(entry, (str, Path))]
 
 
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
-    """Parse the command line and run it: 0 success, 1 bad data, 2 bad usage, 130 Ctrl-C, 141 nobody reads the output.
+    """Parse the command line, check its outputs, and run it.
 
+    Returns 0: success, 1: bad data, 2: bad usage, 130: Ctrl-C, or 141: nobody reads the output.
     ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
     """
     try:
         try:
             args = parse()
             name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
+            check_outputs(vars(args))
             run(args)
         finally:  # also after --help, which ends by SystemExit
             sys.stdout.flush()
     except (InputError, UsageError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        say(f"{name}: {error}")
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped by Ctrl-C", file=sys.stderr)
+        say(f"{name}: stopped by Ctrl-C")
         return STOPPED
     except BrokenPipeError:  # head or less has gone: no error of ours
         _discard_output(sys.stdout, sys.stderr)
@@ -162,7 +168,7 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         if _output_fails():
             place = place or "standard output"
             _discard_output(sys.stdout)
-        print(": ".join(map(str, filter(None, (name, place, error.strerror or error)))), file=sys.stderr)
+        say(": ".join(map(str, filter(None, (name, place, error.strerror or error)))))
         return 1
     return 0
 

@@ -33,8 +33,10 @@ _METADATA = b"alignment_eval.word_table"
 _ADVICE = "give a file that --save-word-table wrote"
 
 
-def write_word_table(path: str | Path, word_table: WordTable, signature: str) -> None:
+def write_word_table(path: str | Path, word_table: WordTable, signature: str, resumed: bool = False) -> None:
     """Write a word table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
+
+    ``resumed``: as for :meth:`alignment_eval.files.NewFile.keep`.
 
     Raises:
         InputError: the word table was counted on no pairs, or the file cannot be written.
@@ -43,7 +45,7 @@ def write_word_table(path: str | Path, word_table: WordTable, signature: str) ->
         raise InputError(f"{path}: cannot write a word table without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": word_table.pairs, "signature": signature}
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
-    with new_file(path) as temporary:
+    with new_file(path, resumed) as temporary:
         table = _to_table(word_table, schema)
         pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 

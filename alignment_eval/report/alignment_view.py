@@ -167,7 +167,7 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        source, target = map(_side, (self.source_words, self.target_words))
+        source, target = map(SentenceSide.of_words, (self.source_words, self.target_words))
         bar = "confidence" if self.confidences else None
         return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
 
@@ -199,10 +199,6 @@ class Alignment:
         marks = self.scores.omitted_words or [], self.scores.unsupported_words or []
         answers = f"<p>unsupported {self.scores.unsupported:.2f}, omitted {self.scores.omitted:.2f}</p>"
         return answers + heat_table(*words, strengths.tolist(), texts, marks)
-
-
-def _side(words: tuple[str, ...]) -> SentenceSide:
-    return SentenceSide(words, np.arange(len(words), dtype=np.int32))
 
 
 class Alignments(Sequence[Alignment]):

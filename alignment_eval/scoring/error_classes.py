@@ -24,6 +24,14 @@ IntArray = NDArray[np.int64]
 Text = Sequence[Sequence[str]]
 
 SIDES = ("source", "target")
+#: Properties -> how tables call them.
+TITLES = {
+    "all": "all words",
+    "sentence_length": "sentence length (words of that side)",
+    "frequency": "frequency of the word in the texts themselves",
+    "word_type": "punctuation and words",
+    "fertility": "fertility (gold links of the word, sure and possible)",
+}
 #: The columns of :func:`error_table`.
 COLUMNS = (
     *("by", "side", "class", "words", "null_gold", "null_hypothesis"),

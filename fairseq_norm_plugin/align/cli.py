@@ -27,6 +27,7 @@ from alignment_eval.options.method import (
     check_word_table_arguments,
     stated_method,
     states_maps,
+    word_table_file,
 )
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -35,14 +36,15 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
-    dictionaries_and_text,
+    other_inputs,
 )
+from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
-_OF_RAY = ("parquet", "output", "overwrite", "profile", "word_table_file", "max_tokens", "cpu", "engine", "actors")
+_OF_RAY = ("parquet", "output", "overwrite", "profile", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -141,6 +143,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("SOURCE", "TARGET"),
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
     )
+    group.add_argument(
+        "--force", action="store_true", help="align lines that do not look like translations of each other"
+    )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
     group = add_speed_arguments(parser)
@@ -178,6 +183,8 @@ def _check_ray(args: argparse.Namespace) -> None:
     add_model_arguments(models)
     add_reverse_arguments(models)
     names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
+    if word_table_file(args) is not None:
+        names.add("word_table")
     default = _parser().parse_args(["--path", args.path, "-o", args.output])
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
@@ -202,7 +209,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
     if args.join is not None or args.symmetrize is not None:
         BidirectionalOptions(args.join, args.symmetrize)
-    check_word_table_arguments(args, args.overwrite)
+    check_word_table_arguments(args, args.overwrite or args.resume)
     if args.engine == "ray":
         _check_ray(args)
     elif args.actors is not None:
@@ -219,7 +226,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
     if args.source_contribution and args.scores_out is None:
         raise UsageError("--source-contribution without --scores: give that too")
-    check_outputs(args, dictionaries_and_text(args), [f"{args.output}.partial"])
+    check_outputs(vars(args), other_inputs(args), begun_with(args.output))
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

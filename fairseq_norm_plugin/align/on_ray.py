@@ -6,7 +6,6 @@ import argparse
 import math
 import os
 import re
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 import pyarrow.dataset
 
-from alignment_eval.errors import InputError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, new_directory
+from alignment_eval.options.method import word_table_file
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.model.align_batch import AlignBatch
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     options = {
         **model_options(args),
         "profile": args.profile,
-        "word_table_file": args.word_table_file,
+        "word_table_file": word_table_file(args),
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }
@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> None:
         if not connected:
             ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
         with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-            pairs = ray.data.read_parquet([str(Path(path).resolve()) for path in paths])
+            verified = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+            files = [str(Path(path).resolve()) for path in paths]
+            pairs = ray.data.read_parquet(files, fragment_scan_options=verified)
             links = pairs.select_columns(["id", "source", "target"]).map_batches(
                 AlignBatch,
                 fn_constructor_kwargs=options,
@@ -72,8 +74,8 @@ def run(args: argparse.Namespace) -> None:
         if not connected:
             ray.shutdown()
     seconds = time.monotonic() - start
-    print(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s", file=sys.stderr)
-    print(signature(sentences=size, **method.fields()), file=sys.stderr)
+    say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
+    say(signature(sentences=size, **method.fields()))
 
 
 def _import_ray() -> Any:

@@ -12,14 +12,9 @@ from pathlib import Path
 from alignment_eval.files import is_stream
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import signature
-from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
+from fairseq_norm_plugin.align.unfinished import UnfinishedOutput, translations_of
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.pairs import TranslatedText
-
-
-def translations_of(output: str) -> str:
-    """The file whose unfinished form keeps the translations until the output is complete."""
-    return f"{output}.translations"
 
 
 @contextmanager
@@ -35,9 +30,9 @@ def translated(args: argparse.Namespace, text: TranslatedText, model: NormModel,
     with tempfile.TemporaryDirectory() as directory:
         output = str(Path(directory) / "text") if is_stream(args.output) else args.output
         described = signature(run=hash_, sentences=text.size, beam=args.translate)
-        with UnfinishedOutput(translations_of(output), described, args.resume, args.overwrite) as unfinished:
-            ends = sorted({*range(args.window, text.size, args.window), text.size})
-            kept = unfinished.keep(ends)
+        ends = sorted({*range(args.window, text.size, args.window), text.size})
+        with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
+            kept = unfinished.kept
             sources = itertools.islice(text.sources(), kept, None)
             with progress_meter(text.size - kept, "translations") as progress:
                 for start, end in zip([0, *ends], ends):

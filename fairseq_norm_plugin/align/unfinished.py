@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 import os
-import sys
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from alignment_eval.errors import InputError
-from alignment_eval.files import writing_errors
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks
-    fcntl = None  # type: ignore[assignment]
+from alignment_eval.errors import InputError, say
+from alignment_eval.files import NewFile, writing_errors
 
 #: The status of a pair, and what the output says of it; or the score of a translation, and the translation.
 Row = tuple[str, str]
@@ -23,6 +19,16 @@ Row = tuple[str, str]
 def partial_path(output: str) -> Path:
     """The file of the unfinished output; links are followed, as for the output itself."""
     return Path(os.path.realpath(output) + ".partial")
+
+
+def translations_of(output: str) -> str:
+    """The file whose unfinished form keeps the translations until the output is complete."""
+    return f"{output}.translations"
+
+
+def begun_with(output: str) -> list[str]:
+    """The files that may hold unfinished output of ``output``."""
+    return [str(partial_path(name)) for name in (output, translations_of(output))]
 
 
 def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
@@ -42,33 +48,46 @@ def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
 class UnfinishedOutput:
     """The rows of an output that is not complete, in a file next to it; the first line is the signature of the run.
 
-    A context manager: if the block fails, the file stays, and a run with ``resume`` goes on after its last row.
+    A context manager: if the block fails, the file stays, and a run with ``resume`` goes on after its last row.  Each
+    run writes a file of its own, which takes the place of an earlier one: two runs at once do not disturb each other.
 
     Args:
         output: the output.
         signature: what decides the links.
+        ends: the number of rows before the end of each window; rows of a window that is not complete are dropped.
         resume: continue the file, if it exists.
         overwrite: replace the file, if it exists.
 
+    Attributes:
+        kept: the number of rows that an earlier run left.
+
     Raises:
-        InputError: it is of another run, or another process writes it.
+        InputError: it exists and is neither continued nor replaced, or it is of another run.
     """
 
-    def __init__(self, output: str, signature: str, resume: bool = False, overwrite: bool = False) -> None:
+    def __init__(
+        self, output: str, signature: str, ends: Sequence[int], resume: bool = False, overwrite: bool = False
+    ) -> None:
         self.path = partial_path(output)
         self._head = f"{signature}\n".encode()
-        self._rows = 0
+        check_not_begun(output, resume, overwrite)
         with writing_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("r+b" if self.path.exists() else "x+b")
+            self.kept, size = self._complete({*ends}) if resume and self.path.exists() else (0, 0)
+            self._rows = self.kept
+            file = NewFile(self.path)
             try:
-                self._lock()
-                if overwrite:
-                    self._file.truncate(0)
-                self._check_signature()
-            except BaseException:
-                self._file.close()
-                raise
+                if size:
+                    shutil.copyfile(self.path, file.path)
+                self._file = file.path.open("r+b")
+                self._file.truncate(size)
+                self._file.seek(size)
+                if not size:
+                    self._file.write(self._head)
+                self._sync()
+                file.keep()
+            finally:
+                file.drop()
 
     def __enter__(self) -> UnfinishedOutput:
         return self
@@ -76,70 +95,54 @@ class UnfinishedOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or not self._rows:
+        own = self.path.exists() and os.path.samestat(self.path.stat(), os.fstat(self._file.fileno()))
+        if own and (kind is None or not self._rows):
             self.path.unlink()
-        else:
-            print(f"norm-align: {self._rows} sentences are kept: --resume continues this run", file=sys.stderr)
+        elif own:
+            say(f"norm-align: {self._rows} sentences are kept: --resume continues this run")
         self._file.close()
-
-    def keep(self, ends: Sequence[int]) -> int:
-        """Keep the rows of complete windows, which end before each of ``ends``; returns their number."""
-        wanted, row, place = set(ends), 0, len(self._head)
-        kept = place
-        with writing_errors(self.path):
-            self._file.seek(place)
-            for line in self._file:
-                if not line.endswith(b"\n"):
-                    break
-                row, place = row + 1, place + len(line)
-                if row in wanted:
-                    self._rows, kept = row, place
-            self._file.seek(kept)
-            self._file.truncate()
-        return self._rows
 
     def append(self, rows: Iterable[Row]) -> None:
         """Append the rows of a window."""
         lines = [f"{status}\t{links}\n".encode() for status, links in rows]
         with writing_errors(self.path):
             self._file.writelines(lines)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._sync()
         self._rows += len(lines)
 
     def rows(self) -> Iterator[Row]:
         """All rows; several may read them at once."""
-        with self.path.open("rb") as file:
-            file.seek(len(self._head))
-            for line in file:
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            content.seek(len(self._head))
+            while line := content.readline():
                 first, _, rest = line.decode().rstrip("\n").partition("\t")
                 yield first, rest
 
-    def _lock(self) -> None:
-        """Refuse the file if another process has it open.
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _complete(self, ends: set[int]) -> tuple[int, int]:
+        """The number of rows in complete windows of an earlier run, and where they end in its file, in bytes.
 
         Raises:
-            InputError: one has.
+            InputError: the file is of another run.
         """
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(
-                f"{self.path}: another process is writing it; wait until it ends, or name another output with -o"
-            ) from error
-
-    def _check_signature(self) -> None:
-        first = self._file.readline()
-        if not first.endswith(b"\n"):  # new, or stopped while it was begun
-            self._file.seek(0)
-            self._file.truncate()
-            self._file.write(self._head)
-        elif first != self._head:
-            fields = [set(head.decode(errors="replace").rstrip("\n").split("|")) for head in (first, self._head)]
-            names = sorted({field.partition(":")[0] for field in fields[0] ^ fields[1]})
-            raise InputError(
-                f"{self.path}: this is output of another run (different: {', '.join(names)}); give its options, "
-                f"--overwrite to start again, or name another output with -o"
-            )
+        rows, place, complete = 0, 0, (0, 0)
+        with self.path.open("rb") as file:
+            head = file.readline()
+            if head.endswith(b"\n") and head != self._head:
+                fields = [{*line.decode(errors="replace").rstrip("\n").split("|")} for line in (head, self._head)]
+                names = sorted({field.partition(":")[0] for field in fields[0] ^ fields[1]})
+                raise InputError(
+                    f"{self.path}: this is output of another run (different: {', '.join(names)}); give its options, "
+                    f"--overwrite to start again, or name another output with -o"
+                )
+            place = len(head)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                rows, place = rows + 1, place + len(line)
+                if rows in ends:
+                    complete = rows, place
+        return complete

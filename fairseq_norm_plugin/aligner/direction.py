@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
@@ -117,6 +119,10 @@ class Direction:
         target = None if sample["target"] is None else sample["target"].to(self.device)
         return {**sample, "net_input": moved, "target": target}
 
+    def knows(self, piece: str, which: int) -> bool:
+        """Whether the dictionary of the source (``which`` 0) or of the target (1) has a piece."""
+        return piece in self._dictionaries[which]
+
     def fits(self, pair: EncodedPair) -> bool:
         """Whether a pair is short enough for the models."""
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
@@ -163,8 +169,8 @@ class Direction:
         return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
 
     @torch.no_grad()
-    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, float]:
-        """The log probability (base e, sum over tokens) of each target given its source, by the first model."""
+    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, NDArray[np.float64]]:
+        """The log probability (base e) of each token of each target given its source, by the first model."""
         sample = self.sample(pairs)
         target = sample["target"]
         model = self._models[0]
@@ -172,4 +178,5 @@ class Direction:
             lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
         pads = target == self._dictionaries[1].pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
-        return dict(zip(sample["id"].tolist(), of_tokens.double().sum(-1).tolist()))
+        rows = zip(sample["id"].tolist(), of_tokens.double().cpu().numpy(), (~pads).sum(-1).tolist())
+        return {id_: row[:length] for id_, row, length in rows}

@@ -2,7 +2,7 @@
 
 ``torch.load(weights_only=True)`` keeps a checkpoint from running code while it is read.  But it lets strings pass, and
 fairseq calls ``eval`` on some of them (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the
-options are checked before fairseq sees them.  docs/reliability.md lists every ``eval`` that a checkpoint could reach.
+options are checked before fairseq sees them, and those that name other files are set to None.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerModelBase
+from omegaconf import DictConfig
 
 from alignment_eval.errors import InputError, printable, shown
 
@@ -34,6 +35,38 @@ EVALUATED = frozenset(
         "xformers_att_config",
     }
 )
+#: Options of fairseq's and the plugin's registries that name a file, a directory or an address.  docs/reliability.md
+#: has them in a table.
+PATHS: Mapping[str, frozenset[str]] = {
+    "task": frozenset(
+        {
+            *("aer_gold", "baseline_model", "config_yaml", "data", "extra_data", "fixed_dictionary", "label_dir"),
+            *("lang_dict", "lang_to_offline_shard_ratio", "lm_path", "multitask_config_yaml", "norm_alignments"),
+            *("norm_checkpoint", "norm_profile", "norm_records", "norm_source_text", "norm_target_text", "plasma_path"),
+            *("post_save_script", "replace_unk", "sampling_weights_from_file", "source_dict", "target_dict"),
+            "target_dictionary",
+        }
+    ),
+    "model": frozenset(
+        {
+            *("data", "decoder_embed_path", "encoder_embed_path", "load_pretrained_aux_decoder_from"),
+            *("load_pretrained_decoder_from", "load_pretrained_encoder_from", "multires_hubert_path"),
+            *("pretrained_checkpoint", "pretrained_mlm_checkpoint", "pretrained_xlm_checkpoint", "seq2seq_path"),
+            *("w2v_args", "w2v_path"),
+        }
+    ),
+    "criterion": frozenset({"save_predictions", "wer_args", "wer_kenlm_model", "wer_lexicon"}),
+    "scoring": frozenset({"bert_score_lang"}),
+    "tokenizer": frozenset(),
+    "bpe": frozenset(
+        {
+            *("bpe_codes", "bpe_merges", "bpe_vocab", "bpe_vocab_file", "gpt2_encoder_json", "gpt2_vocab_bpe"),
+            *("sentencepiece_model", "sentencepiece_model_path"),
+        }
+    ),
+}
+#: Those whose files are looked up by their names in the directories of the model.
+LOOKED_UP = PATHS["bpe"] | {"lang_dict"}
 #: Endings of options that hold file names and other free text, which nothing evaluates.
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
 #: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
@@ -58,6 +91,25 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
         for name, value in _values(options):
             if isinstance(value, str):
                 _check_text(name, value, path)
+            elif name.endswith("attention_heads") and isinstance(value, (int, float)) and value < 1:
+                raise InputError(f"{path}: option {printable(name, 80)} is {value}: expected 1 head or more")
+
+
+def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
+    """Set to None, in place, every option of a checkpoint that is a path or an address, but those in ``kept``.
+
+    ``options`` are in mappings and namespaces, nested as fairseq nests them.
+    """
+    forgotten = frozenset().union(*PATHS.values()) - {*kept}
+    inner = _plain(options)
+    if not isinstance(inner, Mapping):
+        return
+    entries = inner.items_ex(resolve=False) if isinstance(inner, DictConfig) else inner.items()
+    for name, value in list(entries):
+        if name in forgotten:
+            inner[name] = None  # type: ignore[index]  # a dict or a DictConfig
+        else:
+            forget_paths(value, kept)
 
 
 def _check_architecture(model: Any, path: str) -> None:

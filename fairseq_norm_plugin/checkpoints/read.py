@@ -35,8 +35,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.checkpoints.foreign import StoredParameters
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
-from fairseq_norm_plugin.checkpoints.options import check_options
+from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
 
 Pair = tuple[str, str]
@@ -162,6 +163,8 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     """
     with explained(path):
         state = _check(path)
+    for group in ("args", "cfg"):
+        forget_paths(state.get(group), LOOKED_UP)
     if state.get("cfg") is not None:
         state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
@@ -226,10 +229,12 @@ def explained(path: str) -> Iterator[None]:
 
 def _explain_refusals(load: Any) -> Any:
     @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
+    def load_checkpoint_to_cpu(path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
         with explained(path):
             _check(str(PathManager.get_local_path(path)))
-            state = load(path, *args, **kwargs)
+            state = load(path, arg_overrides, *args, **kwargs)
+        for group in ("args", "cfg"):
+            forget_paths(state.get(group), arg_overrides or ())
         _remove_copies(state)
         return state
 
@@ -310,14 +315,19 @@ def build_model(
     with _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
-    model.upgrade_state_dict(weights)  # type: ignore[operator]
-    weights = checkpoint_utils.prune_state_dict(weights, cfg)
+    stored = isinstance(weights, StoredParameters)
+    if not stored:
+        model.upgrade_state_dict(weights)  # type: ignore[operator]
+        weights = checkpoint_utils.prune_state_dict(weights, cfg)
     if see is not None:
-        for entry, tensor in sorted(weights.items()):
-            see(entry, tensor)
+        for entry in sorted(weights):
+            see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
     try:
-        nn.Module.load_state_dict(model, weights, strict=True)
+        if stored:
+            weights.fill(model)
+        else:
+            nn.Module.load_state_dict(model, weights, strict=True)
     except RuntimeError as error:
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(

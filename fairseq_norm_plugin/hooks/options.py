@@ -5,6 +5,7 @@ import re
 from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -16,7 +17,10 @@ from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.options.common import check_outputs
+from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.hooks.printing import PrintedMap
+from fairseq_norm_plugin.recording.alignments import manifest_file, parts_directory
 from fairseq_norm_plugin.recording.session import OutputOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
@@ -67,7 +71,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         },
     )
     norm_records: Optional[str] = field(
-        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run per directory"}
+        default=None, metadata={"help": "directory for records of the maps (docs/records.md); one run per directory"}
     )
     norm_record_kinds: str = field(
         default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, some of {', '.join(KINDS)}"}
@@ -90,7 +94,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
-            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md); "
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/records.md); "
             "with --aer-gold: SUBSET=FILE, several separated by commas"
         },
     )
@@ -156,11 +160,17 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
     fairseq-interactive.
 
     Raises:
-        UsageError: an option contradicts another, or has no effect.
+        UsageError: an option contradicts another, or has no effect; or an output is an input or another output.
     """
     for name in ("norm_records", "norm_alignments"):
         if getattr(cfg, name) == "":  # an unset variable of a shell
             raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
+    outputs = [f"{cfg.norm_records}/part-00000-of-00001-00000.parquet"] if cfg.norm_records else []
+    if cfg.norm_alignments:
+        file = Path(cfg.norm_alignments)
+        outputs += map(str, (file, parts_directory(file), manifest_file(file)))
+    read = PATHS["task"] - {"norm_records", "norm_alignments"}
+    check_outputs({name: getattr(cfg, name, None) for name in read}, outputs=outputs)
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
         raise UsageError(
             "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "

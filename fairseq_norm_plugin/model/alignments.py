@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
@@ -22,7 +22,7 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
@@ -81,9 +81,10 @@ class ProfileAligner:
         chosen = chosen_method(profiles, names, len(pairs), overrides)
         if chosen.reason != self._said:
             self._said = chosen.reason
-            print(f"align: {chosen.reason}", file=sys.stderr)
-        if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
-            warn_on_stderr(warning)
+            say(f"align: {chosen.reason}")
+        checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
+        if mismatch := find_mismatch(checked, self._directions, max_tokens):
+            warn_on_stderr(mismatch.message)
         aligner = Aligner(
             chosen.method,
             self._directions,
@@ -148,7 +149,7 @@ def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
     if not quiet:
-        for warning in (*_left_out(by_id.values()), aligner.unknown_warning()):
+        for warning in (*_left_out(by_id.values()), aligner.unknown_warning(), aligner.links_warning()):
             if warning:
                 warn_on_stderr(warning)
     return [by_id[number] for number in range(len(pairs))]

@@ -390,8 +390,7 @@ class NormModel:
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
         for number, (own, of_line) in enumerate(zip(of_words, words)):
             check_labels(own, of_line, f"labels[{number}]")
-        aligned = self.align(lines, targets, source_words=words, **options)
-        return [with_labels(own, pair) for own, pair in zip(of_words, aligned)]
+        return with_labels(of_words, self.align(lines, targets, source_words=words, **options))
 
     @cached_property
     def _aligner(self) -> ProfileAligner:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
+from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, options_of
 
 
@@ -93,8 +94,7 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
         named = settings.files_of(option)
-        is_path = any(Path(name).is_file() or Path(name).name != name for name in named)
-        if option not in SIDED and not is_path:
+        if option not in PATHS["bpe"]:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
         for file in map(Path, named):
@@ -120,7 +120,7 @@ def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]
         value = _get(section, option.name)
         if value in (None, "???", option.default):
             continue
-        found[option.name] = _file(str(value), option.name, files) if option.type is not bool else value
+        found[option.name] = _file(str(value), option.name, files) if option.name in PATHS["bpe"] else value
     return found
 
 
@@ -131,17 +131,15 @@ def _get(section: Any, name: str) -> Any | None:
 
 
 def _file(named: str, option: str, files: ModelFiles) -> str:
-    """A file that a checkpoint names by the path of its training, or the one of this name next to the model.
+    """The file next to the model, or next to its dictionaries, that a checkpoint names by the path of its training.
 
-    Values that look like no path, such as a separator, are taken as they are.
+    A path of a checkpoint is never opened itself: it may be of any file of this machine.
     """
-    if "/" not in named and "." not in named:
-        return named
     beside = [directory / Path(named).name for directory in (Path(files.members[0][0]).parent, files.data)]
-    for file in (Path(named), *beside):
+    for file in beside:
         if file.is_file():
             return str(file)
     raise InputError(
-        f"{named}: no such file, but the checkpoint was trained with it; give --{option.replace('_', '-')} FILE, or "
-        f"--bpe none for text in subwords"
+        f"{beside[0]}: no such file, but the checkpoint was trained with {shown(named)}; copy it there, or give "
+        f"--{option.replace('_', '-')} FILE, or --bpe none for text in subwords"
     )

@@ -93,7 +93,8 @@ class AlignmentFile(ShardParts):
             return
         if not self._finished:
             with new_file(self.file) as temporary:
-                write_lines(temporary, iter(merged(self.directory)))
+                with temporary.open("w", encoding="utf-8", newline="\n") as opened:
+                    opened.writelines(f"{line}\n" for line in merged(self.directory))
                 # a replaced file goes first, so that the manifest never describes another file
                 Path(os.path.realpath(self.file)).unlink(missing_ok=True)
                 write_lines(manifest_file(self.file), [self.manifest.to_json()])

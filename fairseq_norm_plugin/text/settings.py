@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.data import encoders
+from fairseq.data.encoders import register_tokenizer
+from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 from fairseq.registry import REGISTRIES
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, printable
+from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces, check_codes
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -27,6 +30,25 @@ SIDED = ("bpe_codes", "sentencepiece_model")
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
 _NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
+
+
+@register_tokenizer("moses_normalized", dataclass=MosesTokenizerConfig)
+class NormalizedMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's Moses tokenizer of text with normalised punctuation, as Transformers' FSMT reads it."""
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+        from sacremoses import MosesPunctNormalizer  # the class before has imported it
+
+        normalizer = MosesPunctNormalizer(
+            cfg.source_lang, pre_replace_unicode_punct=True, post_remove_control_chars=True
+        )
+        self._normalize = normalizer.normalize
+
+    def encode(self, x: str) -> str:
+        """The tokens of a line, with blanks between."""
+        tokens: str = super().encode(self._normalize(x))
+        return tokens
 
 
 @dataclass(frozen=True)
@@ -66,11 +88,10 @@ class TextSettings:
                 raise UsageError(f"{name}: {count} files: expected one of both languages, or two, of source and target")
             if name not in SIDED and isinstance(self.options[name], list):
                 raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
-        for option in options_of("bpe", str(self.registered)):
-            if option.default == _REQUIRED and not self.options.get(option.name):
-                codes = option.name == "bpe_codes"
-                flag = "--bpe-codes CODES" if codes else f"--model-option {option.name}=FILE"
-                raise UsageError(f"--bpe {self.registered} needs a file: give {flag}")
+        for name in PATHS["bpe"] & {option.name for option in options_of("bpe", str(self.registered))}:
+            if not self.files_of(name):
+                flag = "--bpe-codes CODES" if name == "bpe_codes" else f"--model-option {name}=FILE"
+                raise UsageError(f"--bpe {self.registered} needs a file, and none is fetched: give {flag}")
 
     @property
     def registered(self) -> str | None:
@@ -192,6 +213,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
         by_codes = {file: WordPieces(file, name, separator) for file in codes}
+        check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
@@ -226,9 +248,13 @@ def _build(registry: str, name: str, options: Mapping[str, Any], **more: Any) ->
     defaults = {key: option.default for key, option in known.items() if option.default not in (MISSING, _REQUIRED)}
     stated = {key: _typed(known[key], value) for key, value in options.items() if key in known and value is not None}
     build = getattr(encoders, f"build_{registry}")
+    for option in PATHS["bpe"] & stated.keys():
+        if not Path(stated[option]).is_file():
+            raise InputError(f"{stated[option]}: no such file, but --bpe {name} needs it as {option}; check the path")
     try:
         return build(Namespace(**{registry: name}, **{**defaults, **stated, **more}))
     except ImportError as error:
         raise InputError(f"--{registry} {name}: {error}") from error
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"--{registry} {name}: {error}; check the files that its options name") from error
+    except Exception as error:  # tokenizers raises plain exceptions
+        reason = printable(str(error), 200)
+        raise InputError(f"--{registry} {name}: {reason}; check the files that its options name") from error

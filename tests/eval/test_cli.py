@@ -37,3 +37,26 @@ def test_bad_usage(words):
 def test_help_of_all_imports_no_command():
     code = "import sys; from alignment_eval.cli import _parser; _parser(['--help']); sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "hyp", "--gold", "gold", "--gold-base", 0),
+        ("compare", "hyp", "gold", "--gold", "gold", "--gold-base", 0),
+        ("errors", "hyp", "gold", "--gold", "gold", "--gold-base", 0, "--source", "text", "--target", "text"),
+        ("curve", "log", "--metrics", "aer", "-o", "out.csv"),
+        ("convert", "none", "--to", "talp"),
+        ("score", "--none"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_name_of_a_file_controls_the_terminal(align_eval, tmp_path, monkeypatch, words):
+    escape, names = "\x1b[2J\n", {"gold": "0-0\n1-1\n", "hyp": "0-0\n1-0\n", "text": "a b\nc d\n"}
+    names["log"] = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}\n'
+    monkeypatch.chdir(tmp_path)
+    for name, content in names.items():
+        (tmp_path / f"{name}{escape}").write_text(content)
+    done = align_eval(*(f"{word}{escape}" if word in (*names, "none", "--none") else word for word in words))
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.returncode == (1 if "none" in words else 2 if "--none" in words else 0)

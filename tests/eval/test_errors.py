@@ -44,3 +44,19 @@ def test_what_a_value_says_of_itself_is_printable():
             return "one\ntwo\x1b"
 
     assert shown(Lines()) == r"one\ntwo\x1b"
+
+
+def test_every_message_is_one_printable_line():
+    """Whatever puts text of files and arguments into it."""
+    text = f"{'x' * 10**6}: \x1b[2J is not {'y ' * 10**6}\n"
+    for error in (InputError(text), UsageError(text)):
+        assert str(error).startswith("x" * 80 + r"… \x1b[2J is not y y ")
+        assert str(error).isprintable()
+        assert len(str(error)) < 2100
+    path = f"/{'long directory ' * 10}/{'n' * 250}"
+    assert str(InputError(f"{path}: no such file")) == f"{path}: no such file"  # names of files stay whole
+
+
+def test_warnings_are_printable(capsys):
+    warn_on_stderr("\x1b[2J\n")
+    assert capsys.readouterr().err == "warning: \\x1b[2J\\n\n"

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import stat
 import subprocess
 import sys
 import threading
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import (
     ContentHash,
     NewFile,
     OwnFiles,
+    check_distinct,
     check_new,
     file_hash,
     new_directory,
@@ -223,3 +225,56 @@ def test_hashes(tmp_path):
     assert pieces.whole == hashlib.blake2b(content, digest_size=8).hexdigest()
     with pytest.raises(InputError, match="nothing: cannot read the file"):
         file_hash(tmp_path / "nothing")
+
+
+def test_whatever_the_umask_is(tmp_path):
+    """The file has the mode that the umask gives, and can be written all the same."""
+    before = os.umask(0o777)
+    try:
+        with new_file(tmp_path / "out") as temporary:
+            write_lines(temporary, ["a"])
+        with new_directory(tmp_path / "made", False, OwnFiles("this", re.compile("a"))) as directory:
+            write_lines(directory / "a", ["a"])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").read_text() == "a\n"
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    left, other = tmp_path / f".out.{'0' * 16}.tmp", tmp_path / f".out.more.{'0' * 16}.tmp"
+    for file in (left, other):
+        file.write_text("half")
+    (tmp_path / f".made.{'f' * 16}.tmp").mkdir()
+    write_lines(tmp_path / "out", ["a"])
+    with new_directory(tmp_path / "made", False, OwnFiles("this", re.compile("a"))):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "made", "out"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inputs"),
+    [
+        (["a"], ["a"]),
+        (["link"], ["a"]),
+        (["hard"], ["a"]),
+        (["d/../a"], ["a"]),
+        (["d"], ["d/e"]),
+        (["d"], ["d"]),
+        (["d/part.parquet"], ["d"]),
+        (["new", "NEW"], []),
+        (["new", "d/../new"], []),
+        (["new", "new/inside"], []),
+    ],
+)
+def test_outputs_that_are_lost(tmp_path, monkeypatch, outputs, inputs):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in ("a", "d/e", "d/part.parquet", "d/other"):
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("a")
+    os.link(tmp_path / "a", tmp_path / "hard")
+    with pytest.raises(UsageError, match="of this command, or holds it"):
+        check_distinct(outputs, inputs)
+    check_distinct(["d/other", "b", "c", "/dev/null", "/dev/null", "-"], ["a", "d", "-"])

@@ -95,10 +95,7 @@ def with_gold(
             word beyond a sentence.
     """
     if not Path(path).is_file():
-        raise InputError(
-            f"{path}: no such file, but --aer-gold names it for subset {subset}; a checkpoint keeps this option of "
-            f"its training, --model-overrides \"{{'aer_gold': None}}\" removes it"
-        )
+        raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
     alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
     gold = list(alignments)
     if len(gold) != len(dataset):

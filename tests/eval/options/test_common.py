@@ -38,6 +38,16 @@ def test_other_words_and_abbreviations_are_refused(parser, capsys, words):
     assert capsys.readouterr().err.startswith("p: unrecognized arguments: ")
 
 
+def test_an_empty_value_is_no_name(parser, capsys):
+    parser.add_argument("-o", "--output", default="-")
+    parser.add_argument("--title")
+    assert parser.parse_args(["run", "--title", ""]).title == ""
+    for words, name in ((["run", "-o", ""], "-o/--output"), (["run", ""], "records")):
+        with pytest.raises(SystemExit):
+            parser.parse_args(words)
+        assert f"p: {name} '': the value is empty" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("value", ["", "a,", ",a", "a,,b"])
 def test_empty_entries(parser, value, capsys):
     with pytest.raises(SystemExit):

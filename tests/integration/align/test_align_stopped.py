@@ -95,13 +95,44 @@ def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
     assert (tmp_path / "out.pharaoh").read_text() == "mine\n"
 
 
-def test_two_processes_do_not_write_one_output(run, stopped):
-    fcntl = pytest.importorskip("fcntl")
-    with stopped.open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        for option in ("--resume", "--overwrite"):
-            done = run(*PAPER, "--window", 4, "--confidences", option)
-            assert (done.status, "another process is writing it" in done.err) == (1, True)
+@pytest.mark.parametrize("option", ["--resume", "--overwrite"])
+def test_two_runs_of_one_output_at_once(run, stopped_at, monkeypatch, tmp_path, option):
+    """The second one takes what the first has done so far, or starts again; neither disturbs the other."""
+    maps, others = Direction.maps, []
+
+    def counted(self, pairs, *what):
+        if 8 in pairs and not others:
+            others.append(None)
+            others.append(run(*PAPER, "--window", 4, option).status)
+            others.append((tmp_path / "out.pharaoh").read_text())
+        return maps(self, pairs, *what)
+
+    whole = run(*PAPER, "--window", 4, out=tmp_path / "whole")
+    monkeypatch.setattr(Direction, "maps", counted)
+    first = run(*PAPER, "--window", 4)
+    assert (first.status, first.lines, others[1]) == (0, whole.lines, 0)
+    assert others[2].splitlines() == whole.lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "whole"]
+
+
+def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):
+    """It is continued from there; another file with the name of an output is not replaced, and no work is lost."""
+    options = (*PAPER, "--window", 4, "--confidences", "--tokens-out", tmp_path / "t.xx", tmp_path / "t.yy")
+    whole = run(*options[:-2], tmp_path / "whole.xx", tmp_path / "whole.yy", out=tmp_path / "whole")
+    (tmp_path / "t.yy").write_text("mine\n")
+    done = run(*options, "--resume")
+    assert (done.status, f"{tmp_path / 't.yy'}: already exists, with other content" in done.err) == (1, True)
+    assert (tmp_path / "t.yy").read_text() == "mine\n"
+    for name in ("t.xx", "t.yy"):
+        (tmp_path / name).write_bytes((tmp_path / f"whole{name[1:]}").read_bytes())
+    (tmp_path / "out.pharaoh").write_text("mine\n")
+    done = run(*options, "--resume")
+    assert (done.status, "out.pharaoh: already exists, with other content" in done.err) == (1, True)
+    (tmp_path / "out.pharaoh").write_text((tmp_path / "whole").read_text())
+    done = run(*options, "--resume")
+    assert (done.status, done.lines, stopped.exists()) == (0, whole.lines, False)
+    assert "12 kept from before" in done.err
+    assert run(*options, "--resume").status == 1  # nothing was stopped
 
 
 def test_ctrl_c(run, stopped_at, tmp_path):

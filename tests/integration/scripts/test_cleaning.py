@@ -31,9 +31,10 @@ def test_clean_removes_what_carries_the_mark(tmp_path, thesis):
         directory.mkdir()
         (directory / ".mark").touch()
     link.symlink_to("elsewhere")
-    done = run("bash", "scripts/clean.sh", made, ".mark", thesis, ".mark", link, ".mark", tmp_path / "no", ".mark")
+    links = [word for name in (link, f"{link}/", f"{link}//") for word in (name, ".mark")]
+    done = run("bash", "scripts/clean.sh", f"{made}/", ".mark", thesis, ".mark", *links, tmp_path / "no", ".mark")
     assert done.returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "link", "thesis"]
     assert (thesis / "thesis.tex").exists()
     assert (tmp_path / "elsewhere" / ".mark").exists()
-    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [str(thesis), str(link)]
+    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == [str(thesis), *[str(link)] * 3]

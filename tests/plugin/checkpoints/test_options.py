@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.registry import REGISTRIES
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.options import EVALUATED, check_options
+from fairseq_norm_plugin.checkpoints.options import EVALUATED, LOOKED_UP, PATHS, check_options
 from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -117,3 +124,129 @@ def test_whatever_passes_is_a_literal(name, text):
         return
     value = eval(text, {"__builtins__": {}})  # a literal needs no name and calls nothing
     assert not callable(value)
+
+
+# -- options that are paths or addresses ------------------------------------------------------------------------------
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reliability.md"
+#: What the names, the help and the defaults of such options have.
+NAME = re.compile(
+    r"path|dir|file|dict|codes|merges|vocab|model|checkpoint|_from|gold|text|records|yaml|script|lexicon|data|json|url|"
+    r"w2v|predict|alignments|profile"
+)
+HELP = re.compile(
+    r"\bpaths?\b|\bfiles?\b|filename|director|\burl|checkpoint|download|http|folder|config\b", re.IGNORECASE
+)
+#: Options that only look like it, and options that do not look like it.
+OTHER = {
+    *("aer_gold_base", "baseline_model_langs", "channels", "dataset_impl", "decoder_xformers_att_config"),
+    *("duration_prediction", "edge_unit_prediction", "encoder_xformers_att_config", "eval_wer_config"),
+    *(
+        "eval_wer_tokenizer",
+        "finetune_w2v_params",
+        "labels",
+        "langs",
+        "next_unit_prediction",
+        "shorten_data_split_list",
+    ),
+}
+HIDDEN = {"bert_score_lang", "replace_unk", "wer_args"}
+
+
+def text_options(owner, config):
+    """Name, help and default of each option of text that an entry of a registry has."""
+    for option in () if config is None else dataclasses.fields(config):
+        if "str" in str(option.type) or not re.search(r"\b(int|float|bool)\b|Choice|enum", str(option.type)):
+            yield option.name, str(option.metadata.get("help")), str(option.default)
+    if hasattr(owner, "add_args"):
+        parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+        owner.add_args(parser)
+        for action in parser._actions:
+            if action.nargs != 0 and action.choices is None and action.type not in (int, float):
+                yield action.dest, str(action.help), str(action.default)
+
+
+def in_registry(name):
+    """The options of a registry that look like paths or addresses."""
+    known = {"task": (TASK_REGISTRY, TASK_DATACLASS_REGISTRY), "model": (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY)}
+    owners, configs = known.get(name) or (REGISTRIES[name]["registry"], REGISTRIES[name]["dataclass_registry"])
+    options = (option for entry, owner in owners.items() for option in text_options(owner, configs.get(entry)))
+    return {name for name, said, default in options if NAME.search(name) or HELP.search(said) or "://" in default}
+
+
+def table():
+    """The table of docs/reliability.md."""
+    yield "| registry | options that are paths or addresses |"
+    yield "|---|---|"
+    for registry, names in PATHS.items():
+        marked = (f"`{name}`" + "*" * (name in LOOKED_UP) for name in sorted(names))
+        yield f"| {registry} | {', '.join(marked) or 'none'} |"
+
+
+@pytest.mark.parametrize("registry", PATHS)
+def test_every_path_and_address_of_fairseqs_registries_is_known(registry):
+    assert in_registry(registry) - OTHER == PATHS[registry] - HIDDEN
+
+
+def test_the_table_of_the_page():
+    expected = "\n".join(table())
+    assert expected in PAGE.read_text(), expected
+
+
+def checkpoint(tmp_path, legacy, **options):
+    """The demo's checkpoint, or one as fairseq wrote it before version 1, with more options."""
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=False)
+    task = state["cfg"]["task"]
+    if legacy:
+        state["args"], state["cfg"] = state["cfg"]["model"], None
+        more = {name: value for name, value in task.items() if name != "_name"}
+        vars(state["args"]).update({**more, "task": "translation", "criterion": "cross_entropy"}, **options)
+    else:
+        vars(state["cfg"]["model"]).update(options)
+        task.update(options)
+    torch.save(state, tmp_path / "c.pt")
+    return tmp_path / "c.pt"
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_fairseq_opens_no_path_of_a_checkpoint(tmp_path, legacy):
+    secret = tmp_path / "secret"
+    os.mkfifo(secret)  # opening it would not end
+    names = frozenset().union(*PATHS.values())
+    path = checkpoint(tmp_path, legacy, **dict.fromkeys(names, str(secret)))
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(path), {"data": "mine"})
+    cfg = state["cfg"]
+    for section in (cfg.model, cfg.task):
+        assert {getattr(section, name, None) for name in names - {"data"}} == {None}
+    assert cfg.task.data == "mine"  # what the user says
+
+
+def test_a_model_whose_embeddings_are_gone_is_loaded(evil, tmp_path):
+    """The weights replace them: a path of the training's machine is not needed, nor opened."""
+    os.mkfifo(tmp_path / "pipe")
+    model = fnp.load(evil(encoder_embed_path=str(tmp_path / "pipe")), DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
+    assert model.identity == fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").identity
+
+
+@pytest.mark.parametrize("section", [{"_name": "fastbpe"}, {"_name": "subword_nmt"}, {"_name": "sentencepiece"}])
+def test_a_checkpoint_shows_no_other_file(tmp_path, section):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "secret").write_text("zebra:x:0\n")
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=False)
+    state["cfg"]["bpe"] = {**section, **dict.fromkeys(PATHS["bpe"], str(tmp_path / "far" / "secret"))}
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=r"/secret: no such file, but the checkpoint") as error:
+        fnp.load(tmp_path / "c.pt", DEMO, "de", "en")
+    assert "zebra" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_nothing_is_fetched(tmp_path, name):
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=False)
+    state["cfg"]["bpe"] = {"_name": name}
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(InputError, match=rf"--bpe {name} needs a file, and none is fetched"):
+        fnp.load(tmp_path / "c.pt", DEMO, "de", "en")
+    address = {"gpt2_encoder_json": "https://localhost/encoder.json", "gpt2_vocab_bpe": "https://localhost/vocab.bpe"}
+    with pytest.raises(InputError, match=r"https://localhost/.*: no such file"):
+        fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe="gpt2", **address)

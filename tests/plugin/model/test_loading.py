@@ -30,6 +30,17 @@ def test_missing_files_are_named(tmp_path):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
 
 
+def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    both = [
+        (model.task.cfg.source_lang, model.direction.name) for model in fairseq_norm_plugin.load("demo").with_reverse
+    ]
+    assert both == [("de", f"{DEMO}/checkpoint.pt"), ("en", f"{DEMO}/checkpoint.en-de.pt")]
+    assert len(fairseq_norm_plugin.load("demo", reverse_path="none").with_reverse) == 1
+    with pytest.raises(InputError, match=r"demo: no such file"):  # a path
+        fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
+
+
 def test_options_that_do_not_go_together():
     for options, said in (
         ({"bpe_codes": [CODES] * 3}, "bpe_codes: 3 files"),
@@ -64,7 +75,8 @@ def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
     [
         (lambda state: state["model"].pop("decoder.layers.0.fc1.weight"), "parameters do not fit .*fc1"),
         (lambda state: state["model"].update({"more\x1b": torch.zeros(2)}), "parameters do not fit .*more"),
-        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 0), "ZeroDivisionError"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", 7), "AssertionError"),
+        (lambda state: setattr(state["cfg"]["model"], "encoder_attention_heads", -4), "heads is -4: expected 1 head"),
         (lambda state: state["cfg"].update(bpe="${x}"), "cannot read its options of tokenizer and subwords"),
     ],
 )

@@ -53,7 +53,7 @@ def test_as_the_checkpoint_says(read, tmp_path):
 
 
 def test_files_that_are_missing(read):
-    with pytest.raises(InputError, match=r"/training/wmt/bpecodes: no such file.*--bpe-codes FILE"):
+    with pytest.raises(InputError, match=r"/bpecodes: no such file.*'/training/wmt/bpecodes'.*--bpe-codes FILE"):
         read(cfg=FAR, released=False)
     with pytest.raises(UsageError, match=r"--bpe fastbpe needs .* --bpe-codes"):
         read(bpe="fastbpe")

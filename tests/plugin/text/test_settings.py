@@ -90,5 +90,9 @@ def test_what_cannot_be_read(build, tmp_path):
         build(None, "subword_nmt", {"bpe_codes": tmp_path / "three"})
     with pytest.raises(InputError, match=facts("codes.bpe: … codes of subword_nmt … --bpe fastbpe expects")):
         build(None, "fastbpe", {"bpe_codes": CODES})
-    with pytest.raises(InputError, match=r"--bpe hf_byte_bpe: .*no such|--bpe hf_byte_bpe: .*not found"):
+    with pytest.raises(InputError, match=facts("no-such: no such file … --bpe hf_byte_bpe needs it as")):
         build(None, "hf_byte_bpe", {"bpe_merges": "no-such", "bpe_vocab": "no-such"})
+    for name in ("vocab", "merges"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match=facts("--bpe hf_byte_bpe: … check the files")):
+        build(None, "hf_byte_bpe", {"bpe_merges": tmp_path / "merges", "bpe_vocab": CODES})

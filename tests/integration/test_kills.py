@@ -1,0 +1,161 @@
+"""SIGKILL at any moment: the same command, or ``--resume``, gives the same files, and nothing else lies about.
+
+``pytest -m slow tests/integration/test_kills.py`` kills each command ``KILLS`` times (default: 3).  A command runs in a
+fork of this process, so a try does not wait for torch and fairseq.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+
+import pytest
+import torch
+from fairseq_cli import train
+
+import fairseq_norm_plugin.align.run  # once here, not in each fork
+import fairseq_norm_plugin.convert.translation  # noqa: F401
+from fairseq_norm_plugin.align import cli as norm_align
+from fairseq_norm_plugin.convert import cli as convert
+from tests import marian
+from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
+
+pytestmark = pytest.mark.slow
+KILLS = int(os.environ.get("KILLS", "3"))
+DEMO = ROOT / "data" / "demo"
+MODEL = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--bpe-codes", DEMO / "codes.bpe"]
+TEXT = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
+
+
+def align(*words):
+    return lambda again: norm_align.main([str(word) for word in [*words, *(["--resume"] if again else [])]])
+
+
+def child(run, again):
+    """The command, with nothing said."""
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    with without_fairseqs_warnings():
+        try:
+            status = run(again)
+        except SystemExit as ended:
+            status = ended.code
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def started(run, again=False):
+    process = multiprocessing.get_context("fork").Process(target=child, args=(run, again))
+    process.start()
+    return process
+
+
+def content(directory):
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
+    }
+
+
+def names(directory):
+    """What a training leaves; after a stop, fairseq does not go on with the same numbers."""
+    last = torch.load(directory / "checkpoint_last.pt", weights_only=False)
+    return sorted(path.name for path in directory.iterdir()), last["optimizer_history"][-1]["num_updates"]
+
+
+def commands(out, request):
+    """Name -> a function that runs the command, told whether it is run again; and what is compared."""
+    few = [out.parent / f"few.{language}" for language in ("de", "en")]
+    for file in few:
+        file.write_text("".join((DEMO / f"demo{file.suffix}").read_text().splitlines(keepends=True)[:15]))
+    text = ["--source-text", few[0], "--target-text", few[1]]
+    options = [*MODEL, "--cpu", "--window", 3]
+    plain = ["-o", out / "out", "--tokens-out", out / "words.de", out / "words.en"]
+    marked = out.parent / "marked"
+    marked.write_text("".join(f"<b>{line}</b>\n" for line in few[0].read_text().splitlines()))
+    data, path = (request.getfixturevalue(name) for name in ("data", "checkpoint"))
+    generated = [data, "--path", path, "--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
+    generated += ["--gen-subset", "test5", "--batch-size", 2, "--norm-part-sentences", 2]
+    generated += ["--norm-records", out / "records", "--norm-alignments", out / "links"]
+    gold = out.parent / "gold"
+    gold.write_text("0-0\n" * 12)
+    monitored = [
+        "--valid-subset",
+        "test",
+        "--aer-gold",
+        f"test={gold}",
+        "--aer-gold-base",
+        0,
+        "--save-interval-updates",
+        2,
+    ]
+
+    def calibrated(again):
+        words = ["calibrate", *MODEL, *TEXT, "--cpu", "-o", out / "profile.json"]
+        return norm_align.main([str(word) for word in words])
+
+    def converted(again):
+        return convert.main(["translation", str(out.parent / "marian"), str(out / "model")])
+
+    def recorded(again):
+        run_generate(*generated, *(["--norm-records-resume"] if again else []))
+
+    def trained(again):
+        fields = {"task": "translation_norm", "updates": 12}
+        words = [*monitored, "--user-dir", ROOT / "fairseq_norm_plugin"]
+        train.main(training_config(data, out, *words, **fields)[1])
+
+    marian.save(out.parent / "marian", marian.config())
+    table = ["--word-table", 2, "--save-word-table", out / "table"]
+    return {
+        "plain": (align(*options, *text, *plain), content),
+        "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
+        "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
+        "word table": (align(*options, *text, "-o", out / "out", *table), content),
+        "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
+        "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
+        "calibrate": (calibrated, content),
+        "convert": (converted, content),
+        "generate": (recorded, content),
+        "train": (trained, names),
+    }
+
+
+NAMES = ["plain", "jsonl", "parquet", "word table", "translate", "markup", "calibrate", "convert", "generate", "train"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_killed(name, tmp_path, request):
+    out = tmp_path / "out"
+    run, compared = commands(out, request)[name]
+    begin = time.monotonic()
+    out.mkdir()
+    whole = started(run)
+    whole.join()
+    seconds = time.monotonic() - begin
+    assert whole.exitcode == 0
+    expected = compared(out)
+    rng, killed = random.Random(name), 0
+    for number in range(KILLS):
+        shutil.rmtree(out)
+        out.mkdir()
+        process = started(run)
+        process.join(rng.uniform(0, seconds))
+        if process.exitcode is None:
+            os.killpg(process.pid, signal.SIGKILL) if os.getpgid(process.pid) == process.pid else process.kill()
+            killed += 1
+        process.join()
+        left = content(out)
+        if name not in ("generate", "train") and left == expected:  # it was killed after its work, or not at all
+            continue
+        again = started(run, again=True)
+        again.join()
+        assert again.exitcode == 0, (number, sorted(left))
+        assert compared(out) == expected, (number, sorted(left))
+    print(f"{name}: {killed} of {KILLS} killed, in {seconds:.2f} s")
