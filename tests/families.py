@@ -136,6 +136,7 @@ def config(name: str, rows: int, width: int = 16, layers: tuple[int, int] = (2, 
         "decoder_ffn_dim": 20,
         "max_position_embeddings": 128,
         "scale_embedding": True,
+        **({"langs": ["de", "en"]} if name == "fsmt" else {}),
         **sizes,
         **options,
     }

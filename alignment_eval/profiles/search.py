@@ -179,14 +179,22 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
+    if (best := best_of(compared, total)) is None:
+        return None
+    pair, dice = best
+    return Agreement(*compared.maps(pair), dice, number)
+
+
+def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | None:
+    """The pair of maps to read and its agreement, by the sums of :func:`_links_in_common`; None if no two agree."""
     common, sizes, shared, straight, words = total.reshape(-1, 5).T
     counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared) & (sizes > 0)
     dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
     if not dice.any():
         return None
     close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
-    best = min(close, key=lambda pair: (compared.order(pair), -dice[pair]))
-    return Agreement(*compared.maps(best), float(dice[best]), number)
+    best = min(close, key=lambda pair: (pairs.order(pair), -dice[pair]))
+    return best, float(dice[best])
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:

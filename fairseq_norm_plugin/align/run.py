@@ -36,6 +36,7 @@ from alignment_eval.options.method import (
     states_maps,
     with_word_table_options,
     word_table_fields,
+    word_table_file,
 )
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
@@ -182,7 +183,7 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
         return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
     directions, hashes = [model.direction for model in models], [model.identity for model in models]
     profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, args.word_table, stated, args.final_punctuation, args.word_table_file)
+    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, word_table_file(args))
     chosen = chosen_method(profiles, names, text.size, overrides)
     return replace(chosen, method=with_word_table_options(chosen.method, args))
 

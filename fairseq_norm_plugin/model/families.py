@@ -457,10 +457,10 @@ def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Seque
                 f"give the files of one tokenizer"
             )
     size = config["vocab_size"]
-    if not max(tokens) < size <= len(tokens) + _SPARE:
+    if len(tokens) <= max(tokens) or not len(tokens) <= size <= len(tokens) + _SPARE:
         raise InputError(
-            f"{directory}: the tokenizer has {max(tokens) + 1} tokens, but config.json gives vocab_size {size}; give "
-            f"the files of the model's own tokenizer"
+            f"{directory}: the tokenizer has {len(tokens)} tokens with ids up to {max(tokens)}, but config.json gives "
+            f"vocab_size {size}; give the files of the model's own tokenizer"
         )
     form = "[{}]" if config["model_type"] == "mbart" else "__{}__"
     codes = {number: match[1] or match[2] for number in sorted(tokens) if (match := _CODE.fullmatch(tokens[number]))}
@@ -516,8 +516,8 @@ def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[
             f"{directory}: no file names the codes of the languages; expected special_tokens_map.json, "
             f"tokenizer_config.json or tokenizer.json as the model was saved with"
         )
-    codes = [token["content"] if isinstance(token, dict) else token for token in named]
-    return enumerate([*codes, "<mask>"], count)
+    listed = [token["content"] if isinstance(token, dict) else token for token in named]
+    return enumerate([*listed, "<mask>"], count)
 
 
 def _vocabulary(path: Path, size: int | None = None) -> list[str]:

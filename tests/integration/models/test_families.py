@@ -55,12 +55,12 @@ def both(directory, name, **options):
     reference = transformers(KINDS[name][1]).from_pretrained(directory, attn_implementation="eager").eval()
     config = reference.config
     if name == "fsmt":  # its own function fails in float64
-        sys.modules[type(reference).__module__].fill_with_neg_inf = lambda mask: mask.fill_(-1e9)
+        vars(sys.modules[type(reference).__module__])["fill_with_neg_inf"] = lambda mask: mask.fill_(-1e9)
     ids, plain = [], []
     for vocabulary, file in zip(ours.vocabularies, ("vocab.json", "target_vocab.json")):
         dictionary = vocabulary.dictionary
         known = directory / (file if (directory / file).exists() else "vocab.json")
-        numbers = range(len(dictionary))
+        numbers = list(range(len(dictionary)))
         if name == "marian":
             numbers = [dictionary.index(token) for token in json.loads(known.read_text(encoding="utf-8"))]
         ids.append(torch.tensor(numbers))
@@ -91,7 +91,10 @@ def fairseq_source(models, source):
 
 @torch.no_grad()
 def differences(models, source, inputs):
-    """The largest difference of encoder states, decoder states and logits of a batch, where there is no padding."""
+    """The largest difference of encoder states, decoder states and logits of a batch, where there is no padding.
+
+    Logits: absolute; states: relative to the largest number of their layer.
+    """
     real = source != models.config.pad_token_id
     expected = models.reference(
         input_ids=source,
@@ -118,7 +121,7 @@ def differences(models, source, inputs):
     assert len(states) == len(expected.encoder_hidden_states)
     assert len(inner) == len(expected.decoder_hidden_states)
     result = {
-        name: max(float((a[mask] - b[other]).abs().max()) for a, b, (mask, other) in pairs)
+        name: max(float((a[mask] - b[other]).abs().max() / b[other].abs().max()) for a, b, (mask, other) in pairs)
         for name, pairs in found.items()
     }
     result["logits"] = float((logits[..., models.ids[1]] - expected.logits)[rows].abs().max())
