@@ -108,7 +108,7 @@ def _align(
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
-        if mismatch.kind == "unrelated" and not args.force:
+        if mismatch.kind == "unrelated" and not (args.force or args.translate):
             raise InputError(f"{mismatch.message}; give --force to align them all the same")
         warn_on_stderr(mismatch.message)
     chosen = _choose_method(args, models, text)
