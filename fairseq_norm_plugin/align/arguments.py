@@ -28,7 +28,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--path",
         required=True,
         metavar="CHECKPOINT",
-        help="an ensemble: several, separated by :; or the directory of a released model",
+        help="an ensemble: several, separated by :; the directory of a released model; or demo, the included models of "
+        "both directions",
     )
     group.add_argument(
         "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: that of --path)"

@@ -47,8 +47,8 @@ PROG = "norm-align"
 _OF_RAY = ("parquet", "output", "overwrite", "profile", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
-  {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
-      --bpe-codes data/demo/codes.bpe --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
+  {PROG} --path demo --tokenizer none \\
+      --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
 
 The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
